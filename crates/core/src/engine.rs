@@ -1,0 +1,105 @@
+//! The contract of everything that can answer, and how it fails.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::generate::{GenerateRequest, Generation};
+use crate::model::ModelInfo;
+use crate::stream::GenerationStream;
+
+/// Something that answers: a server on this machine, a cloud provider, a model in this process.
+///
+/// Dropping a future or a stream of an engine cancels the work behind it.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// The key under which the engine is configured, such as `ollama`.
+    fn key(&self) -> &str;
+
+    /// Where it listens, for people to read; empty when it has no address.
+    fn address(&self) -> &str;
+
+    /// The whole answer at once.
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError>;
+
+    /// The answer as it comes. An error here means that nothing was answered yet.
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError>;
+
+    /// The models it has.
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError>;
+
+    /// Whether it answers, found out within two seconds.
+    async fn health(&self) -> bool;
+
+    /// Whether a name that is not in [`Self::list_models`] can be no model of this engine. Some engines answer a foreign
+    /// name with whatever they have loaded, others know more models than they list.
+    fn lists_every_model(&self) -> bool {
+        true
+    }
+
+    /// Loads a model before it is needed, where the engine can.
+    async fn prepare(&self, _model: &str) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// How an engine fails. Every backend maps its trouble to one of these.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    #[error("cannot reach {engine} at {address}: {reason}")]
+    Unreachable {
+        engine: String,
+        address: String,
+        reason: String,
+    },
+
+    #[error("{engine} did not answer within {} s", after.as_secs_f32())]
+    Timeout { engine: String, after: Duration },
+
+    /// The engine answered with an error of its own.
+    #[error("{engine} answered {status}: {message}")]
+    Refused {
+        engine: String,
+        status: u16,
+        message: String,
+        /// The field the engine complains of, where it tells.
+        param: Option<String>,
+        /// Seconds after which the engine wants to be asked again.
+        retry_after: Option<u64>,
+    },
+
+    #[error("{engine} has no model '{model}'{}", known(available))]
+    ModelNotFound {
+        engine: String,
+        model: String,
+        available: Vec<String>,
+    },
+
+    /// The caller asked for something this engine cannot do.
+    #[error("{engine} does not support '{field}'{}", hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default())]
+    Unsupported {
+        engine: String,
+        field: String,
+        hint: Option<String>,
+    },
+
+    /// The engine is not set up, such as a provider without a key.
+    #[error("{engine} is not set up: {reason}")]
+    NotConfigured { engine: String, reason: String },
+
+    /// The engine's answer makes no sense.
+    #[error("{engine} gave an answer that cannot be read: {reason}")]
+    Malformed { engine: String, reason: String },
+
+    /// The answer broke off, or the engine reported an error in the middle of it.
+    #[error("{engine} broke off its answer: {reason}")]
+    Interrupted { engine: String, reason: String },
+}
+
+fn known(available: &[String]) -> String {
+    match available {
+        [] => String::new(),
+        names => format!("; it has {}", names.join(", ")),
+    }
+}

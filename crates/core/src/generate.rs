@@ -1,0 +1,287 @@
+//! A request for an answer, and the answer.
+
+use std::num::NonZeroU32;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::message::{Message, ToolCall};
+
+/// A value outside what the contract allows.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum InvalidValue {
+    #[error("temperature must be between 0.0 and 2.0, got {0}")]
+    Temperature(f64),
+    #[error("max_tokens must be at least 1, got {0}")]
+    MaxTokens(i64),
+}
+
+/// Sampling temperature, 0.0 to 2.0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Temperature(f64);
+
+impl Temperature {
+    pub fn new(value: f64) -> Result<Self, InvalidValue> {
+        if (0.0..=2.0).contains(&value) {
+            Ok(Temperature(value))
+        } else {
+            Err(InvalidValue::Temperature(value))
+        }
+    }
+
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Default for Temperature {
+    fn default() -> Self {
+        Temperature(0.7)
+    }
+}
+
+/// The most tokens an answer may have; never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxTokens(NonZeroU32);
+
+impl MaxTokens {
+    pub fn new(value: i64) -> Result<Self, InvalidValue> {
+        u32::try_from(value)
+            .ok()
+            .and_then(NonZeroU32::new)
+            .map(MaxTokens)
+            .ok_or(InvalidValue::MaxTokens(value))
+    }
+
+    pub fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+impl Default for MaxTokens {
+    fn default() -> Self {
+        MaxTokens(NonZeroU32::MIN.saturating_add(1023))
+    }
+}
+
+/// A tool the model may call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub description: Option<String>,
+    /// JSON Schema of the arguments; `None` for a tool without any.
+    pub parameters: Option<Value>,
+    /// Whether the arguments must follow the schema to the letter.
+    pub strict: Option<bool>,
+}
+
+/// Whether, and which, tool must be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolChoice {
+    Auto,
+    None,
+    Required,
+    Function(String),
+}
+
+/// A schema the answer has to follow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JsonSchema {
+    pub name: String,
+    pub description: Option<String>,
+    pub schema: Value,
+    pub strict: Option<bool>,
+}
+
+/// The form the answer has to take.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum ResponseFormat {
+    #[default]
+    Text,
+    JsonObject,
+    JsonSchema(JsonSchema),
+}
+
+/// How tokens are chosen, beyond temperature. `None` and empty leave the engine's own default.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sampling {
+    pub top_p: Option<f64>,
+    pub stop: Vec<String>,
+    pub seed: Option<i64>,
+    pub presence_penalty: Option<f64>,
+    pub frequency_penalty: Option<f64>,
+    /// How many answers to the same question.
+    pub n: Option<NonZeroU32>,
+    /// Whether to report the probability of each token.
+    pub logprobs: bool,
+    /// How many alternatives to report for each token.
+    pub top_logprobs: Option<u32>,
+}
+
+/// Everything an engine needs to answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GenerateRequest {
+    pub model: String,
+    pub messages: Vec<Message>,
+    /// As the caller gave it. [`Self::temperature`] has the default.
+    pub temperature: Option<Temperature>,
+    /// As the caller gave it. [`Self::max_tokens`] has the default.
+    pub max_tokens: Option<MaxTokens>,
+    pub sampling: Sampling,
+    pub tools: Vec<ToolDefinition>,
+    pub tool_choice: Option<ToolChoice>,
+    pub parallel_tool_calls: Option<bool>,
+    pub response_format: ResponseFormat,
+    /// Fields of the caller's request that we give no meaning to. An engine of the same wire format passes them on; any
+    /// other must refuse them by name, so that nothing is dropped in silence.
+    pub extra: Map<String, Value>,
+}
+
+impl GenerateRequest {
+    pub fn temperature(&self) -> f64 {
+        self.temperature.unwrap_or_default().get()
+    }
+
+    pub fn max_tokens(&self) -> u32 {
+        self.max_tokens.unwrap_or_default().get()
+    }
+
+    /// How many answers are asked for.
+    pub fn answers(&self) -> u32 {
+        self.sampling.n.map_or(1, NonZeroU32::get)
+    }
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FinishReason {
+    Stop,
+    Length,
+    ToolCalls,
+    ContentFilter,
+    /// A reason only this engine knows, passed on as it is.
+    Other(String),
+}
+
+impl FinishReason {
+    pub fn as_str(&self) -> &str {
+        match self {
+            FinishReason::Stop => "stop",
+            FinishReason::Length => "length",
+            FinishReason::ToolCalls => "tool_calls",
+            FinishReason::ContentFilter => "content_filter",
+            FinishReason::Other(word) => word,
+        }
+    }
+
+    /// Reads the words of the chat-completions format.
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "stop" => FinishReason::Stop,
+            "length" => FinishReason::Length,
+            "tool_calls" | "function_call" => FinishReason::ToolCalls,
+            "content_filter" => FinishReason::ContentFilter,
+            other => FinishReason::Other(other.to_owned()),
+        }
+    }
+}
+
+/// Tokens read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    /// The part of the prompt that came out of a cache, where the engine tells.
+    pub cached_tokens: Option<u64>,
+}
+
+impl Usage {
+    pub fn total_tokens(&self) -> u64 {
+        self.prompt_tokens + self.completion_tokens
+    }
+}
+
+/// Something the caller should know about how the answer came to be; never silent, never an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warning {
+    /// The engine refused the request with tools, and answered it without.
+    ToolsDropped,
+}
+
+impl Warning {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Warning::ToolsDropped => "tools-dropped",
+        }
+    }
+}
+
+/// One finished answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub content: String,
+    /// What the model thought before it answered, where the engine keeps that apart.
+    pub reasoning: Option<String>,
+    pub tool_calls: Vec<ToolCall>,
+    pub finish_reason: FinishReason,
+    /// Token probabilities in the chat-completions form, when they were asked for.
+    pub logprobs: Option<Value>,
+}
+
+/// What an engine gives back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generation {
+    /// The model that answered.
+    pub model: String,
+    pub answer: Answer,
+    /// The further answers when more than one was asked for (`n`).
+    pub alternatives: Vec<Answer>,
+    /// `None` when the engine does not count.
+    pub usage: Option<Usage>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Generation {
+    /// All answers in order.
+    pub fn answers(&self) -> impl Iterator<Item = &Answer> {
+        std::iter::once(&self.answer).chain(&self.alternatives)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temperature_stays_between_zero_and_two() {
+        assert_eq!(Temperature::new(0.0).map(Temperature::get), Ok(0.0));
+        assert_eq!(Temperature::new(2.0).map(Temperature::get), Ok(2.0));
+        assert_eq!(Temperature::new(2.1), Err(InvalidValue::Temperature(2.1)));
+        assert_eq!(Temperature::new(-0.1), Err(InvalidValue::Temperature(-0.1)));
+        assert!(Temperature::new(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn max_tokens_is_never_zero_and_fits() {
+        assert_eq!(MaxTokens::new(1).map(MaxTokens::get), Ok(1));
+        assert_eq!(MaxTokens::new(0), Err(InvalidValue::MaxTokens(0)));
+        assert_eq!(MaxTokens::new(-5), Err(InvalidValue::MaxTokens(-5)));
+        assert_eq!(MaxTokens::new(1 << 40), Err(InvalidValue::MaxTokens(1 << 40)));
+    }
+
+    #[test]
+    fn what_the_caller_leaves_out_has_the_documented_default() {
+        let request = GenerateRequest::default();
+        assert_eq!(
+            (request.temperature(), request.max_tokens(), request.answers()),
+            (0.7, 1024, 1)
+        );
+    }
+
+    #[test]
+    fn finish_reasons_survive_a_round_trip() {
+        for word in ["stop", "length", "tool_calls", "content_filter", "eos_weird"] {
+            assert_eq!(FinishReason::parse(word).as_str(), word);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The nouns of the house and the contracts between its floors.
+//!
+//! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
+
+pub mod engine;
+pub mod generate;
+pub mod message;
+pub mod model;
+pub mod stream;
+
+pub use engine::{Engine, EngineError};
+pub use generate::{
+    Answer, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,
+    Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
+};
+pub use message::{Content, Image, Message, Part, Role, ToolCall};
+pub use model::ModelInfo;
+pub use stream::{Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};

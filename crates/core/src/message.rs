@@ -1,0 +1,219 @@
+//! What a conversation is made of.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+/// Who speaks. The wire's `developer` is read as `System`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+impl Role {
+    /// The role's name on every chat wire format we speak.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+
+    /// Reads a role as clients write it; `None` for a word that is no role.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "system" | "developer" => Some(Role::System),
+            "user" => Some(Role::User),
+            "assistant" => Some(Role::Assistant),
+            "tool" => Some(Role::Tool),
+            _ => None,
+        }
+    }
+}
+
+/// A picture a client attached to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// A `data:` URL, or the address of a picture that the provider fetches itself.
+    pub url: String,
+    /// The client's wish for resolution (`low`, `high`, `auto`).
+    pub detail: Option<String>,
+}
+
+impl Image {
+    /// Media type and base64 payload, when the picture travels inside its URL.
+    pub fn inline(&self) -> Option<(&str, &str)> {
+        let (media_type, payload) = self.url.strip_prefix("data:")?.split_once(',')?;
+        Some((media_type.strip_suffix(";base64")?, payload))
+    }
+}
+
+/// One piece of a message that mixes text and pictures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    Image(Image),
+}
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing at all: an assistant's message that only calls tools.
+    Empty,
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+impl Content {
+    /// The words alone: text parts joined by newlines, pictures left out.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Content::Empty => Cow::Borrowed(""),
+            Content::Text(text) => Cow::Borrowed(text),
+            Content::Parts(parts) => {
+                let texts: Vec<&str> = parts
+                    .iter()
+                    .filter_map(|part| match part {
+                        Part::Text(text) => Some(text.as_str()),
+                        Part::Image(_) => None,
+                    })
+                    .collect();
+                Cow::Owned(texts.join("\n"))
+            }
+        }
+    }
+
+    /// The pictures, in order.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        let parts = match self {
+            Content::Parts(parts) => parts.as_slice(),
+            Content::Empty | Content::Text(_) => &[],
+        };
+        parts.iter().filter_map(|part| match part {
+            Part::Image(image) => Some(image),
+            Part::Text(_) => None,
+        })
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Content::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Content::Text(text)
+    }
+}
+
+/// A model's wish to have a tool run, in the flat form that every engine normalises to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// The arguments as JSON text, exactly as the model wrote them: they may not parse.
+    pub arguments: String,
+}
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    pub role: Role,
+    pub content: Content,
+    /// Optional author name.
+    pub name: Option<String>,
+    /// Calls the assistant made (assistant messages).
+    pub tool_calls: Vec<ToolCall>,
+    /// The call this message answers (tool messages).
+    pub tool_call_id: Option<String>,
+    /// Fields of the client's message that we give no meaning to; engines of the same wire format get them as they are.
+    pub extra: Map<String, Value>,
+}
+
+impl Message {
+    /// A plain message.
+    pub fn new(role: Role, content: impl Into<Content>) -> Self {
+        Message {
+            role,
+            content: content.into(),
+            name: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// The answer of a tool to the call `id`.
+    pub fn tool_result(id: impl Into<String>, content: impl Into<Content>) -> Self {
+        Message {
+            tool_call_id: Some(id.into()),
+            ..Message::new(Role::Tool, content)
+        }
+    }
+
+    /// The name of the tool that the call `id` was for, looked up in the history before it.
+    pub fn tool_name<'a>(history: &'a [Message], id: &str) -> Option<&'a str> {
+        history
+            .iter()
+            .rev()
+            .flat_map(|message| &message.tool_calls)
+            .find(|call| call.id == id)
+            .map(|call| call.name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inline_picture_gives_its_type_and_payload() {
+        let inline = Image {
+            url: "data:image/png;base64,AAAA".into(),
+            detail: None,
+        };
+        assert_eq!(inline.inline(), Some(("image/png", "AAAA")));
+        let remote = Image {
+            url: "https://example.org/cat.png".into(),
+            detail: None,
+        };
+        assert_eq!(remote.inline(), None);
+    }
+
+    #[test]
+    fn the_text_of_mixed_content_leaves_pictures_out() {
+        let picture = Image {
+            url: "data:image/png;base64,AAAA".into(),
+            detail: None,
+        };
+        let content = Content::Parts(vec![
+            Part::Text("look".into()),
+            Part::Image(picture.clone()),
+            Part::Text("here".into()),
+        ]);
+        assert_eq!(content.text(), "look\nhere");
+        assert_eq!(content.images().collect::<Vec<_>>(), vec![&picture]);
+    }
+
+    #[test]
+    fn a_tool_answer_finds_the_name_of_its_call() {
+        let call = ToolCall {
+            id: "c1".into(),
+            name: "weather".into(),
+            arguments: "{}".into(),
+        };
+        let history = vec![Message {
+            tool_calls: vec![call],
+            ..Message::new(Role::Assistant, "")
+        }];
+        assert_eq!(Message::tool_name(&history, "c1"), Some("weather"));
+        assert_eq!(Message::tool_name(&history, "c2"), None);
+    }
+}

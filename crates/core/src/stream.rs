@@ -1,0 +1,246 @@
+//! An answer as it comes, piece by piece.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+
+use futures::Stream;
+use serde_json::Value;
+
+use crate::engine::EngineError;
+use crate::generate::{Answer, FinishReason, Generation, Usage, Warning};
+use crate::message::ToolCall;
+
+/// A piece of text.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TextDelta {
+    /// Which of the `n` answers it belongs to.
+    pub choice: u32,
+    pub text: String,
+    /// Token probabilities in the chat-completions form, when they were asked for.
+    pub logprobs: Option<Box<Value>>,
+}
+
+/// A piece of a tool call. The first piece of a call has `id` and `name`; the arguments come in fragments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolCallDelta {
+    /// Which of the `n` answers it belongs to.
+    pub choice: u32,
+    /// Which call of the answer.
+    pub index: u32,
+    pub id: Option<String>,
+    pub name: Option<String>,
+    pub arguments: String,
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delta {
+    Text(TextDelta),
+    /// What the model thinks before it answers.
+    Reasoning {
+        choice: u32,
+        text: String,
+    },
+    ToolCall(ToolCallDelta),
+    /// One of the `n` answers is complete.
+    Finish {
+        choice: u32,
+        reason: FinishReason,
+    },
+    /// Everything is complete. A stream that ends without this is broken.
+    Done {
+        usage: Option<Usage>,
+    },
+}
+
+impl Delta {
+    /// Text of the first answer.
+    pub fn text(text: impl Into<String>) -> Self {
+        Delta::Text(TextDelta {
+            text: text.into(),
+            ..TextDelta::default()
+        })
+    }
+}
+
+/// Pieces until `Done` or an error. Dropping it cancels the work behind it.
+pub type DeltaStream = Pin<Box<dyn Stream<Item = Result<Delta, EngineError>> + Send>>;
+
+/// An answer under way.
+pub struct GenerationStream {
+    pub warnings: Vec<Warning>,
+    pub deltas: DeltaStream,
+}
+
+/// Puts the pieces of an answer together.
+#[derive(Debug, Default)]
+pub struct Collector {
+    choices: BTreeMap<u32, Collected>,
+    usage: Option<Usage>,
+}
+
+#[derive(Debug, Default)]
+struct Collected {
+    content: String,
+    reasoning: String,
+    tool_calls: BTreeMap<u32, ToolCall>,
+    finish_reason: Option<FinishReason>,
+    logprobs: Vec<Value>,
+}
+
+impl Collector {
+    /// Takes the next piece.
+    pub fn push(&mut self, delta: Delta) {
+        match delta {
+            Delta::Text(piece) => {
+                let choice = self.choices.entry(piece.choice).or_default();
+                choice.content.push_str(&piece.text);
+                if let Some(Value::Object(mut probabilities)) = piece.logprobs.map(|boxed| *boxed)
+                    && let Some(Value::Array(tokens)) = probabilities.remove("content")
+                {
+                    choice.logprobs.extend(tokens);
+                }
+            }
+            Delta::Reasoning { choice, text } => {
+                self.choices.entry(choice).or_default().reasoning.push_str(&text)
+            }
+            Delta::ToolCall(piece) => {
+                let calls = &mut self.choices.entry(piece.choice).or_default().tool_calls;
+                let call = calls.entry(piece.index).or_insert_with(|| ToolCall {
+                    id: String::new(),
+                    name: String::new(),
+                    arguments: String::new(),
+                });
+                if let Some(id) = piece.id {
+                    call.id = id;
+                }
+                if let Some(name) = piece.name {
+                    call.name = name;
+                }
+                call.arguments.push_str(&piece.arguments);
+            }
+            Delta::Finish { choice, reason } => {
+                self.choices.entry(choice).or_default().finish_reason = Some(reason)
+            }
+            Delta::Done { usage } => self.usage = usage,
+        }
+    }
+
+    /// The whole answer by `model`; `None` when any of its choices never finished.
+    pub fn finish(self, model: impl Into<String>) -> Option<Generation> {
+        let mut answers = Vec::with_capacity(self.choices.len());
+        for collected in self.choices.into_values() {
+            answers.push(Answer {
+                content: collected.content,
+                reasoning: Some(collected.reasoning).filter(|text| !text.is_empty()),
+                tool_calls: collected.tool_calls.into_values().collect(),
+                finish_reason: collected.finish_reason?,
+                logprobs: Some(collected.logprobs)
+                    .filter(|tokens| !tokens.is_empty())
+                    .map(|tokens| serde_json::json!({ "content": tokens })),
+            });
+        }
+        let mut answers = answers.into_iter();
+        Some(Generation {
+            model: model.into(),
+            answer: answers.next()?,
+            alternatives: answers.collect(),
+            usage: self.usage,
+            warnings: Vec::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collect(deltas: impl IntoIterator<Item = Delta>) -> Option<Generation> {
+        let mut collector = Collector::default();
+        deltas.into_iter().for_each(|delta| collector.push(delta));
+        collector.finish("m")
+    }
+
+    #[test]
+    fn pieces_of_text_and_calls_become_one_answer() {
+        let usage = Usage {
+            prompt_tokens: 3,
+            completion_tokens: 2,
+            cached_tokens: None,
+        };
+        let first = ToolCallDelta {
+            id: Some("c1".into()),
+            name: Some("add".into()),
+            arguments: "{\"a\":".into(),
+            ..ToolCallDelta::default()
+        };
+        let rest = ToolCallDelta {
+            arguments: "1}".into(),
+            ..ToolCallDelta::default()
+        };
+        let generation = collect([
+            Delta::text("Let me "),
+            Delta::text("see."),
+            Delta::ToolCall(first),
+            Delta::ToolCall(rest),
+            Delta::Finish {
+                choice: 0,
+                reason: FinishReason::ToolCalls,
+            },
+            Delta::Done { usage: Some(usage) },
+        ]);
+        let answer = Answer {
+            content: "Let me see.".into(),
+            reasoning: None,
+            tool_calls: vec![ToolCall {
+                id: "c1".into(),
+                name: "add".into(),
+                arguments: "{\"a\":1}".into(),
+            }],
+            finish_reason: FinishReason::ToolCalls,
+            logprobs: None,
+        };
+        let expected = Generation {
+            model: "m".into(),
+            answer,
+            alternatives: Vec::new(),
+            usage: Some(usage),
+            warnings: Vec::new(),
+        };
+        assert_eq!(generation, Some(expected));
+    }
+
+    #[test]
+    fn an_answer_without_a_finish_is_no_answer() {
+        assert_eq!(collect([Delta::text("half a sent")]), None);
+        assert_eq!(collect([Delta::Done { usage: None }]), None);
+    }
+
+    #[test]
+    fn several_answers_stay_apart() {
+        let of = |choice, text: &str| {
+            Delta::Text(TextDelta {
+                choice,
+                text: text.into(),
+                logprobs: None,
+            })
+        };
+        let stop = |choice| Delta::Finish {
+            choice,
+            reason: FinishReason::Stop,
+        };
+        let generation = collect([
+            of(1, "b"),
+            of(0, "a"),
+            stop(0),
+            stop(1),
+            Delta::Done { usage: None },
+        ]);
+        let texts: Vec<String> = generation
+            .iter()
+            .flat_map(Generation::answers)
+            .map(|answer| answer.content.clone())
+            .collect();
+        assert_eq!(texts, ["a", "b"]);
+    }
+}

@@ -1,0 +1,148 @@
+//! The whole answer, and what the services share around it: usage and the list of models.
+
+use hob_core::{Answer, FinishReason, Generation, ModelInfo, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::tool_calls::WireCall;
+
+#[derive(Deserialize)]
+struct Completion {
+    #[serde(default)]
+    model: Option<String>,
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: WireAnswer,
+    #[serde(default)]
+    finish_reason: Option<String>,
+    #[serde(default)]
+    logprobs: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct WireAnswer {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default, alias = "reasoning")]
+    reasoning_content: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<WireCall>>,
+}
+
+/// Token counts; absent ones count as none.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+impl From<WireUsage> for Usage {
+    fn from(usage: WireUsage) -> Self {
+        Usage {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cached_tokens: usage
+                .prompt_tokens_details
+                .and_then(|details| details.cached_tokens),
+        }
+    }
+}
+
+/// Reads a whole answer; the error says what is wrong with it.
+pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, String> {
+    let completion: Completion = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let mut answers = Vec::with_capacity(completion.choices.len());
+    for choice in completion.choices {
+        answers.push(choice.into_answer()?);
+    }
+    let mut answers = answers.into_iter();
+    Ok(Generation {
+        model: completion.model.unwrap_or_else(|| requested_model.to_owned()),
+        answer: answers.next().ok_or("it has no choices")?,
+        alternatives: answers.collect(),
+        usage: completion.usage.map(Usage::from),
+        warnings: Vec::new(),
+    })
+}
+
+impl Choice {
+    fn into_answer(self) -> Result<Answer, String> {
+        let finish_reason = self.finish_reason.ok_or("a choice has no finish_reason")?;
+        let calls = self.message.tool_calls.unwrap_or_default();
+        Ok(Answer {
+            // A refusal is what the model says, and the only thing it says.
+            content: self.message.content.or(self.message.refusal).unwrap_or_default(),
+            reasoning: self.message.reasoning_content.filter(|text| !text.is_empty()),
+            tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
+            finish_reason: FinishReason::parse(&finish_reason),
+            logprobs: self.logprobs.filter(|value| !value.is_null()),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct ModelList {
+    data: Vec<WireModel>,
+}
+
+#[derive(Deserialize)]
+struct WireModel {
+    id: String,
+    #[serde(default)]
+    created: Option<i64>,
+    /// vLLM and SGLang.
+    #[serde(default)]
+    max_model_len: Option<u64>,
+    /// llama.cpp.
+    #[serde(default)]
+    meta: Option<ModelMeta>,
+}
+
+#[derive(Deserialize, Default)]
+struct ModelMeta {
+    #[serde(default)]
+    n_ctx: Option<u64>,
+    #[serde(default)]
+    n_params: Option<u64>,
+    #[serde(default)]
+    size: Option<u64>,
+    #[serde(default)]
+    ftype: Option<String>,
+}
+
+/// Reads `GET /v1/models`.
+pub fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
+    let list: ModelList = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    Ok(list.data.into_iter().map(WireModel::into_info).collect())
+}
+
+impl WireModel {
+    fn into_info(self) -> ModelInfo {
+        let meta = self.meta.unwrap_or_default();
+        ModelInfo {
+            id: self.id,
+            created: self.created,
+            parameters: meta.n_params,
+            context: self.max_model_len.or(meta.n_ctx),
+            size: meta.size,
+            quantization: meta.ftype,
+        }
+    }
+}

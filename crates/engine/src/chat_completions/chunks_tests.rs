@@ -1,0 +1,191 @@
+use super::*;
+
+fn decode(answers: u32, blocks: &[&str]) -> Result<Vec<Delta>, DecodeError> {
+    let mut chunks = Chunks::new(answers);
+    let mut deltas = VecDeque::new();
+    for block in blocks {
+        chunks.frame(block.as_bytes(), &mut deltas)?;
+    }
+    if !deltas.iter().any(|delta| matches!(delta, Delta::Done { .. })) {
+        chunks.end(&mut deltas)?;
+    }
+    Ok(deltas.into())
+}
+
+fn call(index: u32, id: Option<&str>, name: Option<&str>, arguments: &str) -> Delta {
+    Delta::ToolCall(ToolCallDelta {
+        choice: 0,
+        index,
+        id: id.map(str::to_owned),
+        name: name.map(str::to_owned),
+        arguments: arguments.to_owned(),
+    })
+}
+
+const STOP: Delta = Delta::Finish {
+    choice: 0,
+    reason: FinishReason::Stop,
+};
+const DONE: Delta = Delta::Done { usage: None };
+
+#[test]
+fn text_thought_and_usage_come_in_order() {
+    let deltas = decode(
+        1,
+        &[
+            r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#,
+            r#"data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}"#,
+            ": keep-alive",
+            r#"data: {"choices":[{"index":0,"delta":{"content":"Hé\n"},"finish_reason":null}]}"#,
+            r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            r#"data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":3}}}"#,
+            "data: [DONE]",
+        ],
+    );
+    let usage = Usage {
+        prompt_tokens: 4,
+        completion_tokens: 2,
+        cached_tokens: Some(3),
+    };
+    let expected = vec![
+        Delta::Reasoning {
+            choice: 0,
+            text: "hm".into(),
+        },
+        Delta::text("Hé\n"),
+        STOP,
+        Delta::Done { usage: Some(usage) },
+    ];
+    assert_eq!(deltas, Ok(expected));
+}
+
+#[test]
+fn calls_keep_their_index_and_only_begin_once() {
+    let deltas = decode(
+        1,
+        &[
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#,
+            "data: [DONE]",
+        ],
+    );
+    let expected = vec![
+        call(0, Some("a"), Some("f"), ""),
+        call(0, None, None, "{}"),
+        call(1, Some("b"), Some("g"), "{}"),
+        Delta::Finish {
+            choice: 0,
+            reason: FinishReason::ToolCalls,
+        },
+        DONE,
+    ];
+    assert_eq!(deltas, Ok(expected));
+}
+
+#[test]
+fn calls_without_index_or_id_get_them() {
+    let deltas = decode(1, &[
+        r#"data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{\"a\":"}}]}}]}"#,
+        r#"data: {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"1}"}}]}}]}"#,
+        r#"data: {"choices":[{"delta":{"tool_calls":[{"name":"g","arguments":{}}]},"finish_reason":"tool_calls"}]}"#,
+        "data: [DONE]",
+    ])
+    .unwrap();
+    let calls: Vec<(u32, bool, Option<&str>, &str)> = deltas
+        .iter()
+        .filter_map(|delta| match delta {
+            Delta::ToolCall(call) => Some((
+                call.index,
+                call.id.is_some(),
+                call.name.as_deref(),
+                call.arguments.as_str(),
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        calls,
+        [
+            (0, true, Some("f"), "{\"a\":"),
+            (0, false, None, "1}"),
+            (1, true, Some("g"), "{}")
+        ]
+    );
+}
+
+#[test]
+fn an_end_without_a_finish_is_incomplete() {
+    let text = r#"data: {"choices":[{"index":0,"delta":{"content":"half"}}]}"#;
+    assert_eq!(decode(1, &[text]), Err(DecodeError::Incomplete));
+    assert_eq!(decode(1, &[text, "data: [DONE]"]), Err(DecodeError::Incomplete));
+}
+
+#[test]
+fn an_end_without_done_is_complete_once_every_answer_is_finished() {
+    let finish = |index: u32| {
+        format!(r#"data: {{"choices":[{{"index":{index},"delta":{{}},"finish_reason":"stop"}}]}}"#)
+    };
+    assert_eq!(decode(1, &[&finish(0)]), Ok(vec![STOP, DONE]));
+    assert_eq!(decode(2, &[&finish(0)]), Err(DecodeError::Incomplete));
+    assert!(decode(2, &[&finish(1), &finish(0)]).is_ok());
+}
+
+#[test]
+fn errors_in_the_stream_are_reported_in_every_shape() {
+    let reported = |message: &str, status| {
+        Err(DecodeError::Reported {
+            message: message.into(),
+            status,
+        })
+    };
+    assert_eq!(
+        decode(1, &[r#"data: {"error":{"message":"out of memory","code":500}}"#]),
+        reported("out of memory", Some(500))
+    );
+    assert_eq!(
+        decode(1, &[r#"data: {"object":"error","message":"aborted","code":400}"#]),
+        reported("aborted", Some(400))
+    );
+    assert_eq!(
+        decode(1, &[r#"error: {"error":{"code":400,"message":"too long"}}"#]),
+        reported("too long", Some(400))
+    );
+}
+
+#[test]
+fn garbage_is_malformed_and_never_panics() {
+    for garbage in [
+        "data: {",
+        "data: 7",
+        "data: null",
+        "data: {}",
+        "data: \u{fffd}",
+        "data: {\"choices\":[7]}",
+    ] {
+        assert!(
+            matches!(decode(1, &[garbage]), Err(DecodeError::Malformed(_))),
+            "{garbage}"
+        );
+    }
+}
+
+#[test]
+fn probabilities_stay_with_their_text() {
+    let deltas = decode(1, &[
+        r#"data: {"choices":[{"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.5}]}}]}"#,
+        r#"data: {"choices":[{"delta":{},"finish_reason":"stop","logprobs":null}]}"#,
+        "data: [DONE]",
+    ])
+    .unwrap();
+    let logprobs = Box::new(serde_json::json!({ "content": [{ "token": "a", "logprob": -0.5 }] }));
+    assert_eq!(
+        deltas[0],
+        Delta::Text(TextDelta {
+            choice: 0,
+            text: "a".into(),
+            logprobs: Some(logprobs)
+        })
+    );
+}

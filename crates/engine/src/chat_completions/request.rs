@@ -1,0 +1,220 @@
+//! The request, written straight from ours without a copy of the conversation.
+
+use hob_core::{
+    Content, GenerateRequest, Message, Part, ResponseFormat, Role, ToolCall, ToolChoice, ToolDefinition,
+};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+/// Whether the answer comes in one piece or as a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    Whole,
+    Streamed,
+}
+
+/// Whether the caller's tools go along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tools {
+    Offered,
+    Withheld,
+}
+
+/// What the service calls the limit of an answer's length. OpenAI renamed it and refuses the old name for newer models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LengthField {
+    MaxTokens,
+    MaxCompletionTokens,
+}
+
+/// How this request is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    pub delivery: Delivery,
+    pub tools: Tools,
+    pub length_field: LengthField,
+}
+
+/// The request's body.
+pub fn body(request: &GenerateRequest, form: Form) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&Body { request, form })
+}
+
+struct Body<'a> {
+    request: &'a GenerateRequest,
+    form: Form,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Body { request, form } = self;
+        let sampling = &request.sampling;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", &request.model)?;
+        map.serialize_entry("messages", &Messages(&request.messages))?;
+        match form.length_field {
+            LengthField::MaxTokens => {
+                map.serialize_entry("temperature", &request.temperature())?;
+                map.serialize_entry("max_tokens", &request.max_tokens())?;
+            }
+            // The newer models refuse any temperature but their own, so only a caller's wish is passed on.
+            LengthField::MaxCompletionTokens => {
+                if let Some(temperature) = request.temperature {
+                    map.serialize_entry("temperature", &temperature.get())?;
+                }
+                map.serialize_entry("max_completion_tokens", &request.max_tokens())?;
+            }
+        }
+        map.serialize_entry("stream", &(form.delivery == Delivery::Streamed))?;
+        if form.delivery == Delivery::Streamed {
+            map.serialize_entry("stream_options", &json!({ "include_usage": true }))?;
+        }
+        entry(&mut map, "top_p", sampling.top_p.as_ref())?;
+        entry(
+            &mut map,
+            "stop",
+            (!sampling.stop.is_empty()).then_some(&sampling.stop),
+        )?;
+        entry(&mut map, "seed", sampling.seed.as_ref())?;
+        entry(&mut map, "presence_penalty", sampling.presence_penalty.as_ref())?;
+        entry(&mut map, "frequency_penalty", sampling.frequency_penalty.as_ref())?;
+        entry(&mut map, "n", sampling.n.as_ref())?;
+        entry(&mut map, "logprobs", sampling.logprobs.then_some(&true))?;
+        entry(&mut map, "top_logprobs", sampling.top_logprobs.as_ref())?;
+        match &request.response_format {
+            ResponseFormat::Text => {}
+            ResponseFormat::JsonObject => {
+                map.serialize_entry("response_format", &json!({ "type": "json_object" }))?
+            }
+            ResponseFormat::JsonSchema(schema) => map.serialize_entry(
+                "response_format",
+                &json!({ "type": "json_schema", "json_schema": with_present([
+                    ("name", Some(json!(schema.name))),
+                    ("description", schema.description.as_ref().map(|text| json!(text))),
+                    ("schema", Some(schema.schema.clone())),
+                    ("strict", schema.strict.map(|strict| json!(strict))),
+                ]) }),
+            )?,
+        }
+        if form.tools == Tools::Offered && !request.tools.is_empty() {
+            map.serialize_entry("tools", &request.tools.iter().map(tool).collect::<Vec<_>>())?;
+            if let Some(choice) = &request.tool_choice {
+                map.serialize_entry("tool_choice", &tool_choice(choice))?;
+            }
+            entry(
+                &mut map,
+                "parallel_tool_calls",
+                request.parallel_tool_calls.as_ref(),
+            )?;
+        }
+        for (name, value) in &request.extra {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+fn entry<M: SerializeMap, T: Serialize>(map: &mut M, name: &str, value: Option<&T>) -> Result<(), M::Error> {
+    match value {
+        Some(value) => map.serialize_entry(name, value),
+        None => Ok(()),
+    }
+}
+
+fn with_present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+fn tool(definition: &ToolDefinition) -> Value {
+    let function = with_present([
+        ("name", Some(json!(definition.name))),
+        (
+            "description",
+            definition.description.as_ref().map(|text| json!(text)),
+        ),
+        ("parameters", definition.parameters.clone()),
+        ("strict", definition.strict.map(|strict| json!(strict))),
+    ]);
+    json!({ "type": "function", "function": function })
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Function(name) => json!({ "type": "function", "function": { "name": name } }),
+    }
+}
+
+struct Messages<'a>(&'a [Message]);
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(WireMessage))
+    }
+}
+
+struct WireMessage<'a>(&'a Message);
+
+impl Serialize for WireMessage<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let message = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("role", message.role.as_str())?;
+        match &message.content {
+            // Only an assistant may say nothing, and only null is understood everywhere.
+            Content::Empty if message.role == Role::Assistant && !message.tool_calls.is_empty() => {
+                map.serialize_entry("content", &())?;
+            }
+            Content::Empty => map.serialize_entry("content", "")?,
+            Content::Text(text) => map.serialize_entry("content", text)?,
+            Content::Parts(parts) => map.serialize_entry("content", &Parts(parts))?,
+        }
+        entry(&mut map, "name", message.name.as_ref())?;
+        if !message.tool_calls.is_empty() {
+            map.serialize_entry(
+                "tool_calls",
+                &message.tool_calls.iter().map(history_call).collect::<Vec<_>>(),
+            )?;
+        }
+        entry(&mut map, "tool_call_id", message.tool_call_id.as_ref())?;
+        for (name, value) in &message.extra {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+fn history_call(call: &ToolCall) -> Value {
+    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
+}
+
+struct Parts<'a>(&'a [Part]);
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut sequence = serializer.serialize_seq(Some(self.0.len()))?;
+        for part in self.0 {
+            match part {
+                Part::Text(text) => sequence.serialize_element(&json!({ "type": "text", "text": text }))?,
+                Part::Image(image) => {
+                    let url = with_present([
+                        ("url", Some(json!(image.url))),
+                        ("detail", image.detail.as_ref().map(|detail| json!(detail))),
+                    ]);
+                    sequence.serialize_element(&json!({ "type": "image_url", "image_url": url }))?;
+                }
+            }
+        }
+        sequence.end()
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+use hob_core::{Image, JsonSchema, MaxTokens, Sampling, Temperature};
+
+use super::*;
+
+const WHOLE: Form = Form {
+    delivery: Delivery::Whole,
+    tools: Tools::Offered,
+    length_field: LengthField::MaxTokens,
+};
+
+fn written(request: &GenerateRequest, form: Form) -> Value {
+    serde_json::from_slice(&body(request, form).unwrap()).unwrap()
+}
+
+fn asking(text: &str) -> GenerateRequest {
+    GenerateRequest {
+        model: "m".into(),
+        messages: vec![Message::new(Role::User, text)],
+        ..GenerateRequest::default()
+    }
+}
+
+#[test]
+fn a_plain_question_has_the_documented_defaults() {
+    assert_eq!(
+        written(&asking("hi"), WHOLE),
+        json!({
+            "model": "m",
+            "messages": [{ "role": "user", "content": "hi" }],
+            "temperature": 0.7,
+            "max_tokens": 1024,
+            "stream": false,
+        })
+    );
+}
+
+#[test]
+fn every_parameter_of_the_caller_reaches_the_engine() {
+    let request = GenerateRequest {
+        temperature: Some(Temperature::new(0.1).unwrap()),
+        max_tokens: Some(MaxTokens::new(5).unwrap()),
+        sampling: Sampling {
+            top_p: Some(0.9),
+            stop: vec!["END".into()],
+            seed: Some(7),
+            presence_penalty: Some(0.5),
+            frequency_penalty: Some(-0.5),
+            n: std::num::NonZeroU32::new(2),
+            logprobs: true,
+            top_logprobs: Some(3),
+        },
+        response_format: ResponseFormat::JsonSchema(JsonSchema {
+            name: "city".into(),
+            description: None,
+            schema: json!({ "type": "object" }),
+            strict: Some(true),
+        }),
+        extra: Map::from_iter([("top_k".to_owned(), json!(20))]),
+        ..asking("hi")
+    };
+    assert_eq!(
+        written(
+            &request,
+            Form {
+                delivery: Delivery::Streamed,
+                ..WHOLE
+            }
+        ),
+        json!({
+            "model": "m",
+            "messages": [{ "role": "user", "content": "hi" }],
+            "temperature": 0.1,
+            "max_tokens": 5,
+            "stream": true,
+            "stream_options": { "include_usage": true },
+            "top_p": 0.9,
+            "stop": ["END"],
+            "seed": 7,
+            "presence_penalty": 0.5,
+            "frequency_penalty": -0.5,
+            "n": 2,
+            "logprobs": true,
+            "top_logprobs": 3,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": { "name": "city", "schema": { "type": "object" }, "strict": true },
+            },
+            "top_k": 20,
+        })
+    );
+}
+
+#[test]
+fn tools_and_their_history_are_written_as_clients_write_them() {
+    let call = ToolCall {
+        id: "c1".into(),
+        name: "weather".into(),
+        arguments: "{\"city\":\"Rome\"}".into(),
+    };
+    let request = GenerateRequest {
+        messages: vec![
+            Message::new(Role::User, "weather?"),
+            Message {
+                content: Content::Empty,
+                tool_calls: vec![call],
+                ..Message::new(Role::Assistant, "")
+            },
+            Message::tool_result("c1", "11 degrees"),
+        ],
+        tools: vec![ToolDefinition {
+            name: "weather".into(),
+            description: Some("tells the weather".into()),
+            parameters: Some(json!({ "type": "object" })),
+            strict: None,
+        }],
+        tool_choice: Some(ToolChoice::Function("weather".into())),
+        parallel_tool_calls: Some(false),
+        ..asking("")
+    };
+    let full = written(&request, WHOLE);
+    assert_eq!(
+        full["messages"],
+        json!([
+            { "role": "user", "content": "weather?" },
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "c1", "type": "function", "function": { "name": "weather", "arguments": "{\"city\":\"Rome\"}" } }
+            ] },
+            { "role": "tool", "content": "11 degrees", "tool_call_id": "c1" },
+        ])
+    );
+    assert_eq!(
+        full["tools"],
+        json!([{ "type": "function", "function": {
+            "name": "weather", "description": "tells the weather", "parameters": { "type": "object" }
+        } }])
+    );
+    assert_eq!(
+        full["tool_choice"],
+        json!({ "type": "function", "function": { "name": "weather" } })
+    );
+    assert_eq!(full["parallel_tool_calls"], json!(false));
+
+    let withheld = written(
+        &request,
+        Form {
+            tools: Tools::Withheld,
+            ..WHOLE
+        },
+    );
+    let absent = ["tools", "tool_choice", "parallel_tool_calls"].map(|field| withheld.get(field));
+    assert_eq!(absent, [None, None, None]);
+}
+
+#[test]
+fn pictures_and_unknown_message_fields_go_along() {
+    let picture = Image {
+        url: "data:image/png;base64,AAAA".into(),
+        detail: Some("low".into()),
+    };
+    let message = Message {
+        name: Some("ann".into()),
+        extra: Map::from_iter([("cache_control".to_owned(), json!({ "type": "ephemeral" }))]),
+        ..Message::new(Role::User, "")
+    };
+    let content = Content::Parts(vec![Part::Text("what is it?".into()), Part::Image(picture)]);
+    let request = GenerateRequest {
+        messages: vec![Message { content, ..message }],
+        ..asking("")
+    };
+    assert_eq!(
+        written(&request, WHOLE)["messages"][0],
+        json!({
+            "role": "user",
+            "content": [
+                { "type": "text", "text": "what is it?" },
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,AAAA", "detail": "low" } },
+            ],
+            "name": "ann",
+            "cache_control": { "type": "ephemeral" },
+        })
+    );
+}
+
+#[test]
+fn the_newer_length_field_leaves_an_unasked_temperature_out() {
+    let newer = Form {
+        length_field: LengthField::MaxCompletionTokens,
+        ..WHOLE
+    };
+    let body = written(&asking("hi"), newer);
+    assert_eq!(
+        (
+            body.get("temperature"),
+            body.get("max_tokens"),
+            body.get("max_completion_tokens")
+        ),
+        (None, None, Some(&json!(1024)))
+    );
+}

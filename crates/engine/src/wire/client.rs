@@ -1,0 +1,388 @@
+//! One engine's HTTP endpoint: a pooled client, its time-outs, its key, and what its failures mean.
+
+use std::sync::Once;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use hob_core::EngineError;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{RequestBuilder, Response, StatusCode, redirect};
+use secrecy::{ExposeSecret, SecretString};
+use url::{Host, Url};
+
+/// A health probe that takes longer than this has failed.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// llama.cpp and uvicorn close a connection that idled for five seconds; letting go of it first avoids writing into one
+/// that is just being closed.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest answer read in one piece. Streams have no limit but that of a single frame.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// As much of an error's body as is worth reading.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// A header that carries an engine's key, such as `authorization: Bearer …`.
+#[derive(Debug, Clone)]
+pub struct KeyHeader {
+    pub name: HeaderName,
+    /// What stands before the key, such as `Bearer `.
+    pub prefix: &'static str,
+    pub key: SecretString,
+}
+
+impl KeyHeader {
+    /// `authorization: Bearer KEY`.
+    pub fn bearer(key: SecretString) -> Self {
+        KeyHeader {
+            name: reqwest::header::AUTHORIZATION,
+            prefix: "Bearer ",
+            key,
+        }
+    }
+}
+
+/// What an endpoint needs to know.
+#[derive(Debug, Clone)]
+pub struct EndpointOptions {
+    /// The engine's key, for errors.
+    pub engine: String,
+    /// Base URL without a trailing slash.
+    pub host: String,
+    /// The longest wait for a connection's next bytes, the answer's head included.
+    pub timeout: Duration,
+    pub key: Option<KeyHeader>,
+    /// Headers sent with every request.
+    pub headers: HeaderMap,
+}
+
+impl EndpointOptions {
+    pub fn new(engine: impl Into<String>, host: impl Into<String>) -> Self {
+        EndpointOptions {
+            engine: engine.into(),
+            host: host.into(),
+            timeout: Duration::from_secs(120),
+            key: None,
+            headers: HeaderMap::new(),
+        }
+    }
+}
+
+/// Where an engine listens, and the way there.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    engine: String,
+    host: String,
+    timeout: Duration,
+    client: reqwest::Client,
+}
+
+impl Endpoint {
+    pub fn new(options: EndpointOptions) -> Result<Self, EngineError> {
+        install_crypto();
+        let not_configured = |reason: String| EngineError::NotConfigured {
+            engine: options.engine.clone(),
+            reason,
+        };
+        let host = options.host.trim_end_matches('/').to_owned();
+        let url =
+            Url::parse(&host).map_err(|error| not_configured(format!("'{host}' is no URL ({error})")))?;
+
+        let mut headers = options.headers.clone();
+        if let Some(KeyHeader { name, prefix, key }) = &options.key {
+            let mut value = HeaderValue::try_from(format!("{prefix}{}", key.expose_secret()))
+                .map_err(|_| not_configured("its key has characters that no HTTP header can carry".into()))?;
+            value.set_sensitive(true);
+            headers.insert(name.clone(), value);
+        }
+        let mut builder = reqwest::Client::builder()
+            .default_headers(headers)
+            // A redirect could carry the key and the conversation to a stranger.
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT.min(options.timeout))
+            .read_timeout(options.timeout)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .tcp_nodelay(true);
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        let client = builder
+            .build()
+            .map_err(|error| not_configured(error.to_string()))?;
+        Ok(Endpoint {
+            engine: options.engine,
+            host,
+            timeout: options.timeout,
+            client,
+        })
+    }
+
+    pub fn engine(&self) -> &str {
+        &self.engine
+    }
+
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Sends JSON that is already text. The answer's status is not looked at.
+    pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
+        let request = self
+            .client
+            .post(format!("{}{path}", self.host))
+            .header(
+                reqwest::header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            )
+            .body(json);
+        self.send(request).await
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Response, EngineError> {
+        self.send(self.client.get(format!("{}{path}", self.host))).await
+    }
+
+    /// Whether `path` answers 2xx in time.
+    pub async fn probe(&self, path: &str) -> bool {
+        let answered = tokio::time::timeout(PROBE_TIMEOUT, self.get(path)).await;
+        matches!(answered, Ok(Ok(response)) if response.status().is_success())
+    }
+
+    /// The whole body of an answer.
+    pub async fn body(&self, response: Response) -> Result<Bytes, EngineError> {
+        self.read(response, MAX_ANSWER_BYTES)
+            .await?
+            .ok_or_else(|| EngineError::Malformed {
+                engine: self.engine.clone(),
+                reason: format!("it is longer than {} MiB", MAX_ANSWER_BYTES >> 20),
+            })
+    }
+
+    /// Passes a good answer on and turns any other into the engine's own complaint.
+    pub async fn accept(&self, response: Response) -> Result<Response, EngineError> {
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let retry_after = retry_after(response.headers());
+        // A complaint whose text cannot be read is still a complaint.
+        let body = self
+            .read(response, MAX_ERROR_BYTES)
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        Err(self.refusal(status, &body, retry_after))
+    }
+
+    /// What an error with this status and body means.
+    pub fn refusal(&self, status: StatusCode, body: &[u8], retry_after: Option<u64>) -> EngineError {
+        let complaint = Complaint::read(body);
+        EngineError::Refused {
+            engine: self.engine.clone(),
+            status: status.as_u16(),
+            message: complaint
+                .message
+                .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
+            param: complaint.param,
+            retry_after,
+        }
+    }
+
+    /// What a failure of the transport means.
+    pub fn failure(&self, error: &reqwest::Error) -> EngineError {
+        if error.is_timeout() && !error.is_connect() {
+            EngineError::Timeout {
+                engine: self.engine.clone(),
+                after: self.timeout,
+            }
+        } else {
+            EngineError::Unreachable {
+                engine: self.engine.clone(),
+                address: self.host.clone(),
+                reason: innermost(error),
+            }
+        }
+    }
+
+    pub fn malformed(&self, reason: impl Into<String>) -> EngineError {
+        EngineError::Malformed {
+            engine: self.engine.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    pub fn interrupted(&self, reason: impl Into<String>) -> EngineError {
+        EngineError::Interrupted {
+            engine: self.engine.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    pub fn unsupported(&self, field: impl Into<String>, hint: Option<&str>) -> EngineError {
+        EngineError::Unsupported {
+            engine: self.engine.clone(),
+            field: field.into(),
+            hint: hint.map(str::to_owned),
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, EngineError> {
+        request.send().await.map_err(|error| self.failure(&error))
+    }
+
+    /// The body, or `None` when it is longer than `limit`.
+    async fn read(&self, mut response: Response, limit: usize) -> Result<Option<Bytes>, EngineError> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
+            if body.len() + chunk.len() > limit {
+                return Ok(None);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Some(body.freeze()))
+    }
+}
+
+/// What an error body says, in any of the shapes that engines use.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Complaint {
+    pub message: Option<String>,
+    pub param: Option<String>,
+    /// A status inside the body, as errors in the middle of a stream have it.
+    pub status: Option<u16>,
+}
+
+impl Complaint {
+    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}`, `{"detail": "…"}`, and plain text.
+    pub fn read(body: &[u8]) -> Self {
+        match serde_json::from_slice(body) {
+            Ok(value) => Self::of(&value),
+            Err(_) => {
+                let text = String::from_utf8_lossy(body);
+                let text = text.trim();
+                // A page of HTML from some proxy tells nobody anything.
+                let message =
+                    (!text.is_empty() && !text.starts_with('<')).then(|| text.chars().take(500).collect());
+                Complaint {
+                    message,
+                    ..Complaint::default()
+                }
+            }
+        }
+    }
+
+    pub fn of(value: &serde_json::Value) -> Self {
+        let error = value.get("error").unwrap_or(value);
+        let text = |key: &str| error.get(key).and_then(|value| value.as_str()).map(str::to_owned);
+        let message = error
+            .as_str()
+            .map(str::to_owned)
+            .or_else(|| text("message"))
+            .or_else(|| match error.get("detail") {
+                Some(serde_json::Value::String(detail)) => Some(detail.clone()),
+                Some(detail) => Some(detail.to_string()),
+                None => None,
+            });
+        let status = ["code", "status"].iter().find_map(|key| {
+            let code = error.get(key)?;
+            let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
+            u16::try_from(number)
+                .ok()
+                .filter(|status| (400..600).contains(status))
+        });
+        Complaint {
+            message,
+            param: text("param"),
+            status,
+        }
+    }
+}
+
+/// Seconds to wait, from a `Retry-After` in its numeric form.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The cause at the bottom: "Connection refused" rather than "error sending request".
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// TLS needs to be told once which cryptography to use.
+fn install_crypto() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // An error means that somebody in this process chose already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_read_in_every_shape_engines_use() {
+        let read = |body: &str| Complaint::read(body.as_bytes());
+        assert_eq!(
+            read(r#"{"error":{"code":400,"message":"too long","type":"x","param":"messages"}}"#),
+            Complaint {
+                message: Some("too long".into()),
+                param: Some("messages".into()),
+                status: Some(400)
+            }
+        );
+        assert_eq!(
+            read(r#"{"error":"model \"x\" not found"}"#).message.as_deref(),
+            Some("model \"x\" not found")
+        );
+        assert_eq!(
+            read(r#"{"object":"error","message":"no","code":400}"#)
+                .message
+                .as_deref(),
+            Some("no")
+        );
+        assert_eq!(
+            read(r#"{"detail":"Not Found"}"#).message.as_deref(),
+            Some("Not Found")
+        );
+        assert_eq!(read("Bad Gateway\n").message.as_deref(), Some("Bad Gateway"));
+        assert_eq!(read("<html>oops</html>"), Complaint::default());
+        assert_eq!(read(""), Complaint::default());
+    }
+
+    #[test]
+    fn an_endpoint_never_shows_its_key() {
+        let key = KeyHeader::bearer("s3cret".to_owned().into());
+        let options = EndpointOptions {
+            key: Some(key),
+            ..EndpointOptions::new("vllm", "http://localhost:1")
+        };
+        assert!(!format!("{options:?}").contains("s3cret"));
+        let endpoint = Endpoint::new(options).unwrap();
+        assert!(!format!("{endpoint:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn a_host_that_is_no_url_is_named() {
+        let error = Endpoint::new(EndpointOptions::new("vllm", "::nonsense")).unwrap_err();
+        assert!(error.to_string().contains("'::nonsense' is no URL"), "{error}");
+    }
+}

@@ -1,0 +1,174 @@
+//! From an HTTP answer to a stream of deltas: read, cut into frames, decode. The decoder is the provider's.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::Stream;
+use hob_core::{Delta, DeltaStream, EngineError};
+use reqwest::Response;
+
+use super::client::Endpoint;
+use super::frames::{Frames, Framing};
+
+/// A provider's stream format, as a state machine over frames.
+pub trait Decoder: Send + Unpin {
+    const FRAMING: Framing;
+
+    /// Takes one frame and appends what it says.
+    fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError>;
+
+    /// The peer closed its answer. Appends `Done` if the answer can count as complete without a word to that effect.
+    fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError>;
+}
+
+/// Why a frame cannot be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// It is not what the format promises.
+    Malformed(String),
+    /// The engine reports trouble, with its message and the status it would have had.
+    Reported { message: String, status: Option<u16> },
+    /// The answer ended in its middle.
+    Incomplete,
+}
+
+impl DecodeError {
+    /// `started` is whether any of the answer was passed on already: then it is broken, before that it is refused.
+    pub fn into_engine_error(self, endpoint: &Endpoint, started: bool) -> EngineError {
+        match self {
+            DecodeError::Malformed(reason) if started => endpoint.interrupted(reason),
+            DecodeError::Malformed(reason) => endpoint.malformed(reason),
+            DecodeError::Reported { message, .. } if started => endpoint.interrupted(message),
+            DecodeError::Reported { message, status } => EngineError::Refused {
+                engine: endpoint.engine().to_owned(),
+                status: status.unwrap_or(500),
+                message,
+                param: None,
+                retry_after: None,
+            },
+            DecodeError::Incomplete => endpoint.interrupted("the connection ended before the answer did"),
+        }
+    }
+}
+
+/// The deltas of an accepted answer. The stream ends after `Done` or the first error, whatever the peer still sends.
+pub fn deltas<D: Decoder + 'static>(endpoint: &Endpoint, response: Response, decoder: D) -> DeltaStream {
+    Box::pin(Deltas {
+        endpoint: endpoint.clone(),
+        body: Box::pin(response.bytes_stream()),
+        frames: Frames::new(D::FRAMING),
+        decoder,
+        ready: VecDeque::new(),
+        started: false,
+        state: State::Reading,
+    })
+}
+
+struct Deltas<D> {
+    endpoint: Endpoint,
+    body: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
+    frames: Frames,
+    decoder: D,
+    ready: VecDeque<Delta>,
+    /// Whether anything was handed out.
+    started: bool,
+    state: State,
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    Reading,
+    /// The peer is done; what is ready can still be taken.
+    Draining,
+    Over,
+}
+
+impl<D: Decoder> Deltas<D> {
+    /// Decodes until something is ready or the frames run out.
+    fn decode_frames(&mut self) -> Result<(), DecodeError> {
+        while self.ready.is_empty() {
+            let Some(frame) = self.frames.next_frame() else {
+                return Ok(());
+            };
+            self.decoder.frame(frame, &mut self.ready)?;
+        }
+        Ok(())
+    }
+
+    fn decode_end(&mut self) -> Result<(), DecodeError> {
+        if let Some(rest) = self.frames.rest() {
+            // Half a frame is the usual sight of a connection that was cut.
+            self.decoder
+                .frame(rest, &mut self.ready)
+                .map_err(|error| match error {
+                    DecodeError::Malformed(_) => DecodeError::Incomplete,
+                    other => other,
+                })?;
+        }
+        if self.ready.iter().any(|delta| matches!(delta, Delta::Done { .. })) {
+            return Ok(());
+        }
+        self.decoder.end(&mut self.ready)
+    }
+
+    fn fail(&mut self, error: EngineError) -> Poll<Option<Result<Delta, EngineError>>> {
+        self.state = State::Over;
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl<D: Decoder> Stream for Deltas<D> {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if this.state == State::Over {
+                return Poll::Ready(None);
+            }
+            if this.state == State::Reading
+                && let Err(error) = this.decode_frames()
+            {
+                let error = error.into_engine_error(&this.endpoint, this.started);
+                return this.fail(error);
+            }
+            if let Some(delta) = this.ready.pop_front() {
+                this.started = true;
+                if matches!(delta, Delta::Done { .. }) {
+                    this.state = State::Over;
+                }
+                return Poll::Ready(Some(Ok(delta)));
+            }
+            if this.state == State::Draining {
+                let error = this
+                    .endpoint
+                    .interrupted("the connection ended before the answer did");
+                return this.fail(error);
+            }
+            match ready!(this.body.as_mut().poll_next(context)) {
+                Some(Ok(bytes)) => {
+                    if let Err(error) = this.frames.push(&bytes) {
+                        let error = this.endpoint.interrupted(error.to_string());
+                        return this.fail(error);
+                    }
+                }
+                Some(Err(error)) => {
+                    let error = match this.endpoint.failure(&error) {
+                        EngineError::Unreachable { reason, .. } => this.endpoint.interrupted(reason),
+                        other => other,
+                    };
+                    return this.fail(error);
+                }
+                None => {
+                    this.state = State::Draining;
+                    if let Err(error) = this.decode_end() {
+                        let error = error.into_engine_error(&this.endpoint, this.started);
+                        return this.fail(error);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! How bytes travel between us and an engine: the HTTP client, the framing of streams, and the step from frames to deltas.
+//! Knows no provider.
+
+pub mod client;
+pub mod deltas;
+pub mod frames;
+pub mod sse;
