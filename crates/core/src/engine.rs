@@ -38,6 +38,11 @@ pub trait Engine: Send + Sync {
         true
     }
 
+    /// Whether a caller who asks for `asked` means the model listed as `listed`.
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        asked == listed
+    }
+
     /// Loads a model before it is needed, where the engine can.
     async fn prepare(&self, _model: &str) -> Result<(), EngineError> {
         Ok(())

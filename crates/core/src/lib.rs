@@ -2,12 +2,14 @@
 //!
 //! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
 
+pub mod agent;
 pub mod engine;
 pub mod generate;
 pub mod message;
 pub mod model;
 pub mod stream;
 
+pub use agent::{Agent, AgentContext, AgentOutcome, ToolResult};
 pub use engine::{Engine, EngineError};
 pub use generate::{
     Answer, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,

@@ -1,0 +1,125 @@
+//! An engine inside the test, which says what it is told to.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures::stream;
+use hob_core::{
+    Collector, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream,
+    ModelInfo, Usage,
+};
+
+type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
+
+/// The engine. Its key is `scripted`, its only model `m` unless told otherwise.
+pub struct ScriptedEngine {
+    models: Vec<ModelInfo>,
+    script: Box<Script>,
+    requests: Mutex<Vec<GenerateRequest>>,
+    lists: AtomicUsize,
+    healthy: AtomicBool,
+}
+
+impl ScriptedEngine {
+    /// Gives these pieces for every request.
+    pub fn new(
+        script: impl Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync + 'static,
+    ) -> Self {
+        ScriptedEngine {
+            models: vec![ModelInfo::named("m")],
+            script: Box::new(script),
+            requests: Mutex::new(Vec::new()),
+            lists: AtomicUsize::new(0),
+            healthy: AtomicBool::new(true),
+        }
+    }
+
+    /// Says these words, one piece each, and stops.
+    pub fn saying(words: &'static [&'static str]) -> Self {
+        Self::new(move |_| {
+            let usage = Usage {
+                prompt_tokens: 3,
+                completion_tokens: words.len() as u64,
+                cached_tokens: None,
+            };
+            let mut deltas: Vec<_> = words.iter().map(|word| Ok(Delta::text(*word))).collect();
+            deltas.push(Ok(Delta::Finish {
+                choice: 0,
+                reason: FinishReason::Stop,
+            }));
+            deltas.push(Ok(Delta::Done { usage: Some(usage) }));
+            deltas
+        })
+    }
+
+    pub fn with_models(mut self, ids: &[&str]) -> Self {
+        self.models = ids.iter().map(|id| ModelInfo::named(*id)).collect();
+        self
+    }
+
+    pub fn set_healthy(&self, healthy: bool) {
+        self.healthy.store(healthy, Ordering::Relaxed);
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<GenerateRequest> {
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// How often the models were listed.
+    pub fn lists(&self) -> usize {
+        self.lists.load(Ordering::Relaxed)
+    }
+
+    fn answer(&self, request: &GenerateRequest) -> Vec<Result<Delta, EngineError>> {
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(request.clone());
+        (self.script)(request)
+    }
+}
+
+#[async_trait]
+impl Engine for ScriptedEngine {
+    fn key(&self) -> &str {
+        "scripted"
+    }
+
+    fn address(&self) -> &str {
+        ""
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let mut collector = Collector::default();
+        for delta in self.answer(request) {
+            collector.push(delta?);
+        }
+        collector
+            .finish(&request.model)
+            .ok_or_else(|| EngineError::Interrupted {
+                engine: "scripted".into(),
+                reason: "the script has no finish".into(),
+            })
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        Ok(GenerationStream {
+            warnings: Vec::new(),
+            deltas: Box::pin(stream::iter(self.answer(request))),
+        })
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        Ok(self.models.clone())
+    }
+
+    async fn health(&self) -> bool {
+        self.healthy.load(Ordering::Relaxed)
+    }
+}
