@@ -1,1 +1,13 @@
+//! The HTTP API. The only crate that knows how HTTP is served; it answers by asking [`hob_system::System`].
 
+mod admission;
+mod body;
+mod error;
+mod gate;
+mod listen;
+mod router;
+mod routes;
+mod sse;
+mod wire;
+
+pub use listen::{ServeError, Server};

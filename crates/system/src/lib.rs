@@ -7,4 +7,4 @@ mod lane;
 mod system;
 
 pub use lane::{Delivery, Lane, lane};
-pub use system::{System, SystemParts};
+pub use system::{Streaming, System, SystemParts};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use hob_core::{
-    Agent, AgentContext, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    Agent, AgentContext, DeltaStream, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelInfo, Warning,
 };
 
 use crate::catalog::Catalog;
@@ -20,6 +21,14 @@ pub struct SystemParts {
     pub default_model: Option<String>,
     /// Who answers requests that are neither streamed nor bring tools; `None` for the engine itself.
     pub agent: Option<Arc<dyn Agent>>,
+}
+
+/// An answer under way.
+pub struct Streaming {
+    /// The model that answers.
+    pub model: String,
+    pub warnings: Vec<Warning>,
+    pub deltas: DeltaStream,
 }
 
 /// Answers requests.
@@ -59,7 +68,7 @@ impl System {
 
     /// The answer as it comes. Returns once the first piece is there, so that trouble before it is an error and not a
     /// stream that breaks at once.
-    pub async fn stream(&self, mut request: GenerateRequest) -> Result<GenerationStream, EngineError> {
+    pub async fn stream(&self, mut request: GenerateRequest) -> Result<Streaming, EngineError> {
         self.resolve_model(&mut request).await?;
         let GenerationStream { warnings, mut deltas } = self.parts.engine.stream(&request).await?;
         let first = match deltas.next().await {
@@ -72,9 +81,11 @@ impl System {
                 });
             }
         };
-        Ok(GenerationStream {
+        let deltas = Box::pin(stream::iter([Ok(first)]).chain(deltas));
+        Ok(Streaming {
+            model: request.model,
             warnings,
-            deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)),
+            deltas,
         })
     }
 

@@ -1,0 +1,253 @@
+//! What goes wrong, as callers see it. The only place where an error becomes an HTTP status.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hob_core::EngineError;
+use serde::Serialize;
+
+/// An error of ours or of the engine's.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    /// The class of errors, in the words OpenAI clients know.
+    kind: &'static str,
+    message: String,
+    /// The field at fault, such as `messages[2].role`.
+    param: Option<String>,
+    code: Option<&'static str>,
+    retry_after: Option<u64>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        ApiError {
+            status,
+            kind,
+            message: message.into(),
+            param: None,
+            code: None,
+            retry_after: None,
+        }
+    }
+
+    /// The request is wrong in the field `param`.
+    pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message);
+        ApiError {
+            param: Some(param.into()).filter(|param| !param.is_empty()),
+            ..error
+        }
+    }
+
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::invalid("", message)
+    }
+
+    pub(crate) fn too_large(limit_mb: usize) -> Self {
+        let message = format!("the request body is larger than {limit_mb} MiB ([server] max_body_mb)");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message)
+    }
+
+    pub(crate) fn not_json(content_type: &str) -> Self {
+        let message = match content_type {
+            "" => "the request has no content type; send 'content-type: application/json'".to_owned(),
+            other => format!("the content type is '{other}'; send 'content-type: application/json'"),
+        };
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "invalid_request_error",
+            message,
+        )
+    }
+
+    pub(crate) fn slow_body() -> Self {
+        let message = "the request body did not arrive in time";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
+    }
+
+    pub(crate) fn no_such_path(path: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "invalid_request_error",
+            format!("there is nothing at {path}"),
+        )
+    }
+
+    pub(crate) fn no_such_method(method: &str, path: &str) -> Self {
+        let message = format!("{path} does not take {method}");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message)
+    }
+
+    pub(crate) fn no_such_model(model: &str) -> Self {
+        let message = format!("there is no model '{model}'");
+        let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
+        ApiError {
+            param: Some("model".into()),
+            code: Some("model_not_found"),
+            ..error
+        }
+    }
+
+    pub(crate) fn wrong_key() -> Self {
+        let message =
+            "this server wants a key: send 'authorization: Bearer KEY' with the key of its [server] api_key";
+        let error = Self::new(StatusCode::UNAUTHORIZED, "authentication_error", message);
+        ApiError {
+            code: Some("invalid_api_key"),
+            ..error
+        }
+    }
+
+    pub(crate) fn foreign(header: &str, value: &str) -> Self {
+        let message = format!(
+            "the {header} header names '{value}', which is neither an IP address nor localhost; if this server should \
+             answer under that name, add it to [server] allowed_hosts"
+        );
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    /// No room, not even to wait.
+    pub(crate) fn too_many() -> Self {
+        let message = "too many requests are waiting already ([server] max_waiting)";
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+        ApiError {
+            code: Some("queue_full"),
+            retry_after: Some(1),
+            ..error
+        }
+    }
+
+    /// Waited long enough.
+    pub(crate) fn waited_in_vain(seconds: f32) -> Self {
+        let message =
+            format!("no engine slot came free within {seconds} s ([server] max_in_flight, queue_timeout)");
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError {
+            code: Some("queue_timeout"),
+            retry_after: Some(5),
+            ..error
+        }
+    }
+
+    /// The error as the body has it, for a stream whose head is already out.
+    pub(crate) fn event(&self) -> Vec<u8> {
+        let event = ErrorEvent {
+            error: self.details(),
+        };
+        serde_json::to_vec(&event).unwrap_or_else(|_| br#"{"error":{}}"#.to_vec())
+    }
+
+    fn details(&self) -> Details<'_> {
+        Details {
+            message: &self.message,
+            kind: self.kind,
+            param: self.param.as_deref(),
+            code: self.code,
+        }
+    }
+}
+
+/// Both shapes in one body: `detail` for those who read that, `error` for OpenAI clients.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    detail: &'a str,
+    error: Details<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorEvent<'a> {
+    error: Details<'a>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    message: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    param: Option<&'a str>,
+    code: Option<&'a str>,
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = Json(ErrorBody {
+            detail: &self.message,
+            error: self.details(),
+        });
+        let mut response = (self.status, body).into_response();
+        if let Some(seconds) = self.retry_after {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        let failed = |status, code| ApiError {
+            code: Some(code),
+            ..Self::new(status, "engine_error", message.clone())
+        };
+        match error {
+            EngineError::Unreachable { .. } => failed(StatusCode::BAD_GATEWAY, "engine_unreachable"),
+            EngineError::Timeout { .. } => failed(StatusCode::GATEWAY_TIMEOUT, "engine_timeout"),
+            EngineError::Malformed { .. } => failed(StatusCode::BAD_GATEWAY, "engine_answer_malformed"),
+            EngineError::Interrupted { .. } => failed(StatusCode::BAD_GATEWAY, "engine_answer_interrupted"),
+            EngineError::NotConfigured { .. } => {
+                failed(StatusCode::SERVICE_UNAVAILABLE, "engine_not_configured")
+            }
+            EngineError::ModelNotFound { .. } => ApiError {
+                param: Some("model".into()),
+                code: Some("model_not_found"),
+                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+            },
+            EngineError::Unsupported { field, .. } => ApiError {
+                code: Some("unsupported_by_engine"),
+                ..Self::invalid(field, message)
+            },
+            EngineError::Refused {
+                status,
+                param,
+                retry_after,
+                ..
+            } => Self::refused(status, message, param, retry_after),
+        }
+    }
+}
+
+impl ApiError {
+    /// The engine's own error: its 4xx stay what they are, its 5xx are a bad gateway to our caller.
+    fn refused(status: u16, message: String, param: Option<String>, retry_after: Option<u64>) -> Self {
+        let known = StatusCode::from_u16(status)
+            .ok()
+            .filter(StatusCode::is_client_error);
+        let (status, kind, code) = match known {
+            Some(StatusCode::TOO_MANY_REQUESTS) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "rate_limit_error",
+                "engine_rate_limit",
+            ),
+            // The engine's key is ours to set, so its complaint must not look as if the caller's were wrong.
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                (StatusCode::BAD_GATEWAY, "engine_error", "engine_key_refused")
+            }
+            Some(status) => (status, "invalid_request_error", "engine_refused"),
+            None => (StatusCode::BAD_GATEWAY, "engine_error", "engine_failed"),
+        };
+        ApiError {
+            param,
+            code: Some(code),
+            retry_after,
+            ..Self::new(status, kind, message)
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The socket: accepts connections, keeps slow peers from holding them, and stops without cutting answers off.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, header};
+use axum::response::{IntoResponse, Response};
+use hob_config::ServerConfig;
+use hob_system::System;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use crate::gate::Gate;
+use crate::router::router;
+
+/// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// Sent with every answer.
+const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("CARGO_PKG_VERSION")));
+
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error("cannot listen on {host}:{port}: {source}{}", advice(source))]
+    Bind {
+        host: String,
+        port: u16,
+        source: io::Error,
+    },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => ". Something else listens there; choose another port with --port",
+        io::ErrorKind::PermissionDenied => ". Ports below 1024 need more rights; choose another with --port",
+        io::ErrorKind::AddrNotAvailable => ". This machine does not have that address; see [server] host",
+        _ => "",
+    }
+}
+
+/// A server that listens, ready to run.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    max_connections: usize,
+    shutdown_grace: Duration,
+}
+
+/// What every connection needs.
+struct Shared {
+    router: Router,
+    gate: Gate,
+    header_timeout: Duration,
+    write_timeout: Duration,
+}
+
+impl Server {
+    /// Binds the address of `config`.
+    pub async fn bind(system: Arc<System>, config: &ServerConfig) -> Result<Self, ServeError> {
+        let failed = |source| ServeError::Bind {
+            host: config.host.clone(),
+            port: config.port,
+            source,
+        };
+        let listener = TcpListener::bind((config.host.as_str(), config.port))
+            .await
+            .map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let shared = Shared {
+            router: router(system, config),
+            gate: Gate::new(config),
+            header_timeout: config.header_timeout,
+            write_timeout: config.write_timeout,
+        };
+        Ok(Server {
+            listener,
+            address,
+            shared: Arc::new(shared),
+            // Idle connections are cheap, so there may be more of them than requests; but not without end.
+            max_connections: 2 * (config.max_in_flight + config.max_waiting).max(32),
+            shutdown_grace: config.shutdown_grace,
+        })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown`, then lets running answers end within the grace period. Returns how many did not.
+    pub async fn run(self, shutdown: CancellationToken) -> usize {
+        let connections = TaskTracker::new();
+        let room = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
+        loop {
+            let accepted = tokio::select! {
+                () = shutdown.cancelled() => break,
+                accepted = accept(&self.listener, &room) => accepted,
+            };
+            match accepted {
+                Ok((socket, permit)) => {
+                    let connection = serve(socket, Arc::clone(&self.shared), shutdown.clone());
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_REST).await;
+                }
+            }
+        }
+        drop(self.listener);
+        connections.close();
+        match tokio::time::timeout(self.shutdown_grace, connections.wait()).await {
+            Ok(()) => 0,
+            Err(_) => connections.len(),
+        }
+    }
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
+    let (socket, _peer) = listener.accept().await?;
+    Ok((socket, permit))
+}
+
+async fn serve(socket: TcpStream, shared: Arc<Shared>, shutdown: CancellationToken) {
+    // Without this a stream's first token waits for an acknowledgement, 40 ms.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "cannot switch Nagle's algorithm off");
+    }
+    let mut socket = TimeoutStream::new(socket);
+    socket.set_write_timeout(Some(shared.write_timeout));
+
+    let service = service_fn(|request: Request<Incoming>| answer(&shared, request));
+    let mut builder = http1::Builder::new();
+    // The time-out also ends connections on which no request comes.
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.header_timeout);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+async fn answer(shared: &Shared, request: Request<Incoming>) -> Result<Response, std::convert::Infallible> {
+    let mut response = match shared.gate.check(&request) {
+        Ok(()) => shared.router.clone().oneshot(request.map(Body::new)).await?,
+        Err(error) => error.into_response(),
+    };
+    response.headers_mut().insert(header::SERVER, SERVER_NAME);
+    Ok(response)
+}

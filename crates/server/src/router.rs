@@ -1,0 +1,68 @@
+//! Which path is answered by whom.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::routing::{get, post};
+use hob_config::ServerConfig;
+use hob_system::System;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use crate::admission::Admission;
+use crate::body::BodyLimits;
+use crate::error::ApiError;
+use crate::routes::{chat, health, models, openapi};
+
+/// What handlers share.
+pub(crate) struct App {
+    pub(crate) system: Arc<System>,
+    pub(crate) admission: Admission,
+    pub(crate) body_limits: BodyLimits,
+}
+
+pub(crate) fn router(system: Arc<System>, config: &ServerConfig) -> Router {
+    let app = Arc::new(App {
+        system,
+        admission: Admission::new(config.max_in_flight, config.max_waiting, config.queue_timeout),
+        body_limits: BodyLimits {
+            max_mb: config.max_body_mb,
+            pause: config.body_timeout,
+        },
+    });
+    let router = Router::new()
+        .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*id}", get(models::show))
+        .route("/health", get(health::show))
+        .route("/openapi.json", get(openapi::show))
+        .fallback(|request: Request| async move { ApiError::no_such_path(request.uri().path()) })
+        .method_not_allowed_fallback(|request: Request| async move {
+            ApiError::no_such_method(request.method().as_str(), request.uri().path())
+        })
+        .with_state(app);
+    match cors(config) {
+        Some(layer) => router.layer(layer),
+        None => router,
+    }
+}
+
+/// Browsers keep an answer from the page that asked unless the server allows that page by name.
+fn cors(config: &ServerConfig) -> Option<CorsLayer> {
+    let origins = match config.cors_origins.as_slice() {
+        [] => return None,
+        origins if origins.iter().any(|origin| origin == "*") => AllowOrigin::any(),
+        origins => AllowOrigin::list(
+            origins
+                .iter()
+                .filter_map(|origin| HeaderValue::from_str(origin).ok()),
+        ),
+    };
+    let layer = CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION])
+        .expose_headers([HeaderName::from_static("x-hob-warning")]);
+    Some(layer)
+}

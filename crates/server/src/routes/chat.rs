@@ -1,0 +1,88 @@
+//! `POST /v1/chat/completions`.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use hob_core::{GenerateRequest, Warning};
+use hob_system::Streaming;
+
+use crate::admission::Admitted;
+use crate::body::read_json;
+use crate::error::ApiError;
+use crate::router::App;
+use crate::sse::{ChatChunks, ChatStream};
+use crate::wire::request::{ChatRequest, Reply};
+use crate::wire::response::Completion;
+
+const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    let body = read_json(request, app.body_limits).await?;
+    let ChatRequest { request, reply } = ChatRequest::parse(&body)?;
+    drop(body);
+    let admitted = app.admission.enter().await?;
+    match reply {
+        Reply::Whole => whole(&app, request).await,
+        Reply::Streamed { include_usage } => streamed(&app, request, include_usage, admitted).await,
+    }
+}
+
+async fn whole(app: &App, request: GenerateRequest) -> Result<Response, ApiError> {
+    let generation = app.system.complete(request).await?;
+    let body = Json(Completion::new(&completion_id(), unix_now(), &generation)).into_response();
+    Ok(with_warnings(body, &generation.warnings))
+}
+
+async fn streamed(
+    app: &App,
+    request: GenerateRequest,
+    include_usage: bool,
+    admitted: Admitted,
+) -> Result<Response, ApiError> {
+    let Streaming {
+        model,
+        warnings,
+        deltas,
+    } = app.system.stream(request).await?;
+    let chunks = ChatChunks::new(&completion_id(), unix_now(), &model, include_usage);
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::CONNECTION, HeaderValue::from_static("keep-alive")),
+        // nginx would otherwise collect the events and deliver them in batches.
+        (ACCEL_BUFFERING, HeaderValue::from_static("no")),
+    ];
+    let response = (headers, Body::new(ChatStream::new(deltas, chunks, admitted))).into_response();
+    Ok(with_warnings(response, &warnings))
+}
+
+fn with_warnings(mut response: Response, warnings: &[Warning]) -> Response {
+    for warning in warnings {
+        response
+            .headers_mut()
+            .append(WARNING, HeaderValue::from_static(warning.as_str()));
+    }
+    response
+}
+
+fn completion_id() -> String {
+    let mut id = String::with_capacity(33);
+    id.push_str("chatcmpl-");
+    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
+    id
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,28 @@
+//! `GET /v1/models` and `GET /v1/models/{id}`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+
+use crate::error::ApiError;
+use crate::router::App;
+use crate::wire::response::{Model, ModelList};
+
+pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Json<ModelList>, ApiError> {
+    let models = app.system.models().await?;
+    Ok(Json(ModelList::new(models, app.system.engine().key())))
+}
+
+/// Ids may contain slashes, as those of models from a hub do.
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<Model>, ApiError> {
+    let engine = app.system.engine();
+    let models = app.system.models().await?;
+    let found = models.into_iter().find(|model| engine.means(&id, &model.id));
+    found
+        .map(|info| Json(Model::new(info, engine.key())))
+        .ok_or_else(|| ApiError::no_such_model(&id))
+}

