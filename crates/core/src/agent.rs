@@ -5,12 +5,27 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::engine::{Engine, EngineError};
+use crate::event::RunEvents;
 use crate::generate::{GenerateRequest, Generation};
+use crate::tool::Tools;
 
-/// What an agent may use.
+/// What an agent may use during one run.
 #[derive(Clone)]
 pub struct AgentContext {
     pub engine: Arc<dyn Engine>,
+    pub tools: Arc<dyn Tools>,
+    pub events: RunEvents,
+    /// How often the engine may be asked.
+    pub max_turns: u32,
+    /// Who wants to hear the answer as it comes; `None` for the whole answer at the end.
+    pub listener: Option<Arc<dyn Listener>>,
+}
+
+/// Hears an answer as it comes.
+#[async_trait]
+pub trait Listener: Send + Sync {
+    /// The next piece of the final answer's text. Waits while the hearer is busy.
+    async fn text(&self, piece: &str);
 }
 
 /// What a tool gave back during a run.
@@ -30,7 +45,7 @@ pub struct AgentOutcome {
     pub tool_results: Vec<ToolResult>,
 }
 
-/// Answers a request its own way. Dropping the future cancels the run, down to the engine.
+/// Answers a request its own way. Dropping the future cancels the run, down to the engine and the tools.
 #[async_trait]
 pub trait Agent: Send + Sync {
     fn name(&self) -> &str;

@@ -53,11 +53,7 @@ pub trait Engine: Send + Sync {
 #[derive(Debug, Error)]
 pub enum EngineError {
     #[error("cannot reach {engine} at {address}: {reason}")]
-    Unreachable {
-        engine: String,
-        address: String,
-        reason: String,
-    },
+    Unreachable { engine: String, address: String, reason: String },
 
     #[error("{engine} did not answer within {} s", after.as_secs_f32())]
     Timeout { engine: String, after: Duration },
@@ -75,19 +71,11 @@ pub enum EngineError {
     },
 
     #[error("{engine} has no model '{model}'{}", known(available))]
-    ModelNotFound {
-        engine: String,
-        model: String,
-        available: Vec<String>,
-    },
+    ModelNotFound { engine: String, model: String, available: Vec<String> },
 
     /// The caller asked for something this engine cannot do.
     #[error("{engine} does not support '{field}'{}", hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default())]
-    Unsupported {
-        engine: String,
-        field: String,
-        hint: Option<String>,
-    },
+    Unsupported { engine: String, field: String, hint: Option<String> },
 
     /// The engine is not set up, such as a provider without a key.
     #[error("{engine} is not set up: {reason}")]

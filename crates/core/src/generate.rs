@@ -272,10 +272,7 @@ mod tests {
     #[test]
     fn what_the_caller_leaves_out_has_the_documented_default() {
         let request = GenerateRequest::default();
-        assert_eq!(
-            (request.temperature(), request.max_tokens(), request.answers()),
-            (0.7, 1024, 1)
-        );
+        assert_eq!((request.temperature(), request.max_tokens(), request.answers()), (0.7, 1024, 1));
     }
 
     #[test]

@@ -4,13 +4,16 @@
 
 pub mod agent;
 pub mod engine;
+pub mod event;
 pub mod generate;
 pub mod message;
 pub mod model;
 pub mod stream;
+pub mod tool;
 
-pub use agent::{Agent, AgentContext, AgentOutcome, ToolResult};
+pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
 pub use engine::{Engine, EngineError};
+pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
     Answer, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,
     Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
@@ -18,3 +21,4 @@ pub use generate::{
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
 pub use model::ModelInfo;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};
+pub use tool::{NoTools, Reach, Tool, ToolError, ToolSpec, Tools};

@@ -152,10 +152,7 @@ impl Message {
 
     /// The answer of a tool to the call `id`.
     pub fn tool_result(id: impl Into<String>, content: impl Into<Content>) -> Self {
-        Message {
-            tool_call_id: Some(id.into()),
-            ..Message::new(Role::Tool, content)
-        }
+        Message { tool_call_id: Some(id.into()), ..Message::new(Role::Tool, content) }
     }
 
     /// The name of the tool that the call `id` was for, looked up in the history before it.
@@ -175,24 +172,15 @@ mod tests {
 
     #[test]
     fn an_inline_picture_gives_its_type_and_payload() {
-        let inline = Image {
-            url: "data:image/png;base64,AAAA".into(),
-            detail: None,
-        };
+        let inline = Image { url: "data:image/png;base64,AAAA".into(), detail: None };
         assert_eq!(inline.inline(), Some(("image/png", "AAAA")));
-        let remote = Image {
-            url: "https://example.org/cat.png".into(),
-            detail: None,
-        };
+        let remote = Image { url: "https://example.org/cat.png".into(), detail: None };
         assert_eq!(remote.inline(), None);
     }
 
     #[test]
     fn the_text_of_mixed_content_leaves_pictures_out() {
-        let picture = Image {
-            url: "data:image/png;base64,AAAA".into(),
-            detail: None,
-        };
+        let picture = Image { url: "data:image/png;base64,AAAA".into(), detail: None };
         let content = Content::Parts(vec![
             Part::Text("look".into()),
             Part::Image(picture.clone()),
@@ -204,15 +192,8 @@ mod tests {
 
     #[test]
     fn a_tool_answer_finds_the_name_of_its_call() {
-        let call = ToolCall {
-            id: "c1".into(),
-            name: "weather".into(),
-            arguments: "{}".into(),
-        };
-        let history = vec![Message {
-            tool_calls: vec![call],
-            ..Message::new(Role::Assistant, "")
-        }];
+        let call = ToolCall { id: "c1".into(), name: "weather".into(), arguments: "{}".into() };
+        let history = vec![Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") }];
         assert_eq!(Message::tool_name(&history, "c1"), Some("weather"));
         assert_eq!(Message::tool_name(&history, "c2"), None);
     }

@@ -18,9 +18,6 @@ pub struct ModelInfo {
 
 impl ModelInfo {
     pub fn named(id: impl Into<String>) -> Self {
-        ModelInfo {
-            id: id.into(),
-            ..ModelInfo::default()
-        }
+        ModelInfo { id: id.into(), ..ModelInfo::default() }
     }
 }

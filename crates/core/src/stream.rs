@@ -56,10 +56,7 @@ pub enum Delta {
 impl Delta {
     /// Text of the first answer.
     pub fn text(text: impl Into<String>) -> Self {
-        Delta::Text(TextDelta {
-            text: text.into(),
-            ..TextDelta::default()
-        })
+        Delta::Text(TextDelta { text: text.into(), ..TextDelta::default() })
     }
 }
 
@@ -163,40 +160,26 @@ mod tests {
 
     #[test]
     fn pieces_of_text_and_calls_become_one_answer() {
-        let usage = Usage {
-            prompt_tokens: 3,
-            completion_tokens: 2,
-            cached_tokens: None,
-        };
+        let usage = Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None };
         let first = ToolCallDelta {
             id: Some("c1".into()),
             name: Some("add".into()),
             arguments: "{\"a\":".into(),
             ..ToolCallDelta::default()
         };
-        let rest = ToolCallDelta {
-            arguments: "1}".into(),
-            ..ToolCallDelta::default()
-        };
+        let rest = ToolCallDelta { arguments: "1}".into(), ..ToolCallDelta::default() };
         let generation = collect([
             Delta::text("Let me "),
             Delta::text("see."),
             Delta::ToolCall(first),
             Delta::ToolCall(rest),
-            Delta::Finish {
-                choice: 0,
-                reason: FinishReason::ToolCalls,
-            },
+            Delta::Finish { choice: 0, reason: FinishReason::ToolCalls },
             Delta::Done { usage: Some(usage) },
         ]);
         let answer = Answer {
             content: "Let me see.".into(),
             reasoning: None,
-            tool_calls: vec![ToolCall {
-                id: "c1".into(),
-                name: "add".into(),
-                arguments: "{\"a\":1}".into(),
-            }],
+            tool_calls: vec![ToolCall { id: "c1".into(), name: "add".into(), arguments: "{\"a\":1}".into() }],
             finish_reason: FinishReason::ToolCalls,
             logprobs: None,
         };
@@ -218,29 +201,11 @@ mod tests {
 
     #[test]
     fn several_answers_stay_apart() {
-        let of = |choice, text: &str| {
-            Delta::Text(TextDelta {
-                choice,
-                text: text.into(),
-                logprobs: None,
-            })
-        };
-        let stop = |choice| Delta::Finish {
-            choice,
-            reason: FinishReason::Stop,
-        };
-        let generation = collect([
-            of(1, "b"),
-            of(0, "a"),
-            stop(0),
-            stop(1),
-            Delta::Done { usage: None },
-        ]);
-        let texts: Vec<String> = generation
-            .iter()
-            .flat_map(Generation::answers)
-            .map(|answer| answer.content.clone())
-            .collect();
+        let of = |choice, text: &str| Delta::Text(TextDelta { choice, text: text.into(), logprobs: None });
+        let stop = |choice| Delta::Finish { choice, reason: FinishReason::Stop };
+        let generation = collect([of(1, "b"), of(0, "a"), stop(0), stop(1), Delta::Done { usage: None }]);
+        let texts: Vec<String> =
+            generation.iter().flat_map(Generation::answers).map(|answer| answer.content.clone()).collect();
         assert_eq!(texts, ["a", "b"]);
     }
 }

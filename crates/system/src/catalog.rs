@@ -32,11 +32,7 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Catalog {
-            engine,
-            known: ArcSwapOption::empty(),
-            asking: Mutex::new(()),
-        }
+        Catalog { engine, known: ArcSwapOption::empty(), asking: Mutex::new(()) }
     }
 
     /// Refuses a name that is no model of the engine. What cannot be known is let through: the engine will tell.
@@ -62,19 +58,11 @@ impl Catalog {
 
     /// The first model the engine lists.
     pub(crate) async fn first(&self) -> Result<Option<String>, EngineError> {
-        Ok(self
-            .refreshed()
-            .await?
-            .models
-            .first()
-            .map(|model| model.id.clone()))
+        Ok(self.refreshed().await?.models.first().map(|model| model.id.clone()))
     }
 
     fn has(&self, known: &Known, asked: &str) -> bool {
-        known
-            .models
-            .iter()
-            .any(|listed| self.engine.means(asked, &listed.id))
+        known.models.iter().any(|listed| self.engine.means(asked, &listed.id))
     }
 
     /// A list no older than [`RECHECK`].
@@ -85,10 +73,7 @@ impl Catalog {
         {
             return Ok(known);
         }
-        let known = Arc::new(Known {
-            models: self.engine.list_models().await?,
-            at: Instant::now(),
-        });
+        let known = Arc::new(Known { models: self.engine.list_models().await?, at: Instant::now() });
         self.known.store(Some(Arc::clone(&known)));
         Ok(known)
     }

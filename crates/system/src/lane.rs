@@ -34,27 +34,13 @@ mod tests {
     #[test]
     fn only_a_whole_answer_without_the_callers_tools_goes_through_an_agent() {
         let plain = GenerateRequest::default();
-        let tool = ToolDefinition {
-            name: "f".into(),
-            description: None,
-            parameters: None,
-            strict: None,
-        };
-        let with_tools = GenerateRequest {
-            tools: vec![tool],
-            ..GenerateRequest::default()
-        };
+        let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
+        let with_tools = GenerateRequest { tools: vec![tool], ..GenerateRequest::default() };
 
-        assert_eq!(
-            lane(&plain, Delivery::Whole, Some("simple")),
-            Lane::Agent("simple")
-        );
+        assert_eq!(lane(&plain, Delivery::Whole, Some("simple")), Lane::Agent("simple"));
         assert_eq!(lane(&plain, Delivery::Streamed, Some("simple")), Lane::Engine);
         assert_eq!(lane(&with_tools, Delivery::Whole, Some("simple")), Lane::Engine);
-        assert_eq!(
-            lane(&with_tools, Delivery::Streamed, Some("simple")),
-            Lane::Engine
-        );
+        assert_eq!(lane(&with_tools, Delivery::Streamed, Some("simple")), Lane::Engine);
         assert_eq!(lane(&plain, Delivery::Whole, None::<&str>), Lane::Engine);
     }
 }

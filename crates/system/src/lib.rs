@@ -3,8 +3,14 @@
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
 mod catalog;
+mod engines;
+mod household;
 mod lane;
 mod system;
 
+pub use engines::{engines, ollama};
+pub use hob_engine::ollama::{ModelDetails, PullProgress};
+pub use hob_engine::select::{Because, NoEngine, Tried, WhyNot, probe_all};
+pub use household::{Household, OpenError, Wishes, choose};
 pub use lane::{Delivery, Lane, lane};
 pub use system::{Streaming, System, SystemParts};

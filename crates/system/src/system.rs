@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use hob_core::{
     Agent, AgentContext, DeltaStream, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelInfo, Warning,
+    ModelInfo, NoTools, RunEvents, Warning,
 };
 
 use crate::catalog::Catalog;
@@ -60,6 +60,10 @@ impl System {
             Lane::Agent(agent) => {
                 let context = AgentContext {
                     engine: Arc::clone(&self.parts.engine),
+                    tools: Arc::new(NoTools),
+                    events: RunEvents::unheard(),
+                    max_turns: 10,
+                    listener: None,
                 };
                 Ok(agent.run(&request, &context).await?.generation)
             }
@@ -82,11 +86,7 @@ impl System {
             }
         };
         let deltas = Box::pin(stream::iter([Ok(first)]).chain(deltas));
-        Ok(Streaming {
-            model: request.model,
-            warnings,
-            deltas,
-        })
+        Ok(Streaming { model: request.model, warnings, deltas })
     }
 
     /// The engine's models.

@@ -19,21 +19,13 @@ impl Agent for Butler {
     ) -> Result<AgentOutcome, EngineError> {
         let mut generation = context.engine.generate(request).await?;
         generation.answer.content = format!("Sir, {}", generation.answer.content);
-        Ok(AgentOutcome {
-            generation,
-            turns: 1,
-            tool_results: Vec::new(),
-        })
+        Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
     }
 }
 
 fn system(engine: ScriptedEngine, agent: Option<Arc<dyn Agent>>) -> (System, Arc<ScriptedEngine>) {
     let engine = Arc::new(engine);
-    let parts = SystemParts {
-        engine: Arc::clone(&engine) as Arc<dyn Engine>,
-        default_model: None,
-        agent,
-    };
+    let parts = SystemParts { engine: Arc::clone(&engine) as Arc<dyn Engine>, default_model: None, agent };
     (System::new(parts), engine)
 }
 
@@ -47,72 +39,40 @@ fn asking(model: &str) -> GenerateRequest {
 
 #[tokio::test]
 async fn the_agent_answers_whole_requests_and_the_callers_tools_pass_it_by() {
-    let (system, _engine) = system(
-        ScriptedEngine::saying(&["dinner ", "is served"]),
-        Some(Arc::new(Butler)),
-    );
+    let (system, _engine) = system(ScriptedEngine::saying(&["dinner ", "is served"]), Some(Arc::new(Butler)));
     let answer = system.complete(asking("m")).await.unwrap().answer.content;
     assert_eq!(answer, "Sir, dinner is served");
 
-    let tool = ToolDefinition {
-        name: "f".into(),
-        description: None,
-        parameters: None,
-        strict: None,
-    };
-    let with_tools = GenerateRequest {
-        tools: vec![tool],
-        ..asking("m")
-    };
-    assert_eq!(
-        system.complete(with_tools).await.unwrap().answer.content,
-        "dinner is served"
-    );
+    let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
+    let with_tools = GenerateRequest { tools: vec![tool], ..asking("m") };
+    assert_eq!(system.complete(with_tools).await.unwrap().answer.content, "dinner is served");
 }
 
 #[tokio::test]
 async fn trouble_before_the_first_piece_is_an_error_and_not_a_stream() {
     let broken = ScriptedEngine::new(|_| {
-        vec![Err(EngineError::Interrupted {
-            engine: "scripted".into(),
-            reason: "cable".into(),
-        })]
+        vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() })]
     });
     let error = system(broken, None).0.stream(asking("m")).await.err().unwrap();
     assert_eq!(error.to_string(), "scripted broke off its answer: cable");
 
     let silent = ScriptedEngine::new(|_| Vec::new());
     let error = system(silent, None).0.stream(asking("m")).await.err().unwrap();
-    assert_eq!(
-        error.to_string(),
-        "scripted broke off its answer: it ended before it began"
-    );
+    assert_eq!(error.to_string(), "scripted broke off its answer: it ended before it began");
 }
 
 #[tokio::test]
 async fn awaiting_the_first_piece_loses_nothing() {
     let (system, _engine) = system(ScriptedEngine::saying(&["a", "b", "c"]), None);
-    let deltas: Vec<Delta> = system
-        .stream(asking("m"))
-        .await
-        .unwrap()
-        .deltas
-        .map(Result::unwrap)
-        .collect()
-        .await;
-    assert_eq!(
-        deltas[..3],
-        [Delta::text("a"), Delta::text("b"), Delta::text("c")]
-    );
+    let deltas: Vec<Delta> =
+        system.stream(asking("m")).await.unwrap().deltas.map(Result::unwrap).collect().await;
+    assert_eq!(deltas[..3], [Delta::text("a"), Delta::text("b"), Delta::text("c")]);
     assert_eq!(deltas.len(), 5);
 }
 
 #[tokio::test]
 async fn default_means_the_first_model_of_the_engine() {
-    let (system, engine) = system(
-        ScriptedEngine::saying(&["hi"]).with_models(&["big", "small"]),
-        None,
-    );
+    let (system, engine) = system(ScriptedEngine::saying(&["hi"]).with_models(&["big", "small"]), None);
     system.complete(asking("default")).await.unwrap();
     assert_eq!(engine.requests()[0].model, "big");
 }

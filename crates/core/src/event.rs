@@ -1,0 +1,304 @@
+//! What happens in the house, told to whoever listens: a synchronous publish/subscribe bus.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    InferenceStart {
+        engine: String,
+        model: String,
+    },
+    InferenceEnd {
+        engine: String,
+        model: String,
+        success: bool,
+        latency: Duration,
+    },
+    AgentTurnStart {
+        agent: String,
+        turn: u32,
+    },
+    AgentTurnEnd {
+        agent: String,
+        turn: u32,
+        /// How many tools the model asked for in this turn; none ends the run.
+        tool_calls: usize,
+    },
+    ToolCallStart {
+        tool: String,
+        /// As the model wrote them.
+        arguments: String,
+    },
+    ToolCallEnd {
+        tool: String,
+        success: bool,
+        latency: Duration,
+    },
+    MemoryStore {
+        backend: String,
+        count: usize,
+    },
+    MemoryRetrieve {
+        backend: String,
+        query: String,
+        results: usize,
+    },
+    ChannelMessageReceived {
+        channel: String,
+        sender: String,
+        content: String,
+        message_id: String,
+    },
+    ChannelMessageSent {
+        channel: String,
+        content: String,
+        conversation_id: String,
+    },
+    SchedulerTaskStart {
+        task_id: String,
+        prompt: String,
+    },
+    SchedulerTaskEnd {
+        task_id: String,
+        success: bool,
+        result: Option<String>,
+        error: Option<String>,
+    },
+}
+
+impl Event {
+    /// The name under which the event is known outside.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::InferenceStart { .. } => "INFERENCE_START",
+            Event::InferenceEnd { .. } => "INFERENCE_END",
+            Event::AgentTurnStart { .. } => "AGENT_TURN_START",
+            Event::AgentTurnEnd { .. } => "AGENT_TURN_END",
+            Event::ToolCallStart { .. } => "TOOL_CALL_START",
+            Event::ToolCallEnd { .. } => "TOOL_CALL_END",
+            Event::MemoryStore { .. } => "MEMORY_STORE",
+            Event::MemoryRetrieve { .. } => "MEMORY_RETRIEVE",
+            Event::ChannelMessageReceived { .. } => "CHANNEL_MESSAGE_RECEIVED",
+            Event::ChannelMessageSent { .. } => "CHANNEL_MESSAGE_SENT",
+            Event::SchedulerTaskStart { .. } => "scheduler_task_start",
+            Event::SchedulerTaskEnd { .. } => "scheduler_task_end",
+        }
+    }
+
+    /// The event's keys and values; times are seconds.
+    pub fn data(&self) -> Value {
+        match self {
+            Event::InferenceStart { engine, model } => json!({ "engine": engine, "model": model }),
+            Event::InferenceEnd { engine, model, success, latency } => {
+                json!({ "engine": engine, "model": model, "success": success, "latency": latency.as_secs_f64() })
+            }
+            Event::AgentTurnStart { agent, turn } => json!({ "agent": agent, "turn": turn }),
+            Event::AgentTurnEnd { agent, turn, tool_calls } => {
+                json!({ "agent": agent, "turn": turn, "tool_calls": tool_calls })
+            }
+            Event::ToolCallStart { tool, arguments } => json!({ "tool": tool, "arguments": arguments }),
+            Event::ToolCallEnd { tool, success, latency } => {
+                json!({ "tool": tool, "success": success, "latency": latency.as_secs_f64() })
+            }
+            Event::MemoryStore { backend, count } => json!({ "backend": backend, "count": count }),
+            Event::MemoryRetrieve { backend, query, results } => {
+                json!({ "backend": backend, "query": query, "results": results })
+            }
+            Event::ChannelMessageReceived { channel, sender, content, message_id } => {
+                json!({ "channel": channel, "sender": sender, "content": content, "message_id": message_id })
+            }
+            Event::ChannelMessageSent { channel, content, conversation_id } => {
+                json!({ "channel": channel, "content": content, "conversation_id": conversation_id })
+            }
+            Event::SchedulerTaskStart { task_id, prompt } => json!({ "task_id": task_id, "prompt": prompt }),
+            Event::SchedulerTaskEnd { task_id, success, result, error } => {
+                json!({ "task_id": task_id, "success": success, "result": result, "error": error })
+            }
+        }
+    }
+}
+
+/// An event with its place in the course of things.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Happening {
+    pub at: SystemTime,
+    /// The request or run it belongs to; empty when it belongs to none.
+    pub run: Arc<str>,
+    pub event: Event,
+}
+
+type Handler = dyn Fn(&Happening) + Send + Sync;
+
+/// Replaced as a whole at every change, so that publishing holds no lock.
+type Handlers = Arc<[(u64, Arc<Handler>)]>;
+
+#[derive(Default)]
+struct Subscribers {
+    next_id: AtomicU64,
+    handlers: RwLock<Handlers>,
+}
+
+/// Tells every subscriber of every event, in the publisher's own thread. A subscriber should be quick, and one that panics
+/// harms neither the publisher nor the others.
+#[derive(Clone, Default)]
+pub struct EventBus {
+    subscribers: Arc<Subscribers>,
+}
+
+impl fmt::Debug for EventBus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("EventBus").field("subscribers", &self.handlers().len()).finish()
+    }
+}
+
+/// Ends with its value.
+#[must_use = "a dropped subscription hears nothing"]
+pub struct Subscription {
+    id: u64,
+    subscribers: Weak<Subscribers>,
+}
+
+impl EventBus {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Calls `handler` for every event from now on, until the subscription is dropped.
+    pub fn subscribe(&self, handler: impl Fn(&Happening) + Send + Sync + 'static) -> Subscription {
+        let id = self.subscribers.next_id.fetch_add(1, Ordering::Relaxed);
+        self.subscribers.change(|handlers| handlers.push((id, Arc::new(handler))));
+        Subscription { id, subscribers: Arc::downgrade(&self.subscribers) }
+    }
+
+    /// Tells everybody.
+    pub fn publish(&self, run: &Arc<str>, event: Event) {
+        let handlers = self.handlers();
+        if handlers.is_empty() {
+            return;
+        }
+        let happening = Happening { at: SystemTime::now(), run: Arc::clone(run), event };
+        for (_, handler) in handlers.iter() {
+            // The panic hook has told of it already; what counts here is that the others hear the event too.
+            let _ = catch_unwind(AssertUnwindSafe(|| handler(&happening)));
+        }
+    }
+
+    fn handlers(&self) -> Handlers {
+        Arc::clone(&self.subscribers.handlers.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Subscribers {
+    fn change(&self, change: impl FnOnce(&mut Vec<(u64, Arc<Handler>)>)) {
+        let mut handlers = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = handlers.to_vec();
+        change(&mut changed);
+        *handlers = changed.into();
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(subscribers) = self.subscribers.upgrade() {
+            subscribers.change(|handlers| handlers.retain(|(id, _)| *id != self.id));
+        }
+    }
+}
+
+/// The bus as one run sees it: what it publishes carries the run's name.
+#[derive(Debug, Clone)]
+pub struct RunEvents {
+    bus: EventBus,
+    run: Arc<str>,
+}
+
+impl RunEvents {
+    pub fn new(bus: EventBus, run: impl Into<Arc<str>>) -> Self {
+        RunEvents { bus, run: run.into() }
+    }
+
+    /// Events that nobody hears.
+    pub fn unheard() -> Self {
+        Self::new(EventBus::new(), "")
+    }
+
+    pub fn publish(&self, event: Event) {
+        self.bus.publish(&self.run, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    fn told() -> (Arc<Mutex<Vec<&'static str>>>, impl Fn(&Happening) + Send + Sync + 'static) {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let writer = Arc::clone(&heard);
+        (heard, move |happening: &Happening| writer.lock().unwrap().push(happening.event.name()))
+    }
+
+    fn an_event() -> Event {
+        Event::ToolCallStart { tool: "t".into(), arguments: "{}".into() }
+    }
+
+    #[test]
+    fn a_subscriber_that_panics_harms_nobody() {
+        let events = RunEvents::unheard();
+        let (heard, handler) = told();
+        let _bad = events.bus.subscribe(|_| panic!("not my day"));
+        let _good = events.bus.subscribe(handler);
+        events.publish(an_event());
+        events.publish(an_event());
+        assert_eq!(*heard.lock().unwrap(), ["TOOL_CALL_START", "TOOL_CALL_START"]);
+    }
+
+    #[test]
+    fn a_dropped_subscription_hears_no_more() {
+        let bus = EventBus::new();
+        let (heard, handler) = told();
+        let subscription = bus.subscribe(handler);
+        bus.publish(&"r".into(), an_event());
+        drop(subscription);
+        bus.publish(&"r".into(), an_event());
+        assert_eq!(heard.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_subscriber_may_subscribe_and_publish_itself() {
+        let bus = EventBus::new();
+        let inner = bus.clone();
+        let (heard, handler) = told();
+        let handler = Arc::new(handler);
+        let _outer = bus.subscribe(move |happening| {
+            if happening.event.name() == "TOOL_CALL_START" {
+                let _short = inner.subscribe(|_| {});
+                let end = Event::ToolCallEnd { tool: "t".into(), success: true, latency: Duration::ZERO };
+                inner.publish(&happening.run, end);
+            }
+            handler(happening);
+        });
+        bus.publish(&"r".into(), an_event());
+        assert_eq!(*heard.lock().unwrap(), ["TOOL_CALL_END", "TOOL_CALL_START"]);
+    }
+
+    #[test]
+    fn the_documented_keys_are_there() {
+        let end =
+            Event::ToolCallEnd { tool: "t".into(), success: true, latency: Duration::from_millis(1500) };
+        assert_eq!(end.data(), json!({ "tool": "t", "success": true, "latency": 1.5 }));
+        let task = Event::SchedulerTaskStart { task_id: "1".into(), prompt: "p".into() };
+        assert_eq!(
+            (task.name(), task.data()),
+            ("scheduler_task_start", json!({ "task_id": "1", "prompt": "p" }))
+        );
+    }
+}

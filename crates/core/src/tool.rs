@@ -1,0 +1,109 @@
+//! The contract of a tool: something a model can have done, with a name, a schema and a reach.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::agent::ToolResult;
+use crate::generate::ToolDefinition;
+use crate::message::ToolCall;
+
+/// How far a tool reaches, from harmless to powerful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reach {
+    /// It computes.
+    Pure,
+    /// It sees private data: memory, files.
+    Read,
+    /// It changes the world: code, files, messages, schedules, the network.
+    Act,
+}
+
+impl Reach {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reach::Pure => "pure",
+            Reach::Read => "read",
+            Reach::Act => "act",
+        }
+    }
+
+    /// Reads the word that configuration and documents use.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Reach::Pure, Reach::Read, Reach::Act].into_iter().find(|reach| reach.as_str() == word)
+    }
+}
+
+/// What is known of a tool before it is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+    pub reach: Reach,
+    /// How long a call may take; `None` for the usual time.
+    pub timeout: Option<Duration>,
+}
+
+impl ToolSpec {
+    /// The tool as a model is told of it.
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: self.name.clone(),
+            description: Some(self.description.clone()),
+            parameters: Some(self.parameters.clone()),
+            strict: None,
+        }
+    }
+}
+
+/// Why a tool could not do it, in words that help the model to do better.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+impl ToolError {
+    pub fn new(reason: impl Into<String>) -> Self {
+        ToolError(reason.into())
+    }
+}
+
+/// Something that can be done. Dropping the future of a call cancels it.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does it. The arguments follow the schema already.
+    async fn call(&self, arguments: Value) -> Result<String, ToolError>;
+}
+
+/// The tools of one run: what its caller may use, and the one way to use it.
+#[async_trait]
+pub trait Tools: Send + Sync {
+    /// The tools as the model is told of them.
+    fn definitions(&self) -> Vec<ToolDefinition>;
+
+    /// Runs a call and always has a result: what goes wrong is told to the model.
+    async fn execute(&self, call: &ToolCall) -> ToolResult;
+}
+
+/// No tools at all.
+pub struct NoTools;
+
+#[async_trait]
+impl Tools for NoTools {
+    fn definitions(&self) -> Vec<ToolDefinition> {
+        Vec::new()
+    }
+
+    async fn execute(&self, call: &ToolCall) -> ToolResult {
+        ToolResult {
+            tool_name: call.name.clone(),
+            content: format!("there is no tool '{}'", call.name),
+            success: false,
+        }
+    }
+}

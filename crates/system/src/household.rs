@@ -1,0 +1,104 @@
+//! Opens the house: makes the engines, starts the one that is ours to start, chooses who answers.
+
+use std::sync::Arc;
+
+use hob_config::{Config, EngineKey};
+use hob_core::{Engine, EngineError};
+use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Wanted, select};
+use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
+use thiserror::Error;
+
+use crate::engines::engines;
+use crate::system::{System, SystemParts};
+
+/// What the command line asks for beyond the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// This engine and no other.
+    pub engine: Option<EngineKey>,
+}
+
+/// Why the house does not open.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    NoEngine(#[from] NoEngine),
+    #[error(transparent)]
+    Managed(#[from] ManagedError),
+}
+
+/// A house that is open: the system, and what runs beside it.
+pub struct Household {
+    pub system: Arc<System>,
+    /// Why this engine was chosen.
+    pub because: Because,
+    managed: Option<ManagedServer>,
+}
+
+impl Household {
+    pub async fn open(config: &Config, wishes: &Wishes) -> Result<Self, OpenError> {
+        let engines = engines(config)?;
+        let managed = start_managed(config, wishes).await?;
+        let chosen = choose(&engines, config, wishes).await;
+        let Chosen { engine, because } = match chosen {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                if let Some(managed) = managed {
+                    managed.shutdown().await;
+                }
+                return Err(error.into());
+            }
+        };
+        let default_model = config.default_model().map(str::to_owned);
+        let system = Arc::new(System::new(SystemParts { engine, default_model, agent: None }));
+        Ok(Household { system, because, managed })
+    }
+
+    /// Stops what was started.
+    pub async fn close(self) {
+        if let Some(managed) = self.managed {
+            managed.shutdown().await;
+        }
+    }
+}
+
+/// Who answers, by the rules of selection.
+pub async fn choose(
+    engines: &[Arc<dyn Engine>],
+    config: &Config,
+    wishes: &Wishes,
+) -> Result<Chosen, NoEngine> {
+    let wanted = Wanted {
+        key: wishes.engine.map(|key| key.to_string()),
+        default: config.engine.default.map(|key| key.to_string()),
+        own_address: Some(BindAddress { host: config.server.host.clone(), port: config.server.port }),
+        allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
+    };
+    select(engines, &wanted).await
+}
+
+/// Starts llama.cpp's server where the user gave us one to start and may want it to answer.
+async fn start_managed(config: &Config, wishes: &Wishes) -> Result<Option<ManagedServer>, ManagedError> {
+    let llamacpp = &config.engine.llamacpp;
+    let Some(binary) = &llamacpp.binary_path else { return Ok(None) };
+    let preferred = wishes.engine.or(config.engine.default);
+    if preferred.is_some_and(|key| key != EngineKey::Llamacpp) {
+        return Ok(None);
+    }
+    let options = ManagedOptions {
+        model: llamacpp.model_path.clone(),
+        args: llamacpp.args.clone(),
+        ..ManagedOptions::new(binary, &llamacpp.server.host)
+    };
+    match ManagedServer::start(options).await {
+        Ok(managed) => Ok(Some(managed)),
+        // Another Hob of this user has started it; whether it is healthy shows when it is probed.
+        Err(error @ ManagedError::AddressTaken { .. }) => {
+            tracing::info!(%error, "using the llama.cpp server that runs already");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
