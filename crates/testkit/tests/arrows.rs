@@ -10,6 +10,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("config", 1),
     ("engine", 1),
     ("embedded", 1),
+    ("agent", 1),
     ("system", 3),
     ("server", 4),
     ("cli", 5),
