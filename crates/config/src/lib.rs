@@ -1,1 +1,52 @@
+//! Hob's settings: `config.toml`, the environment, and what the machine has.
+//!
+//! A setting goes through two steps. *As typed*: the file as a tree of values that still know their line. *As
+//! resolved*: [`Config`], where a time-out is a `Duration` and an engine a key that exists. Everything above this
+//! crate sees only the second. This crate knows nothing of engines beyond their names, and starts none.
+//!
+//! ```no_run
+//! let loaded = hob_config::load(&hob_config::Environment::from_process())?;
+//! println!("listening on port {}", loaded.config.server.port);
+//! # Ok::<(), hob_config::ConfigError>(())
+//! ```
 
+mod agent;
+mod channel;
+mod config;
+mod engine;
+mod engine_key;
+mod env;
+mod error;
+pub mod hardware;
+mod intelligence;
+mod keys;
+mod kind;
+mod listing;
+mod load;
+mod nearest;
+mod read;
+mod recommend;
+mod sandbox;
+mod scheduler;
+mod server;
+mod template;
+mod warning;
+mod write;
+
+pub use agent::{AgentConfig, AgentKey, UnknownAgent};
+pub use channel::{ChannelConfig, WhatsappConfig};
+pub use config::Config;
+pub use engine::{CloudConfig, EngineConfig, EngineServer, LlamacppConfig};
+pub use engine_key::{EngineKey, UnknownEngine};
+pub use env::{Environment, ProviderKeys};
+pub use error::{BadValue, ConfigError};
+pub use hardware::Hardware;
+pub use intelligence::IntelligenceConfig;
+pub use load::{Loaded, load};
+pub use recommend::recommend;
+pub use sandbox::{SandboxConfig, SandboxRuntime};
+pub use scheduler::SchedulerConfig;
+pub use server::ServerConfig;
+pub use template::template;
+pub use warning::Warning;
+pub use write::{Overwrite, WriteError, write_new};

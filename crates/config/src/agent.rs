@@ -1,0 +1,111 @@
+//! `[agent]`: limits of agents; and the names of the agents.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::keys::{Exposure, Kind, keys_of};
+use crate::kind::{COUNT, quote};
+
+/// Settings of all agents.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// How many times an agent may ask its engine for one answer.
+    pub max_turns: usize,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        AgentConfig { max_turns: 10 }
+    }
+}
+
+keys_of! {
+    AgentConfig {
+        max_turns: COUNT, "Turns an agent may take for one answer.";
+    }
+}
+
+/// Which agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AgentKey {
+    Simple,
+    Orchestrator,
+    React,
+    /// Writes and runs code; `openhands` is another name for it.
+    Codeact,
+}
+
+impl AgentKey {
+    pub const ALL: [AgentKey; 4] =
+        [AgentKey::Simple, AgentKey::Orchestrator, AgentKey::React, AgentKey::Codeact];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AgentKey::Simple => "simple",
+            AgentKey::Orchestrator => "orchestrator",
+            AgentKey::React => "react",
+            AgentKey::Codeact => "codeact",
+        }
+    }
+}
+
+impl fmt::Display for AgentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that no agent has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unknown agent '{0}'; there are simple, orchestrator, react and codeact")]
+pub struct UnknownAgent(String);
+
+impl FromStr for AgentKey {
+    type Err = UnknownAgent;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        if name == "openhands" {
+            return Ok(AgentKey::Codeact);
+        }
+        AgentKey::ALL
+            .into_iter()
+            .find(|key| key.as_str() == name)
+            .ok_or_else(|| UnknownAgent(name.escape_debug().to_string()))
+    }
+}
+
+/// An agent, or `""` for none.
+pub(crate) const AGENT: Kind<Option<AgentKey>> = Kind {
+    expected: "one of simple, orchestrator, react, codeact, or \"\" for none",
+    read: |typed| match typed.text()?.trim() {
+        "" => Some(None),
+        name => name.parse().ok().map(Some),
+    },
+    write: |key| quote(key.map_or("", AgentKey::as_str)),
+    exposure: Exposure::Open,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::read_as;
+
+    #[test]
+    fn every_agent_is_read_by_its_name_and_named_in_the_messages() {
+        let refusal = UnknownAgent(String::new()).to_string();
+        for key in AgentKey::ALL {
+            assert_eq!(key.as_str().parse(), Ok(key));
+            assert!(refusal.contains(key.as_str()), "{key} is missing in: {refusal}");
+            assert!(AGENT.expected.contains(key.as_str()), "{key} is missing in: {}", AGENT.expected);
+        }
+    }
+
+    #[test]
+    fn openhands_is_another_name_of_codeact_and_empty_is_no_agent() {
+        assert_eq!(read_as(&AGENT, "'openhands'"), Some(Some(AgentKey::Codeact)));
+        assert_eq!(read_as(&AGENT, "''"), Some(None));
+        assert_eq!(read_as(&AGENT, "'orchestra'"), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! `[channel]`: messaging through a gateway, and `[channel.whatsapp]`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::agent::{AGENT, AgentKey};
+use crate::keys::keys_of;
+use crate::kind::{FLAG, OPTIONAL_PATH, SECONDS, TEXT, WEBSOCKET_URL};
+
+/// Settings of messaging.
+#[derive(Debug, Clone)]
+pub struct ChannelConfig {
+    pub enabled: bool,
+    /// WebSocket address of the gateway, without a trailing slash.
+    pub gateway_url: String,
+    /// Who answers messages; `None` asks the engine directly.
+    pub default_agent: Option<AgentKey>,
+    /// How long to wait before the next attempt to connect.
+    pub reconnect_interval: Duration,
+    pub whatsapp: WhatsappConfig,
+}
+
+impl Default for ChannelConfig {
+    fn default() -> Self {
+        ChannelConfig {
+            enabled: false,
+            gateway_url: "ws://127.0.0.1:18789/ws".to_owned(),
+            default_agent: Some(AgentKey::Simple),
+            reconnect_interval: Duration::from_secs(5),
+            whatsapp: WhatsappConfig::default(),
+        }
+    }
+}
+
+keys_of! {
+    ChannelConfig {
+        enabled: FLAG, "Whether to connect to the gateway.";
+        gateway_url: WEBSOCKET_URL, "WebSocket address of the gateway.";
+        default_agent: AGENT, "Agent that answers messages; \"\" asks the engine directly.";
+        reconnect_interval: SECONDS, "Seconds between attempts to connect.";
+        [whatsapp], "WhatsApp, through a helper process that needs node.";
+    }
+}
+
+/// Settings of the WhatsApp channel.
+#[derive(Debug, Clone)]
+pub struct WhatsappConfig {
+    /// Where the session is kept; `None` is the directory `whatsapp` beside the configuration file.
+    pub auth_dir: Option<PathBuf>,
+    /// The name under which the assistant answers.
+    pub assistant_name: String,
+    /// Whether the assistant has a number of its own, rather than sharing the user's.
+    pub assistant_has_own_number: bool,
+}
+
+impl Default for WhatsappConfig {
+    fn default() -> Self {
+        WhatsappConfig { auth_dir: None, assistant_name: "Hob".to_owned(), assistant_has_own_number: false }
+    }
+}
+
+keys_of! {
+    WhatsappConfig {
+        auth_dir: OPTIONAL_PATH, "Where the session is kept; \"\" is the directory 'whatsapp' beside this file.";
+        assistant_name: TEXT, "Name under which the assistant answers.";
+        assistant_has_own_number: FLAG, "Whether the assistant has a number of its own.";
+    }
+}

@@ -1,0 +1,67 @@
+//! All settings together, one field per section of the file.
+
+use crate::agent::AgentConfig;
+use crate::channel::ChannelConfig;
+use crate::engine::EngineConfig;
+use crate::env::ProviderKeys;
+use crate::intelligence::IntelligenceConfig;
+use crate::keys::{Keys, Section};
+use crate::sandbox::SandboxConfig;
+use crate::scheduler::SchedulerConfig;
+use crate::server::ServerConfig;
+
+/// What Hob was told, resolved and complete. `Config::default()` is what an empty file gives.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    pub server: ServerConfig,
+    pub engine: EngineConfig,
+    pub intelligence: IntelligenceConfig,
+    pub agent: AgentConfig,
+    pub channel: ChannelConfig,
+    pub scheduler: SchedulerConfig,
+    pub sandbox: SandboxConfig,
+    /// The cloud providers' keys. They come from the environment only.
+    pub provider_keys: ProviderKeys,
+}
+
+impl Config {
+    /// The model to answer with when a request names none: `[server] model`, else `[intelligence] default_model`.
+    /// `None` means the first model of the engine.
+    pub fn default_model(&self) -> Option<&str> {
+        self.server.model.as_deref().or(self.intelligence.default_model.as_deref())
+    }
+}
+
+// The fields are taken apart without `..`, here and in the sections: one that no file can set does not compile.
+impl Section for Config {
+    fn keys<K: Keys>(&mut self, keys: &mut K) {
+        let Config { server, engine, intelligence, agent, channel, scheduler, sandbox, provider_keys: _ } =
+            self;
+        keys.section("server", server, "The HTTP server that 'hob serve' starts.");
+        keys.section(
+            "engine",
+            engine,
+            "The engines that answer: ollama, vllm, sglang, llamacpp, litellm, cloud, embedded.",
+        );
+        keys.section("intelligence", intelligence, "Which model answers when a request names none.");
+        keys.section("agent", agent, "Agents: answers that take several turns and use tools.");
+        keys.section("channel", channel, "Messaging through a gateway.");
+        keys.section("scheduler", scheduler, "Tasks that run at a set time.");
+        keys.section("sandbox", sandbox, "Where code written by a model runs: no network, read-only mounts.");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_model_goes_before_the_general_one() {
+        let mut config = Config::default();
+        assert_eq!(config.default_model(), None);
+        config.intelligence.default_model = Some("general".into());
+        assert_eq!(config.default_model(), Some("general"));
+        config.server.model = Some("served".into());
+        assert_eq!(config.default_model(), Some("served"));
+    }
+}

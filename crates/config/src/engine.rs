@@ -1,0 +1,214 @@
+//! `[engine]`: which engine answers, and where each one is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::engine_key::{ENGINE, EngineKey};
+use crate::hardware::Hardware;
+use crate::keys::{Keys, Section, keys_of};
+use crate::kind::{HTTP_URL, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
+use crate::recommend::recommend;
+
+/// How long an engine may take to answer, unless told otherwise.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Settings of all engines.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// The engine the user chose; `None` when the user did not. See [`Self::default_on`].
+    pub default: Option<EngineKey>,
+    pub ollama: EngineServer,
+    pub vllm: EngineServer,
+    pub sglang: EngineServer,
+    pub llamacpp: LlamacppConfig,
+    pub litellm: EngineServer,
+    pub cloud: CloudConfig,
+}
+
+impl EngineConfig {
+    /// The engine to try first: the user's choice, else what suits the machine.
+    pub fn default_on(&self, hardware: &Hardware) -> EngineKey {
+        self.default.unwrap_or_else(|| recommend(&hardware.gpus))
+    }
+
+    /// Where the engine listens; `None` for those that have no server of their own, `cloud` and `embedded`.
+    pub fn server(&self, key: EngineKey) -> Option<&EngineServer> {
+        match key {
+            EngineKey::Ollama => Some(&self.ollama),
+            EngineKey::Vllm => Some(&self.vllm),
+            EngineKey::Sglang => Some(&self.sglang),
+            EngineKey::Llamacpp => Some(&self.llamacpp.server),
+            EngineKey::Litellm => Some(&self.litellm),
+            EngineKey::Cloud | EngineKey::Embedded => None,
+        }
+    }
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        EngineConfig {
+            default: None,
+            ollama: EngineServer::at("http://localhost:11434"),
+            vllm: EngineServer::at("http://localhost:8000"),
+            sglang: EngineServer::at("http://localhost:30000"),
+            llamacpp: LlamacppConfig::default(),
+            litellm: EngineServer::at("http://localhost:4000"),
+            cloud: CloudConfig::default(),
+        }
+    }
+}
+
+impl Section for EngineConfig {
+    fn keys<K: Keys>(&mut self, keys: &mut K) {
+        let EngineConfig { default, ollama, vllm, sglang, llamacpp, litellm, cloud } = self;
+        keys.key("default", default, ENGINE, "The one to try first; \"\" picks by hardware.");
+        keys.older("ollama_host", &mut ollama.host, HTTP_URL);
+        keys.older("vllm_host", &mut vllm.host, HTTP_URL);
+        keys.older("sglang_host", &mut sglang.host, HTTP_URL);
+        keys.older("llamacpp_host", &mut llamacpp.server.host, HTTP_URL);
+        keys.older("llamacpp_path", &mut llamacpp.binary_path, OPTIONAL_PATH);
+        keys.section("ollama", ollama, "Ollama.");
+        keys.section("vllm", vllm, "vLLM. Its usual port is also Hob's: give one of them another.");
+        keys.section("sglang", sglang, "SGLang.");
+        keys.section(
+            "llamacpp",
+            llamacpp,
+            "llama.cpp's server: one that runs already, or one that Hob starts.",
+        );
+        keys.section("litellm", litellm, "A LiteLLM proxy.");
+        keys.section(
+            "cloud",
+            cloud,
+            "Cloud providers; OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY have their keys.",
+        );
+    }
+}
+
+/// An engine that is reached over HTTP.
+#[derive(Debug, Clone)]
+pub struct EngineServer {
+    /// Base address without a trailing slash, such as `http://localhost:11434`.
+    pub host: String,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+    /// The bearer token it wants, where it stands behind a key.
+    pub api_key: Option<SecretString>,
+}
+
+impl EngineServer {
+    fn at(host: &str) -> Self {
+        EngineServer { host: host.to_owned(), timeout: TIMEOUT, api_key: None }
+    }
+}
+
+keys_of! {
+    EngineServer {
+        host: HTTP_URL, "Where it listens.";
+        timeout: SECONDS, "Seconds it may take to answer.";
+        api_key: SECRET, "Key it wants; \"\" sends none.";
+    }
+}
+
+/// llama.cpp's server, found running or started by Hob.
+#[derive(Debug, Clone)]
+pub struct LlamacppConfig {
+    pub server: EngineServer,
+    /// The `llama-server` to start ("managed mode"); `None` expects one that runs. A bare name is looked up in `PATH`.
+    pub binary_path: Option<PathBuf>,
+    /// The model file to start it with; `None` leaves that to the server and its arguments.
+    pub model_path: Option<PathBuf>,
+    /// Further arguments to start it with.
+    pub args: Vec<String>,
+}
+
+impl Default for LlamacppConfig {
+    fn default() -> Self {
+        LlamacppConfig {
+            server: EngineServer::at("http://localhost:8080"),
+            binary_path: None,
+            model_path: None,
+            args: Vec::new(),
+        }
+    }
+}
+
+impl Section for LlamacppConfig {
+    fn keys<K: Keys>(&mut self, keys: &mut K) {
+        let LlamacppConfig { server, binary_path, model_path, args } = self;
+        server.keys(keys);
+        keys.key(
+            "binary_path",
+            binary_path,
+            OPTIONAL_PATH,
+            "A llama-server for Hob to start and look after; \"\" expects one that runs.",
+        );
+        keys.key(
+            "model_path",
+            model_path,
+            OPTIONAL_PATH,
+            "GGUF file to start it with; \"\" leaves the choice to the server.",
+        );
+        keys.key(
+            "args",
+            args,
+            TEXTS,
+            "Further arguments to start it with, such as [\"--ctx-size\", \"8192\"].",
+        );
+    }
+}
+
+/// The cloud providers' addresses.
+#[derive(Debug, Clone)]
+pub struct CloudConfig {
+    pub openai_host: String,
+    pub anthropic_host: String,
+    pub gemini_host: String,
+    /// How long a provider may take to answer.
+    pub timeout: Duration,
+}
+
+impl Default for CloudConfig {
+    fn default() -> Self {
+        CloudConfig {
+            openai_host: "https://api.openai.com/v1".to_owned(),
+            anthropic_host: "https://api.anthropic.com".to_owned(),
+            gemini_host: "https://generativelanguage.googleapis.com".to_owned(),
+            timeout: TIMEOUT,
+        }
+    }
+}
+
+keys_of! {
+    CloudConfig {
+        openai_host: HTTP_URL, "OpenAI, or anything that speaks like it; includes the /v1.";
+        anthropic_host: HTTP_URL, "Anthropic: models with 'claude' in their name.";
+        gemini_host: HTTP_URL, "Google: models with 'gemini' in their name.";
+        timeout: SECONDS, "Seconds a provider may take to answer.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_choice_of_engine_goes_before_the_hardwares() {
+        let bare = Hardware::default();
+        let mut engine = EngineConfig::default();
+        assert_eq!(engine.default_on(&bare), EngineKey::Llamacpp);
+        engine.default = Some(EngineKey::Cloud);
+        assert_eq!(engine.default_on(&bare), EngineKey::Cloud);
+    }
+
+    #[test]
+    fn engines_with_a_server_are_found_by_key() {
+        let hosts: Vec<Option<String>> = EngineKey::ALL
+            .into_iter()
+            .map(|key| EngineConfig::default().server(key).map(|server| server.host.clone()))
+            .collect();
+        let at = |port: u16| Some(format!("http://localhost:{port}"));
+        assert_eq!(hosts, [at(11434), at(8000), at(30000), at(8080), at(4000), None, None]);
+    }
+}

@@ -1,0 +1,103 @@
+//! The names of the engines.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::keys::{Exposure, Kind};
+use crate::kind::quote;
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EngineKey {
+    Ollama,
+    Vllm,
+    Sglang,
+    Llamacpp,
+    Litellm,
+    Cloud,
+    /// llama.cpp inside this process.
+    Embedded,
+}
+
+impl EngineKey {
+    pub const ALL: [EngineKey; 7] = [
+        EngineKey::Ollama,
+        EngineKey::Vllm,
+        EngineKey::Sglang,
+        EngineKey::Llamacpp,
+        EngineKey::Litellm,
+        EngineKey::Cloud,
+        EngineKey::Embedded,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EngineKey::Ollama => "ollama",
+            EngineKey::Vllm => "vllm",
+            EngineKey::Sglang => "sglang",
+            EngineKey::Llamacpp => "llamacpp",
+            EngineKey::Litellm => "litellm",
+            EngineKey::Cloud => "cloud",
+            EngineKey::Embedded => "embedded",
+        }
+    }
+}
+
+impl fmt::Display for EngineKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that no engine has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unknown engine '{0}'; there are ollama, vllm, sglang, llamacpp, litellm, cloud and embedded")]
+pub struct UnknownEngine(String);
+
+impl FromStr for EngineKey {
+    type Err = UnknownEngine;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        EngineKey::ALL
+            .into_iter()
+            .find(|key| key.as_str() == name)
+            .ok_or_else(|| UnknownEngine(name.escape_debug().to_string()))
+    }
+}
+
+/// An engine, or `""` for "not chosen".
+pub(crate) const ENGINE: Kind<Option<EngineKey>> = Kind {
+    expected: "one of ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
+    read: |typed| match typed.text()?.trim() {
+        "" => Some(None),
+        name => name.parse().ok().map(Some),
+    },
+    write: |key| quote(key.map_or("", EngineKey::as_str)),
+    exposure: Exposure::Open,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::read_as;
+
+    #[test]
+    fn every_engine_is_read_by_its_name_and_named_in_the_messages() {
+        let refusal = UnknownEngine(String::new()).to_string();
+        for key in EngineKey::ALL {
+            assert_eq!(key.as_str().parse(), Ok(key));
+            assert_eq!(read_as(&ENGINE, &quote(key.as_str())), Some(Some(key)));
+            assert!(refusal.contains(key.as_str()), "{key} is missing in: {refusal}");
+            assert!(ENGINE.expected.contains(key.as_str()), "{key} is missing in: {}", ENGINE.expected);
+        }
+        assert_eq!("olama".parse::<EngineKey>(), Err(UnknownEngine("olama".to_owned())));
+    }
+
+    #[test]
+    fn an_empty_engine_means_that_nobody_chose_one() {
+        assert_eq!(read_as(&ENGINE, "''"), Some(None));
+        assert_eq!(read_as(&ENGINE, "'gpt'"), None);
+    }
+}

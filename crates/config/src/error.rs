@@ -1,0 +1,67 @@
+//! How loading the settings fails. Every message names the place and says what to do.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+/// Why there are no settings. `file` is the path as a person would write it, with `~`.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error(
+        "cannot tell where your home directory is. Set HOME, or set HOB_HOME to a directory for Hob's files."
+    )]
+    NoHome,
+
+    #[error(
+        "{file} does not exist, but $HOB_CONFIG names it. Create it with 'hob init', or unset HOB_CONFIG."
+    )]
+    Missing { file: String },
+
+    #[error("{file} is a directory; a configuration file was expected.")]
+    Directory { file: String },
+
+    #[error("{file} is larger than {limit} bytes, which no configuration is. Is it the right file?")]
+    TooLarge { file: String, limit: usize },
+
+    #[error("{file}:{line}: the text is not UTF-8. Save the file with that encoding.")]
+    NotUtf8 { file: String, line: usize },
+
+    #[error("cannot read {file}")]
+    Unreadable { file: String, source: io::Error },
+
+    /// The file is no TOML. The offending text is not repeated: it may be half a key.
+    #[error("{file}:{line}:{column}: this is not valid TOML: {reason}")]
+    Syntax { file: String, line: usize, column: usize, reason: String },
+
+    /// The file is TOML, but some values are not what their keys take. All of them, so that one look mends them all.
+    #[error("{}", lines(.0))]
+    BadValues(Vec<BadValue>),
+
+    #[error("${variable} is not valid UTF-8. Set it to the key itself, or unset it.")]
+    VariableNotText { variable: &'static str },
+}
+
+/// A value that its key cannot have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadValue {
+    pub file: String,
+    pub line: usize,
+    /// With its section: `server.port`.
+    pub key: String,
+    /// Completes "expected …".
+    pub expected: String,
+    /// What was found, in a few words; never a secret.
+    pub got: String,
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BadValue { file, line, key, expected, got } = self;
+        write!(f, "{file}:{line}: {key}: expected {expected}, got {got}")
+    }
+}
+
+fn lines(values: &[BadValue]) -> String {
+    values.iter().map(BadValue::to_string).collect::<Vec<_>>().join("\n")
+}

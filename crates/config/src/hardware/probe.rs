@@ -1,0 +1,138 @@
+//! Asks another program, but not for long and not for much.
+
+use std::future::Future;
+use std::io::ErrorKind;
+use std::process::Stdio;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+
+use crate::hardware::printable;
+
+/// How long a probe may take. A driver in trouble can hang its tools for ever.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// So much of a program's output is read.
+const MOST_OUTPUT: u64 = 1024 * 1024;
+
+/// So much of a complaint is repeated.
+const MOST_COMPLAINT: usize = 200;
+
+/// Why a program that is installed did not answer.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(super) enum ProbeError {
+    #[error("{program} did not answer within {} s", PATIENCE.as_secs())]
+    Timeout { program: String },
+    #[error("{program} failed: {complaint}")]
+    Failed { program: String, complaint: String },
+}
+
+/// What the program prints; `None` when it is not installed.
+pub(super) async fn ask(program: &str, arguments: &[&str]) -> Result<Option<String>, ProbeError> {
+    ask_until(program, arguments, tokio::time::sleep(PATIENCE)).await
+}
+
+/// As [`ask`], with patience until `deadline` is ready.
+async fn ask_until(
+    program: &str,
+    arguments: &[&str],
+    deadline: impl Future<Output = ()>,
+) -> Result<Option<String>, ProbeError> {
+    let failed = |complaint: String| ProbeError::Failed { program: program.to_owned(), complaint };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let answer = tokio::select! {
+        answer = hear(&mut child) => Some(answer),
+        () = deadline => None,
+    };
+    match answer {
+        Some(Ok(Answer { success: true, output, .. })) => Ok(Some(output)),
+        Some(Ok(Answer { output, errors, .. })) => Err(failed(complaint(&errors, &output))),
+        Some(Err(error)) => Err(failed(error.to_string())),
+        // Dropping the child kills it. It is not waited for: a process stuck in a driver dies late.
+        None => Err(ProbeError::Timeout { program: program.to_owned() }),
+    }
+}
+
+struct Answer {
+    success: bool,
+    output: String,
+    errors: String,
+}
+
+async fn hear(child: &mut Child) -> std::io::Result<Answer> {
+    let (output, errors) = tokio::try_join!(bounded(child.stdout.take()), bounded(child.stderr.take()))?;
+    Ok(Answer { success: child.wait().await?.success(), output, errors })
+}
+
+async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(MOST_OUTPUT).read_to_end(&mut bytes).await?;
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The first line that says something; drivers' tools complain on either output.
+fn complaint(errors: &str, output: &str) -> String {
+    let first = errors.lines().chain(output.lines()).map(str::trim).find(|line| !line.is_empty());
+    printable(&first.unwrap_or("it gave no reason").chars().take(MOST_COMPLAINT).collect::<String>())
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_is_not_installed_is_no_trouble() {
+        assert_eq!(ask("hob-no-such-program", &[]).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_fails_is_quoted() {
+        let failure = ask("sh", &["-c", "echo; echo '  the driver is gone'; echo more; exit 9"]).await;
+        let expected = ProbeError::Failed { program: "sh".into(), complaint: "the driver is gone".into() };
+        assert_eq!(failure, Err(expected));
+        let silent = ask("sh", &["-c", "exit 1"]).await.map_err(|error| error.to_string());
+        assert_eq!(silent, Err("sh failed: it gave no reason".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_talks_without_end_is_cut_off() {
+        let failure = ask("sh", &["-c", "exec yes"]).await;
+        assert!(matches!(failure, Err(ProbeError::Failed { .. })), "{failure:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_program_that_hangs_is_killed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("pid");
+        let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600", file.display());
+        let until = |ready: fn(&std::path::Path) -> bool, path: std::path::PathBuf| async move {
+            while !ready(&path) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let started = until(|path| path.exists(), file.clone());
+        let failure = ask_until("sh", &["-c", &script], started).await;
+        assert_eq!(failure, Err(ProbeError::Timeout { program: "sh".into() }));
+        let pid = std::fs::read_to_string(&file).expect("it had started");
+        let process = std::path::PathBuf::from(format!("/proc/{}", pid.trim()));
+        let gone = until(|path| !path.exists(), process);
+        tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the process is gone");
+    }
+}

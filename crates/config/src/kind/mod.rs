@@ -1,0 +1,19 @@
+//! The kinds of values there are in the file. Each is one constant: what is expected, how it is read, how it is written.
+
+mod address;
+mod number;
+mod path;
+mod text;
+
+pub(crate) use address::{BIND_ADDRESS, HOST_NAMES, HTTP_URL, ORIGINS, WEBSOCKET_URL};
+pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, PORT, SECONDS, SECONDS_OR_NONE};
+pub(crate) use path::{ABSOLUTE_PATHS, OPTIONAL_PATH, expand};
+pub(crate) use text::{OPTIONAL_TEXT, SECRET, TEXT, TEXTS, quote, quote_all};
+
+/// Reads `toml`, the right side of a `key = …`, as the given kind.
+#[cfg(test)]
+pub(crate) fn read_as<T>(kind: &crate::keys::Kind<T>, toml: &str) -> Option<T> {
+    let value = toml::de::DeValue::parse(toml).expect("the test gives proper TOML");
+    let home = std::path::Path::new("/home/ann");
+    (kind.read)(&crate::keys::Typed { value: value.get_ref(), home: Some(home) })
+}

@@ -1,0 +1,89 @@
+//! Numbers and switches.
+
+use std::time::Duration;
+
+use crate::keys::{Exposure, Kind, Typed};
+
+/// Far above any sensible setting, and far below what a semaphore or a channel cannot hold.
+const MOST: usize = 1_000_000;
+
+/// A year. Longer waits gain nothing, and some would overflow a clock.
+const LONGEST: Duration = Duration::from_secs(31_536_000);
+
+pub(crate) const FLAG: Kind<bool> = Kind {
+    expected: "true or false",
+    read: |typed| typed.value.as_bool(),
+    write: bool::to_string,
+    exposure: Exposure::Open,
+};
+
+pub(crate) const PORT: Kind<u16> = Kind {
+    expected: "a number from 1 to 65535",
+    read: |typed| typed.integer().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0),
+    write: u16::to_string,
+    exposure: Exposure::Open,
+};
+
+pub(crate) const COUNT: Kind<usize> = Kind {
+    expected: "a whole number from 1 to 1000000",
+    read: |typed| count(typed).filter(|count| *count > 0),
+    write: usize::to_string,
+    exposure: Exposure::Open,
+};
+
+pub(crate) const COUNT_OR_NONE: Kind<usize> =
+    Kind { expected: "a whole number from 0 to 1000000", read: count, ..COUNT };
+
+pub(crate) const SECONDS: Kind<Duration> = Kind {
+    expected: "a number of seconds above 0 and up to 31536000 (a year)",
+    read: |typed| seconds(typed).filter(|duration| !duration.is_zero()),
+    write: |duration| format!("{:?}", duration.as_secs_f64()),
+    exposure: Exposure::Open,
+};
+
+pub(crate) const SECONDS_OR_NONE: Kind<Duration> =
+    Kind { expected: "a number of seconds from 0 to 31536000 (a year)", read: seconds, ..SECONDS };
+
+fn count(typed: &Typed<'_>) -> Option<usize> {
+    typed.integer().and_then(|count| usize::try_from(count).ok()).filter(|count| *count <= MOST)
+}
+
+fn seconds(typed: &Typed<'_>) -> Option<Duration> {
+    // Refuses negative, infinite and "not a number" by itself.
+    Duration::try_from_secs_f64(typed.number()?).ok().filter(|duration| *duration <= LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::read_as;
+
+    #[test]
+    fn a_port_is_a_number_from_1_to_65535() {
+        assert_eq!(read_as(&PORT, "1"), Some(1));
+        assert_eq!(read_as(&PORT, "0xffff"), Some(65535));
+        for bad in ["0", "65536", "-1", "80.0", "\"80\"", "true", "99999999999999999999999999"] {
+            assert_eq!(read_as(&PORT, bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn seconds_may_have_a_decimal_point_but_must_be_a_real_span() {
+        assert_eq!(read_as(&SECONDS, "2"), Some(Duration::from_secs(2)));
+        assert_eq!(read_as(&SECONDS, "0.25"), Some(Duration::from_millis(250)));
+        for bad in
+            ["0", "0.0", "1e-12", "-1", "-0.5", "nan", "inf", "-inf", "1e300", "31536001", "\"5\"", "[5]"]
+        {
+            assert_eq!(read_as(&SECONDS, bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn where_zero_means_at_once_it_is_allowed() {
+        assert_eq!(read_as(&SECONDS_OR_NONE, "0"), Some(Duration::ZERO));
+        assert_eq!(read_as(&SECONDS_OR_NONE, "-1"), None);
+        assert_eq!(read_as(&COUNT_OR_NONE, "0"), Some(0));
+        assert_eq!(read_as(&COUNT, "0"), None);
+        assert_eq!(read_as(&COUNT, "1000001"), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! All sections and keys of a configuration in order, with their values as TOML.
+
+use crate::config::Config;
+use crate::keys::{Keys, Kind, Section};
+
+/// A section and the keys that stand directly in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ListedSection {
+    /// With those it stands in: `engine.ollama`. Empty for the file itself.
+    pub name: String,
+    pub about: &'static str,
+    pub keys: Vec<ListedKey>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ListedKey {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// As TOML. May be a secret.
+    pub value: String,
+}
+
+impl ListedSection {
+    /// The keys' names with the section: `server.port`.
+    pub fn full_names(&self) -> impl Iterator<Item = String> {
+        self.keys.iter().map(|key| format!("{}.{}", self.name, key.name))
+    }
+}
+
+/// Lists everything that stands in a file.
+pub(crate) fn list(config: &Config) -> Vec<ListedSection> {
+    let top = ListedSection { name: String::new(), about: "", keys: Vec::new() };
+    let mut listing = Listing { sections: vec![top], current: 0 };
+    config.clone().keys(&mut listing);
+    listing.sections.retain(|section| !section.name.is_empty());
+    listing.sections
+}
+
+struct Listing {
+    sections: Vec<ListedSection>,
+    /// The section being listed.
+    current: usize,
+}
+
+impl Keys for Listing {
+    fn section<S: Section>(&mut self, name: &'static str, section: &mut S, about: &'static str) {
+        let outer = self.current;
+        let name = join(&self.sections[outer].name, name);
+        self.current = self.sections.len();
+        self.sections.push(ListedSection { name, about, keys: Vec::new() });
+        section.keys(self);
+        self.current = outer;
+    }
+
+    fn key<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>, about: &'static str) {
+        self.sections[self.current].keys.push(ListedKey { name, about, value: (kind.write)(field) });
+    }
+
+    fn older<T>(&mut self, _name: &'static str, _field: &mut T, _kind: Kind<T>) {}
+}
+
+/// The full name of what stands in a section.
+pub(crate) fn join(section: &str, name: &str) -> String {
+    if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") }
+}

@@ -1,0 +1,92 @@
+//! Finds the configuration file and reads it.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::env::Environment;
+use crate::error::ConfigError;
+use crate::read::{Source, line_of, read};
+use crate::warning::Warning;
+
+/// A configuration has a few kilobytes; anything this large is some other file.
+const LARGEST: usize = 1024 * 1024;
+
+/// The settings, and where they came from.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    /// What the user should be told of the file.
+    pub warnings: Vec<Warning>,
+    /// The file that was read; `None` when there is none and everything is at its default.
+    pub path: Option<PathBuf>,
+}
+
+/// Loads the settings: the environment's keys over the file over the defaults. Without a file there are the defaults,
+/// but a file named by `$HOB_CONFIG` must exist.
+pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
+    let path = environment.config_file()?;
+    let file = shown(&path, environment.home());
+    let mut loaded = match read_file(&path, &file)? {
+        Some(text) => {
+            let (config, warnings) = read(Source { file: &file, text: &text, home: environment.home() })?;
+            Loaded { config, warnings, path: Some(path) }
+        }
+        None if environment.named_config_file().is_some() => return Err(ConfigError::Missing { file }),
+        None => Loaded { config: Config::default(), warnings: Vec::new(), path: None },
+    };
+    if let Some(key) = environment.api_key()? {
+        loaded.config.server.api_key = Some(key);
+    }
+    loaded.config.provider_keys = environment.provider_keys()?;
+    Ok(loaded)
+}
+
+/// The text of the file; `None` when it does not exist.
+fn read_file(path: &Path, file: &str) -> Result<Option<String>, ConfigError> {
+    let bytes = match read_bounded(path) {
+        Ok(bytes) => bytes,
+        // A link that leads nowhere is a mistake, not a missing file.
+        Err(error) if error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err() => {
+            return Ok(None);
+        }
+        Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            return Err(ConfigError::Directory { file: file.to_owned() });
+        }
+        Err(source) => {
+            return Err(ConfigError::Unreadable { file: file.to_owned(), source });
+        }
+    };
+    if bytes.len() > LARGEST {
+        return Err(ConfigError::TooLarge { file: file.to_owned(), limit: LARGEST });
+    }
+    let text = String::from_utf8(bytes).map_err(|error| ConfigError::NotUtf8 {
+        file: file.to_owned(),
+        line: line_of(error.as_bytes(), error.utf8_error().valid_up_to()),
+    })?;
+    Ok(Some(text))
+}
+
+/// One byte more than allowed at most, so that a device without an end does no harm.
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The path as a person would write it.
+fn shown(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => Path::new("~").join(rest).display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

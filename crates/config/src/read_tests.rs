@@ -1,0 +1,344 @@
+//! What users write into their file, and what they are told.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use secrecy::ExposeSecret;
+
+use super::*;
+use crate::agent::AgentKey;
+use crate::engine_key::EngineKey;
+
+fn read_text(text: &str) -> Result<(Config, Vec<Warning>), ConfigError> {
+    read(Source { file: "~/.hob/config.toml", text, home: Some(Path::new("/home/ann")) })
+}
+
+fn config(text: &str) -> Config {
+    let (config, warnings) = read_text(text).expect("a good file");
+    assert_eq!(warnings, [], "{text}");
+    config
+}
+
+fn error(text: &str) -> String {
+    read_text(text).expect_err("a bad file").to_string()
+}
+
+fn warnings_of(text: &str) -> Vec<String> {
+    read_text(text).expect("a usable file").1.iter().map(Warning::to_string).collect()
+}
+
+#[test]
+fn an_empty_file_gives_the_defaults() {
+    assert_eq!(list(&config("")), list(&Config::default()));
+    assert_eq!(list(&config("[server]\n[engine.ollama]\n")), list(&Config::default()));
+}
+
+#[test]
+fn the_defaults_are_the_documented_ones() {
+    let values: Vec<String> = list(&Config::default())
+        .iter()
+        .flat_map(|section| {
+            section.full_names().zip(&section.keys).map(|(name, key)| format!("{name} = {}", key.value))
+        })
+        .collect();
+    insta::assert_snapshot!(values.join("\n"), @r#"
+    server.host = "0.0.0.0"
+    server.port = 8000
+    server.agent = "orchestrator"
+    server.model = ""
+    server.workers = 1
+    server.api_key = ""
+    server.allowed_hosts = []
+    server.cors_origins = []
+    server.max_body_mb = 64
+    server.max_in_flight = 1024
+    server.max_waiting = 1024
+    server.queue_timeout = 30.0
+    server.header_timeout = 30.0
+    server.idle_timeout = 120.0
+    server.body_timeout = 60.0
+    server.write_timeout = 60.0
+    server.shutdown_grace = 30.0
+    engine.default = ""
+    engine.ollama.host = "http://localhost:11434"
+    engine.ollama.timeout = 120.0
+    engine.ollama.api_key = ""
+    engine.vllm.host = "http://localhost:8000"
+    engine.vllm.timeout = 120.0
+    engine.vllm.api_key = ""
+    engine.sglang.host = "http://localhost:30000"
+    engine.sglang.timeout = 120.0
+    engine.sglang.api_key = ""
+    engine.llamacpp.host = "http://localhost:8080"
+    engine.llamacpp.timeout = 120.0
+    engine.llamacpp.api_key = ""
+    engine.llamacpp.binary_path = ""
+    engine.llamacpp.model_path = ""
+    engine.llamacpp.args = []
+    engine.litellm.host = "http://localhost:4000"
+    engine.litellm.timeout = 120.0
+    engine.litellm.api_key = ""
+    engine.cloud.openai_host = "https://api.openai.com/v1"
+    engine.cloud.anthropic_host = "https://api.anthropic.com"
+    engine.cloud.gemini_host = "https://generativelanguage.googleapis.com"
+    engine.cloud.timeout = 120.0
+    intelligence.default_model = ""
+    intelligence.fallback_model = ""
+    intelligence.allow_cloud_fallback = false
+    agent.max_turns = 10
+    channel.enabled = false
+    channel.gateway_url = "ws://127.0.0.1:18789/ws"
+    channel.default_agent = "simple"
+    channel.reconnect_interval = 5.0
+    channel.whatsapp.auth_dir = ""
+    channel.whatsapp.assistant_name = "Hob"
+    channel.whatsapp.assistant_has_own_number = false
+    scheduler.enabled = false
+    scheduler.poll_interval = 60.0
+    scheduler.max_concurrent = 4
+    sandbox.enabled = false
+    sandbox.runtime = "docker"
+    sandbox.image = "python:3.13-slim"
+    sandbox.timeout = 300.0
+    sandbox.max_concurrent = 5
+    sandbox.allowlist = []
+    "#);
+}
+
+#[test]
+fn values_of_the_file_are_resolved() {
+    let config = config(
+        "[server]
+        host = '127.0.0.1'
+        port = 9000
+        agent = ''
+        api_key = 'sk-local'
+        queue_timeout = 0.5
+        [engine]
+        default = 'vllm'
+        [engine.vllm]
+        host = 'gpu-box:8001/'
+        timeout = 300
+        [engine.llamacpp]
+        binary_path = '~/bin/llama-server'
+        args = ['--ctx-size', '8192']
+        [channel]
+        default_agent = 'openhands'
+        [channel.whatsapp]
+        assistant_has_own_number = true",
+    );
+    assert_eq!(config.server.host, "127.0.0.1");
+    assert_eq!(config.server.port, 9000);
+    assert_eq!(config.server.agent, None);
+    assert_eq!(config.server.api_key.as_ref().map(ExposeSecret::expose_secret), Some("sk-local"));
+    assert_eq!(config.server.queue_timeout, Duration::from_millis(500));
+    assert_eq!(config.engine.default, Some(EngineKey::Vllm));
+    assert_eq!(config.engine.vllm.host, "http://gpu-box:8001");
+    assert_eq!(config.engine.vllm.timeout, Duration::from_secs(300));
+    assert_eq!(config.engine.llamacpp.binary_path.as_deref(), Some(Path::new("/home/ann/bin/llama-server")));
+    assert_eq!(config.engine.llamacpp.args, ["--ctx-size", "8192"]);
+    assert_eq!(config.channel.default_agent, Some(AgentKey::Codeact));
+    assert!(config.channel.whatsapp.assistant_has_own_number);
+}
+
+#[test]
+fn an_engine_that_nobody_chose_stays_unchosen() {
+    assert_eq!(config("").engine.default, None);
+    assert_eq!(config("[engine]\ndefault = ''").engine.default, None);
+    assert_eq!(config("engine.default = 'ollama'").engine.default, Some(EngineKey::Ollama));
+}
+
+#[test]
+fn older_flat_keys_are_still_read() {
+    let engine = config(
+        "[engine]
+        ollama_host = 'http://a:1/'
+        vllm_host = 'b:2'
+        sglang_host = 'http://c:3'
+        llamacpp_host = 'http://d:4'
+        llamacpp_path = '/opt/llama-server'",
+    )
+    .engine;
+    assert_eq!(engine.ollama.host, "http://a:1");
+    assert_eq!(engine.vllm.host, "http://b:2");
+    assert_eq!(engine.sglang.host, "http://c:3");
+    assert_eq!(engine.llamacpp.server.host, "http://d:4");
+    assert_eq!(engine.llamacpp.binary_path.as_deref(), Some(Path::new("/opt/llama-server")));
+}
+
+#[test]
+fn a_sub_section_goes_before_the_older_flat_key() {
+    let engine = config(
+        "[engine]
+        ollama_host = 'http://old:1'
+        llamacpp_path = '/old'
+        [engine.ollama]
+        host = 'http://new:1'
+        [engine.llamacpp]
+        binary_path = '/new'",
+    )
+    .engine;
+    assert_eq!(engine.ollama.host, "http://new:1");
+    assert_eq!(engine.llamacpp.binary_path.as_deref(), Some(Path::new("/new")));
+}
+
+#[test]
+fn a_bad_value_names_file_line_key_and_what_was_expected() {
+    assert_eq!(
+        error("[server]\nhost = '0.0.0.0'\nport = \"eighty\"\n"),
+        "~/.hob/config.toml:3: server.port: expected a number from 1 to 65535, got \"eighty\""
+    );
+}
+
+#[test]
+fn all_bad_values_are_told_at_once_in_the_order_of_the_file() {
+    let text = "
+        [sandbox]
+        timeout = nan
+        allowlist = ['data']
+        [engine]
+        default = 'gpt'
+        ollama_host = 'ftp://x'
+        sglang = 'http://localhost:30000'
+        [engine.llamacpp]
+        timeout = -1
+        [server]
+        port = 0
+        agent = 'orchestra'
+        workers = 1979-05-27
+        allowed_hosts = 'hob'
+        [[channel]]
+        enabled = true";
+    insta::assert_snapshot!(error(text), @r#"
+    ~/.hob/config.toml:3: sandbox.timeout: expected a number of seconds above 0 and up to 31536000 (a year), got nan
+    ~/.hob/config.toml:4: sandbox.allowlist: expected a list of absolute paths, got a list
+    ~/.hob/config.toml:6: engine.default: expected one of ollama, vllm, sglang, llamacpp, litellm, cloud, embedded, got "gpt"
+    ~/.hob/config.toml:7: engine.ollama_host: expected an http or https address such as http://localhost:11434, got "ftp://x"
+    ~/.hob/config.toml:8: engine.sglang: expected a section [engine.sglang], got "http://localhost:30000"
+    ~/.hob/config.toml:10: engine.llamacpp.timeout: expected a number of seconds above 0 and up to 31536000 (a year), got -1
+    ~/.hob/config.toml:12: server.port: expected a number from 1 to 65535, got 0
+    ~/.hob/config.toml:13: server.agent: expected one of simple, orchestrator, react, codeact, or "" for none, got "orchestra"
+    ~/.hob/config.toml:14: server.workers: expected a whole number from 1 to 1000000, got a date
+    ~/.hob/config.toml:15: server.allowed_hosts: expected a list of host names without scheme and port, such as ["hob.example.org"], got "hob"
+    ~/.hob/config.toml:16: channel: expected a section [channel], got a list
+    "#);
+}
+
+#[test]
+fn a_long_or_hostile_value_is_shown_briefly_and_harmlessly() {
+    let message = error(&format!("[server]\nport = \"\\u001b[31m{}\"", "x".repeat(100_000)));
+    assert!(message.contains(r#"got "\u{1b}[31mxxx"#), "{message}");
+    assert!(message.chars().count() < 200, "{message}");
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_place() {
+    assert_eq!(
+        error("[server]\nport 8000\n"),
+        "~/.hob/config.toml:2:6: this is not valid TOML: key with no value, expected `=`"
+    );
+    assert!(
+        error("[server]\nport = 1\nport = 2\n")
+            .starts_with("~/.hob/config.toml:3:1: this is not valid TOML: duplicate key")
+    );
+}
+
+#[test]
+fn a_key_is_never_repeated_in_a_message() {
+    let mut messages = vec![error("[server]\napi_key = 12345678"), error("[engine.vllm]\napi_key = true")];
+    assert_eq!(
+        messages[0],
+        "~/.hob/config.toml:2: server.api_key: expected a text in quotes, got something else"
+    );
+    messages.push(error("[server]\napi_key = \"12345678"));
+    messages.push(error("[server]\napi_key = 12345678abc"));
+    for message in messages {
+        assert!(!message.contains("1234"), "{message}");
+    }
+    let loaded = config("[server]\napi_key = 'sk-1234'\n[engine.vllm]\napi_key = 'sk-1234'");
+    assert!(!format!("{loaded:?}").contains("1234"));
+}
+
+#[test]
+fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
+    let text = "prot = 1
+        [server]
+        prot = 8000
+        max_turns = 3
+        colour = 'red'
+        [servr]
+        port = 1
+        [engine.olama]
+        host = 'x'
+        [\"a\\u001bb\"]
+        [engine]
+        vlm_host = 'x'";
+    insta::assert_snapshot!(warnings_of(text).join("\n"), @r"
+    ~/.hob/config.toml:1: unknown key 'prot'
+    ~/.hob/config.toml:3: unknown key 'server.prot' (did you mean 'server.port'?)
+    ~/.hob/config.toml:4: unknown key 'server.max_turns' (did you mean 'agent.max_turns'?)
+    ~/.hob/config.toml:5: unknown key 'server.colour'
+    ~/.hob/config.toml:6: unknown section 'servr' (did you mean 'server'?)
+    ~/.hob/config.toml:8: unknown section 'engine.olama' (did you mean 'engine.ollama'?)
+    ~/.hob/config.toml:10: unknown section 'a\u{1b}b'
+    ~/.hob/config.toml:12: unknown key 'engine.vlm_host' (did you mean 'engine.vllm.host'?)
+    ");
+}
+
+#[test]
+fn a_file_full_of_unknown_keys_is_not_told_key_by_key() {
+    let text: String = (0..5000).map(|number| format!("key{number} = 1\n")).collect();
+    let warnings = warnings_of(&text);
+    assert_eq!(warnings.len(), 21);
+    assert_eq!(warnings[20], "~/.hob/config.toml: 4980 more unknown keys");
+}
+
+/// Right sides of `key = …`, good and bad.
+fn any_value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<f64>().prop_map(|number| toml::Value::from(number).to_string()),
+        any::<bool>().prop_map(|flag| flag.to_string()),
+        any::<String>().prop_map(|text| toml::Value::from(text).to_string()),
+        "(https?|wss?|)(://)?[a-z0-9.:@/?#\\[\\]-]{0,20}"
+            .prop_map(|text| toml::Value::from(text).to_string()),
+        prop::collection::vec(any::<String>(), 0..3).prop_map(|texts| toml::Value::from(texts).to_string()),
+        Just("1979-05-27T07:32:00Z".to_owned()),
+        Just("{ port = 1 }".to_owned()),
+    ]
+}
+
+fn any_key() -> impl Strategy<Value = String> {
+    let sections = list(&Config::default());
+    let keys: Vec<String> = sections.iter().flat_map(|section| section.full_names()).collect();
+    prop_oneof![4 => prop::sample::select(keys), 1 => "[a-z_]{1,8}(\\.[a-z_]{1,8})?"]
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in any::<String>()) {
+        let _ = read_text(&text);
+    }
+
+    #[test]
+    fn no_value_makes_it_panic_and_every_error_has_a_place(
+        lines in prop::collection::vec((any_key(), any_value()), 0..8)
+    ) {
+        let text: String = lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        if let Err(error) = read_text(&text) {
+            prop_assert!(error.to_string().lines().all(|line| line.starts_with("~/.hob/config.toml:")), "{}", error);
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_accepted_is_accepted_again_as_it_was_understood(key in any_key(), value in any_value()) {
+        let Ok((config, _)) = read_text(&format!("{key} = {value}\n")) else { return Ok(()) };
+        let understood: String = list(&config)
+            .iter()
+            .flat_map(|section| section.full_names().zip(&section.keys).map(|(name, key)| format!("{name} = {}\n", key.value)))
+            .collect();
+        let (again, warnings) = read_text(&understood).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(list(&again), list(&config));
+        prop_assert_eq!(warnings, []);
+    }
+}

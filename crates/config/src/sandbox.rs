@@ -1,0 +1,91 @@
+//! `[sandbox]`: where code written by a model runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::keys::{Exposure, Kind, keys_of};
+use crate::kind::{ABSOLUTE_PATHS, COUNT, FLAG, SECONDS, TEXT, expand, quote};
+
+/// Settings of the sandbox.
+#[derive(Debug, Clone)]
+pub struct SandboxConfig {
+    pub enabled: bool,
+    pub runtime: SandboxRuntime,
+    /// The container image; `bwrap` needs none.
+    pub image: String,
+    /// How long a run may take.
+    pub timeout: Duration,
+    /// How many runs there may be at once.
+    pub max_concurrent: usize,
+    /// Directories that may be mounted, read-only. Absolute, but symbolic links are not yet resolved.
+    pub allowlist: Vec<PathBuf>,
+}
+
+/// What runs the code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SandboxRuntime {
+    Docker,
+    Podman,
+    Bwrap,
+    /// One of these three at a certain place.
+    Path(PathBuf),
+}
+
+impl Default for SandboxConfig {
+    fn default() -> Self {
+        SandboxConfig {
+            enabled: false,
+            runtime: SandboxRuntime::Docker,
+            image: "python:3.13-slim".to_owned(),
+            timeout: Duration::from_secs(300),
+            max_concurrent: 5,
+            allowlist: Vec::new(),
+        }
+    }
+}
+
+const RUNTIME: Kind<SandboxRuntime> = Kind {
+    expected: "docker, podman, bwrap, or the path of one of them",
+    read: |typed| match typed.text()?.trim() {
+        "docker" => Some(SandboxRuntime::Docker),
+        "podman" => Some(SandboxRuntime::Podman),
+        "bwrap" => Some(SandboxRuntime::Bwrap),
+        path => expand(path, typed.home).filter(|path| path.is_absolute()).map(SandboxRuntime::Path),
+    },
+    write: |runtime| match runtime {
+        SandboxRuntime::Docker => quote("docker"),
+        SandboxRuntime::Podman => quote("podman"),
+        SandboxRuntime::Bwrap => quote("bwrap"),
+        SandboxRuntime::Path(path) => quote(&path.to_string_lossy()),
+    },
+    exposure: Exposure::Open,
+};
+
+keys_of! {
+    SandboxConfig {
+        enabled: FLAG, "Whether code may be run at all.";
+        runtime: RUNTIME, "What runs it: docker, podman, bwrap, or the path of one of them.";
+        image: TEXT, "Container image; bwrap needs none.";
+        timeout: SECONDS, "Seconds a run may take.";
+        max_concurrent: COUNT, "Runs that may go on at once.";
+        allowlist: ABSOLUTE_PATHS, "Directories that may be mounted, read-only.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::read_as;
+
+    #[test]
+    fn a_runtime_is_one_of_three_or_a_path() {
+        assert_eq!(read_as(&RUNTIME, "'podman'"), Some(SandboxRuntime::Podman));
+        assert_eq!(
+            read_as(&RUNTIME, "'~/bin/bwrap'"),
+            Some(SandboxRuntime::Path("/home/ann/bin/bwrap".into()))
+        );
+        for bad in ["'dokcer'", "''", "'./docker'", "1"] {
+            assert_eq!(read_as(&RUNTIME, bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `[scheduler]`: tasks that run at a set time.
+
+use std::time::Duration;
+
+use crate::keys::keys_of;
+use crate::kind::{COUNT, FLAG, SECONDS};
+
+/// Settings of the scheduler.
+#[derive(Debug, Clone)]
+pub struct SchedulerConfig {
+    /// Whether `serve` runs tasks too.
+    pub enabled: bool,
+    /// The longest time between two looks for due tasks.
+    pub poll_interval: Duration,
+    /// How many tasks run at once.
+    pub max_concurrent: usize,
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        SchedulerConfig { enabled: false, poll_interval: Duration::from_secs(60), max_concurrent: 4 }
+    }
+}
+
+keys_of! {
+    SchedulerConfig {
+        enabled: FLAG, "Whether 'hob serve' runs scheduled tasks too.";
+        poll_interval: SECONDS, "Longest time in seconds between two looks for due tasks.";
+        max_concurrent: COUNT, "Tasks that may run at once.";
+    }
+}

@@ -1,0 +1,103 @@
+//! `[server]`: where Hob listens, who may ask, and how much it takes on at once.
+
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::agent::{AGENT, AgentKey};
+use crate::keys::keys_of;
+use crate::kind::{
+    BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_TEXT, ORIGINS, PORT, SECONDS, SECONDS_OR_NONE,
+    SECRET,
+};
+
+/// Settings of the HTTP server.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// The address to bind: an IP without brackets, or a name.
+    pub host: String,
+    pub port: u16,
+    /// The agent for requests that are not streamed; `None` asks the engine directly.
+    pub agent: Option<AgentKey>,
+    /// The model for requests that name none. See [`Config::default_model`](crate::Config::default_model).
+    pub model: Option<String>,
+    /// Reserved.
+    pub workers: usize,
+    /// What clients must send as a bearer token; `None` lets everybody in. `HOB_API_KEY` goes before the file.
+    pub api_key: Option<SecretString>,
+    /// Names under which the server may be addressed, besides IP addresses and `localhost`; lower case, without a port.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may read answers, as browsers send them; `*` is all. Empty switches CORS off.
+    pub cors_origins: Vec<String>,
+    /// The largest request body, in MiB.
+    pub max_body_mb: usize,
+    /// How many requests are worked on at once.
+    pub max_in_flight: usize,
+    /// How many more may wait; the next one is refused.
+    pub max_waiting: usize,
+    /// How long a request waits before it is refused.
+    pub queue_timeout: Duration,
+    /// How long a client may take to send the head of a request.
+    pub header_timeout: Duration,
+    /// How long a connection stays open without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may pause while it sends a body.
+    pub body_timeout: Duration,
+    /// How long a client may leave an answer unread.
+    pub write_timeout: Duration,
+    /// How long running answers may go on after a stop was asked for.
+    pub shutdown_grace: Duration,
+}
+
+impl ServerConfig {
+    /// [`Self::max_body_mb`] in bytes.
+    pub fn max_body_bytes(&self) -> usize {
+        self.max_body_mb.saturating_mul(1024 * 1024)
+    }
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        ServerConfig {
+            host: "0.0.0.0".to_owned(),
+            port: 8000,
+            agent: Some(AgentKey::Orchestrator),
+            model: None,
+            workers: 1,
+            api_key: None,
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
+            max_body_mb: 64,
+            max_in_flight: 1024,
+            max_waiting: 1024,
+            queue_timeout: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(120),
+            body_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+keys_of! {
+    ServerConfig {
+        host: BIND_ADDRESS, "Address to listen on; 127.0.0.1 keeps it to this machine.";
+        port: PORT, "Port to listen on.";
+        agent: AGENT, "Agent for requests without streaming: simple, orchestrator, react, codeact; \"\" for none.";
+        model: OPTIONAL_TEXT, "Model when a request names none; \"\" leaves it to [intelligence] default_model.";
+        workers: COUNT, "Reserved for later; has no effect.";
+        api_key: SECRET, "Key that clients must send; \"\" lets everybody in. HOB_API_KEY goes before it.";
+        allowed_hosts: HOST_NAMES, "Names this server is reached by, besides IP addresses and localhost.";
+        cors_origins: ORIGINS, "Web pages that may call it from a browser, such as \"https://app.example.org\".";
+        max_body_mb: COUNT, "Largest request in MiB; a larger one is answered 413.";
+        max_in_flight: COUNT, "Requests worked on at once; the others wait.";
+        max_waiting: COUNT_OR_NONE, "Requests that may wait; the next one is refused at once.";
+        queue_timeout: SECONDS_OR_NONE, "Seconds a request waits before it is answered 503.";
+        header_timeout: SECONDS, "Seconds a client may take to send the head of a request.";
+        idle_timeout: SECONDS, "Seconds a connection stays open without a request.";
+        body_timeout: SECONDS, "Seconds without a byte of a request's body before it is given up.";
+        write_timeout: SECONDS, "Seconds a client may read nothing of its answer before it is cut off.";
+        shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers get to end when the server stops.";
+    }
+}

@@ -1,0 +1,50 @@
+//! What is odd about a file that can be used all the same.
+
+use std::fmt;
+
+/// Something in the file that has no effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    UnknownKey {
+        file: String,
+        line: usize,
+        /// With its section: `server.prot`.
+        key: String,
+        /// The known key that was probably meant.
+        nearest: Option<String>,
+    },
+    UnknownSection {
+        file: String,
+        line: usize,
+        section: String,
+        nearest: Option<String>,
+    },
+    /// There are more unknown ones than anyone would read.
+    MoreUnknown {
+        file: String,
+        count: usize,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::UnknownKey { file, line, key, nearest } => {
+                write!(f, "{file}:{line}: unknown key '{key}'")?;
+                did_you_mean(f, nearest.as_deref())
+            }
+            Warning::UnknownSection { file, line, section, nearest } => {
+                write!(f, "{file}:{line}: unknown section '{section}'")?;
+                did_you_mean(f, nearest.as_deref())
+            }
+            Warning::MoreUnknown { file, count } => write!(f, "{file}: {count} more unknown keys"),
+        }
+    }
+}
+
+fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
+    match nearest {
+        Some(nearest) => write!(f, " (did you mean '{nearest}'?)"),
+        None => Ok(()),
+    }
+}
