@@ -55,7 +55,6 @@ fn the_defaults_are_the_documented_ones() {
     server.max_waiting = 1024
     server.queue_timeout = 30.0
     server.header_timeout = 30.0
-    server.idle_timeout = 120.0
     server.body_timeout = 60.0
     server.write_timeout = 60.0
     server.shutdown_grace = 30.0

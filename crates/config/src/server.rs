@@ -37,10 +37,8 @@ pub struct ServerConfig {
     pub max_waiting: usize,
     /// How long a request waits before it is refused.
     pub queue_timeout: Duration,
-    /// How long a client may take to send the head of a request.
+    /// How long a client may take to send the head of a request, the wait for its first byte included.
     pub header_timeout: Duration,
-    /// How long a connection stays open without a request.
-    pub idle_timeout: Duration,
     /// How long a client may pause while it sends a body.
     pub body_timeout: Duration,
     /// How long a client may leave an answer unread.
@@ -72,7 +70,6 @@ impl Default for ServerConfig {
             max_waiting: 1024,
             queue_timeout: Duration::from_secs(30),
             header_timeout: Duration::from_secs(30),
-            idle_timeout: Duration::from_secs(120),
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(30),
@@ -94,8 +91,7 @@ keys_of! {
         max_in_flight: COUNT, "Requests worked on at once; the others wait.";
         max_waiting: COUNT_OR_NONE, "Requests that may wait; the next one is refused at once.";
         queue_timeout: SECONDS_OR_NONE, "Seconds a request waits before it is answered 503.";
-        header_timeout: SECONDS, "Seconds a client may take to send the head of a request.";
-        idle_timeout: SECONDS, "Seconds a connection stays open without a request.";
+        header_timeout: SECONDS, "Seconds a client may take to send the head of a request, or keep a connection without one.";
         body_timeout: SECONDS, "Seconds without a byte of a request's body before it is given up.";
         write_timeout: SECONDS, "Seconds a client may read nothing of its answer before it is cut off.";
         shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers get to end when the server stops.";
