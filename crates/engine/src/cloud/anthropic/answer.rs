@@ -1,0 +1,142 @@
+//! The whole answer, and what the stream shares with it: usage and the reasons to stop.
+
+use hob_core::{Answer, FinishReason, Generation, ModelInfo, ToolCall, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+struct WireMessage {
+    #[serde(default)]
+    model: Option<String>,
+    content: Vec<Block>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: Map<String, Value>,
+    },
+    /// Thoughts that Anthropic hides, and the work of tools that run on its side.
+    #[serde(other)]
+    Other,
+}
+
+/// Token counts. In a stream they come twice, and the later ones hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub struct WireUsage {
+    /// Without what was read from or written to the cache.
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+}
+
+impl WireUsage {
+    /// What is known once `later` came too.
+    pub fn updated(self, later: WireUsage) -> Self {
+        WireUsage {
+            input_tokens: later.input_tokens.or(self.input_tokens),
+            cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
+            cache_creation_input_tokens: later
+                .cache_creation_input_tokens
+                .or(self.cache_creation_input_tokens),
+            output_tokens: later.output_tokens.or(self.output_tokens),
+        }
+    }
+}
+
+impl From<WireUsage> for Usage {
+    fn from(usage: WireUsage) -> Self {
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0);
+        Usage {
+            prompt_tokens: count(usage.input_tokens)
+                .saturating_add(count(usage.cache_read_input_tokens))
+                .saturating_add(count(usage.cache_creation_input_tokens)),
+            completion_tokens: count(usage.output_tokens),
+            cached_tokens: usage.cache_read_input_tokens,
+        }
+    }
+}
+
+pub fn finish_reason(word: &str) -> FinishReason {
+    match word {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        // The second is the model's own limit instead of the caller's: cut off all the same.
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "tool_use" => FinishReason::ToolCalls,
+        "refusal" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+/// Reads a whole answer; the error says what is wrong with it.
+pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, String> {
+    let message: WireMessage = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let stop_reason = message.stop_reason.ok_or("it has no stop_reason")?;
+    let mut answer = Answer {
+        content: String::new(),
+        reasoning: None,
+        tool_calls: Vec::new(),
+        finish_reason: finish_reason(&stop_reason),
+        logprobs: None,
+    };
+    for block in message.content {
+        match block {
+            Block::Text { text } => answer.content.push_str(&text),
+            Block::Thinking { thinking } if thinking.is_empty() => {}
+            Block::Thinking { thinking } => answer.reasoning.get_or_insert_default().push_str(&thinking),
+            Block::ToolUse { id, name, input } => {
+                answer.tool_calls.push(ToolCall { id, name, arguments: Value::Object(input).to_string() })
+            }
+            Block::Other => {}
+        }
+    }
+    Ok(Generation {
+        model: message.model.unwrap_or_else(|| requested_model.to_owned()),
+        answer,
+        alternatives: Vec::new(),
+        usage: message.usage.map(Usage::from),
+        warnings: Vec::new(),
+    })
+}
+
+#[derive(Deserialize)]
+struct ModelList {
+    data: Vec<WireModel>,
+}
+
+#[derive(Deserialize)]
+struct WireModel {
+    id: String,
+    #[serde(default)]
+    max_input_tokens: Option<u64>,
+}
+
+/// Reads `GET /v1/models`.
+pub fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
+    let list: ModelList = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let info = |model: WireModel| ModelInfo { context: model.max_input_tokens, ..ModelInfo::named(model.id) };
+    Ok(list.data.into_iter().map(info).collect())
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

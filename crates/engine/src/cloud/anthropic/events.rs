@@ -1,0 +1,255 @@
+//! The stream: named events over blocks of content, `message_stop` at the end.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+use hob_core::{Delta, ToolCallDelta, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::answer::{WireUsage, finish_reason};
+use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::frames::Framing;
+use crate::wire::sse::Event;
+
+/// The kinds of events that mean something to us.
+const KINDS: [&str; 7] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "error",
+];
+
+/// Any event: each kind uses a few of the fields.
+#[derive(Deserialize)]
+struct WireEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    /// Which block of content.
+    #[serde(default)]
+    index: u64,
+    #[serde(borrow, default)]
+    content_block: Option<Block<'a>>,
+    #[serde(borrow, default)]
+    delta: Option<Piece<'a>>,
+    #[serde(default)]
+    message: Option<Opening>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(borrow, default)]
+    error: Option<Trouble<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Opening {
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    input: Option<Map<String, Value>>,
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    thinking: Option<Cow<'a, str>>,
+}
+
+/// A piece of a block, or of the message itself. A signature is the only piece that we have no use for.
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    partial_json: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    stop_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Trouble<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    message: String,
+}
+
+/// A call whose block is still open.
+#[derive(Debug)]
+struct OpenCall {
+    /// Its place among the calls; its block's place counts texts and thoughts too.
+    index: u32,
+    has_arguments: bool,
+}
+
+/// Reads one stream.
+#[derive(Debug, Default)]
+pub struct Events {
+    open_calls: HashMap<u64, OpenCall>,
+    calls: u32,
+    usage: Option<WireUsage>,
+    finished: bool,
+}
+
+impl Events {
+    fn count(&mut self, usage: Option<WireUsage>) {
+        if let Some(later) = usage {
+            self.usage = Some(self.usage.unwrap_or_default().updated(later));
+        }
+    }
+
+    fn open(&mut self, index: u64, block: Block<'_>, deltas: &mut VecDeque<Delta>) {
+        if block.kind != "tool_use" {
+            say(block.text, deltas);
+            think(block.thinking, deltas);
+            return;
+        }
+        let input = block.input.filter(|input| !input.is_empty());
+        let call = OpenCall { index: self.calls, has_arguments: input.is_some() };
+        self.calls = self.calls.saturating_add(1);
+        deltas.push_back(Delta::ToolCall(ToolCallDelta {
+            choice: 0,
+            index: call.index,
+            id: Some(block.id),
+            name: Some(block.name),
+            arguments: input.map(|input| Value::Object(input).to_string()).unwrap_or_default(),
+        }));
+        self.open_calls.insert(index, call);
+    }
+
+    fn piece(&mut self, index: u64, piece: Piece<'_>, deltas: &mut VecDeque<Delta>) {
+        say(piece.text, deltas);
+        think(piece.thinking, deltas);
+        let fragment = piece.partial_json.filter(|json| !json.is_empty());
+        // Blocks of tools that run on Anthropic's side have arguments too, which are none of ours.
+        if let (Some(fragment), Some(call)) = (fragment, self.open_calls.get_mut(&index)) {
+            call.has_arguments = true;
+            deltas.push_back(arguments(call.index, fragment.into_owned()));
+        }
+    }
+
+    fn close(&mut self, index: u64, deltas: &mut VecDeque<Delta>) {
+        if let Some(call) = self.open_calls.remove(&index)
+            && !call.has_arguments
+        {
+            // A call without arguments has no fragments, but its arguments are still JSON.
+            deltas.push_back(arguments(call.index, "{}".to_owned()));
+        }
+    }
+}
+
+fn say(text: Option<Cow<'_, str>>, deltas: &mut VecDeque<Delta>) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        deltas.push_back(Delta::text(text));
+    }
+}
+
+fn think(text: Option<Cow<'_, str>>, deltas: &mut VecDeque<Delta>) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        deltas.push_back(Delta::Reasoning { choice: 0, text: text.into_owned() });
+    }
+}
+
+fn arguments(index: u32, fragment: String) -> Delta {
+    Delta::ToolCall(ToolCallDelta { index, arguments: fragment, ..ToolCallDelta::default() })
+}
+
+/// Whether this is an event of a kind that we do not know, whose fields may be anything.
+fn is_unknown(data: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    serde_json::from_slice::<Kind>(data).is_ok_and(|Kind { kind }| !KINDS.contains(&kind.as_str()))
+}
+
+/// The status that an error would have had, had it come before the stream.
+fn status(kind: &str) -> Option<u16> {
+    Some(match kind {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "api_error" => 500,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => return None,
+    })
+}
+
+impl Decoder for Events {
+    const FRAMING: Framing = Framing::Blocks;
+
+    fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        let Some(event) = Event::read(frame) else {
+            return Ok(());
+        };
+        let event = match serde_json::from_slice::<WireEvent<'_>>(&event.data) {
+            Ok(event) => event,
+            Err(_) if is_unknown(&event.data) => return Ok(()),
+            Err(error) => {
+                return Err(DecodeError::Malformed(format!("an event is no event ({error})")));
+            }
+        };
+        match event.kind.as_ref() {
+            "message_start" => self.count(event.message.and_then(|message| message.usage)),
+            "content_block_start" => {
+                if let Some(block) = event.content_block {
+                    self.open(event.index, block, deltas);
+                }
+            }
+            "content_block_delta" => {
+                if let Some(piece) = event.delta {
+                    self.piece(event.index, piece, deltas);
+                }
+            }
+            "content_block_stop" => self.close(event.index, deltas),
+            "message_delta" => {
+                self.count(event.usage);
+                if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
+                    self.finished = true;
+                    deltas.push_back(Delta::Finish { choice: 0, reason: finish_reason(&reason) });
+                }
+            }
+            "message_stop" if self.finished => {
+                deltas.push_back(Delta::Done { usage: self.usage.map(Usage::from) })
+            }
+            "message_stop" => return Err(DecodeError::Incomplete),
+            "error" => {
+                let trouble =
+                    event.error.ok_or_else(|| DecodeError::Malformed("an error says nothing".to_owned()))?;
+                return Err(DecodeError::Reported {
+                    status: status(&trouble.kind),
+                    message: trouble.message,
+                });
+            }
+            // `ping`, and kinds that Anthropic may add any day.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        Err(DecodeError::Incomplete)
+    }
+}
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! The conversation as Anthropic takes it: turns of blocks, alternating between `user` and `assistant`, with the system's
+//! words apart and tool results inside the user's turn.
+
+use hob_core::{Content, Image, Message, Part, Role};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::cloud::translate::{self, Turn, Unsupported};
+
+/// A piece of a turn.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Map<String, Value>,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Block<'a>>,
+    },
+}
+
+/// Where a picture is.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+}
+
+#[derive(Debug, Serialize)]
+pub struct WireTurn<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+/// A conversation in two halves.
+#[derive(Debug)]
+pub struct Conversation<'a> {
+    pub system: Vec<Block<'a>>,
+    pub turns: Vec<WireTurn<'a>>,
+}
+
+impl<'a> Conversation<'a> {
+    pub fn of(messages: &'a [Message]) -> Result<Self, Unsupported> {
+        let mut system = Vec::new();
+        let mut turns: Vec<Turn<Block<'a>>> = Vec::new();
+        for (index, message) in messages.iter().enumerate() {
+            translate::no_author(message, index)?;
+            match message.role {
+                Role::System => system.extend(translate::texts(message, index)?.into_iter().filter_map(text)),
+                Role::User => translate::say(&mut turns, "user", blocks(message, index)?),
+                Role::Assistant => translate::say(&mut turns, "assistant", spoken(message, index)?),
+                Role::Tool => translate::say(&mut turns, "user", vec![result(message, index)?]),
+            }
+        }
+        let turns =
+            turns.into_iter().map(|Turn { role, pieces }| WireTurn { role, content: pieces }).collect();
+        Ok(Conversation { system, turns })
+    }
+}
+
+/// Anthropic refuses a block of nothing but white space, and such a text says nothing.
+fn text(text: &str) -> Option<Block<'_>> {
+    (!text.trim().is_empty()).then_some(Block::Text { text })
+}
+
+/// Text and pictures.
+fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported> {
+    match &message.content {
+        Content::Empty => Ok(Vec::new()),
+        Content::Text(words) => Ok(text(words).into_iter().collect()),
+        Content::Parts(parts) => parts
+            .iter()
+            .enumerate()
+            .filter_map(|(part, content)| match content {
+                Part::Text(words) => text(words).map(Ok),
+                Part::Image(image) => Some(picture(image, index, part)),
+            })
+            .collect(),
+    }
+}
+
+fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, Unsupported> {
+    let url = image.url.as_str();
+    let source = match image.inline() {
+        Some((media_type, data)) => Source::Base64 { media_type, data },
+        None if url.starts_with("https://") || url.starts_with("http://") => Source::Url { url },
+        None => {
+            return Err(Unsupported::because(
+                translate::image_field(message, part),
+                "a picture is a data: URL in base64, or an http(s) address",
+            ));
+        }
+    };
+    Ok(Block::Image { source })
+}
+
+/// What the assistant said, and then the calls it made.
+fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported> {
+    let mut blocks: Vec<Block<'_>> = translate::texts(message, index)?.into_iter().filter_map(text).collect();
+    for (position, call) in message.tool_calls.iter().enumerate() {
+        blocks.push(Block::ToolUse {
+            id: &call.id,
+            name: &call.name,
+            input: translate::arguments(call, index, position)?,
+        });
+    }
+    Ok(blocks)
+}
+
+fn result(message: &Message, index: usize) -> Result<Block<'_>, Unsupported> {
+    Ok(Block::ToolResult {
+        tool_use_id: translate::answered_call(message, index)?,
+        content: blocks(message, index)?,
+    })
+}

@@ -1,0 +1,156 @@
+//! The conversation as Gemini takes it: turns of parts, alternating between `user` and `model`, with the system's words
+//! apart and the answers of functions inside the user's turn.
+
+use std::borrow::Cow;
+
+use hob_core::{Content, Image, Message, Part as OurPart, Role};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::call_id;
+use crate::cloud::translate::{self, Turn, Unsupported};
+
+/// A piece of a turn: one of the fields, and a signature beside it.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Part<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Blob<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<FunctionResponse<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<Cow<'static, str>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionCall<'a> {
+    id: &'a str,
+    name: &'a str,
+    args: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionResponse<'a> {
+    id: &'a str,
+    name: &'a str,
+    response: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct WireTurn<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    parts: Vec<Part<'a>>,
+}
+
+/// A conversation in two halves.
+#[derive(Debug)]
+pub struct Conversation<'a> {
+    pub system: Option<WireTurn<'a>>,
+    pub turns: Vec<WireTurn<'a>>,
+}
+
+impl<'a> Conversation<'a> {
+    pub fn of(messages: &'a [Message]) -> Result<Self, Unsupported> {
+        let mut system = Vec::new();
+        let mut turns: Vec<Turn<Part<'a>>> = Vec::new();
+        for (index, message) in messages.iter().enumerate() {
+            translate::no_author(message, index)?;
+            match message.role {
+                Role::System => system.extend(translate::texts(message, index)?.into_iter().filter_map(text)),
+                Role::User => translate::say(&mut turns, "user", parts(message, index)?),
+                Role::Assistant => translate::say(&mut turns, "model", spoken(message, index)?),
+                Role::Tool => {
+                    let answer = response(message, &messages[..index], index)?;
+                    translate::say(&mut turns, "user", vec![answer]);
+                }
+            }
+        }
+        let turns = turns
+            .into_iter()
+            .map(|Turn { role, pieces }| WireTurn { role: Some(role), parts: pieces })
+            .collect();
+        Ok(Conversation {
+            system: (!system.is_empty()).then_some(WireTurn { role: None, parts: system }),
+            turns,
+        })
+    }
+}
+
+/// Google refuses a part without content.
+fn text(text: &str) -> Option<Part<'_>> {
+    (!text.is_empty()).then(|| Part { text: Some(text), ..Part::default() })
+}
+
+/// Text and pictures.
+fn parts(message: &Message, index: usize) -> Result<Vec<Part<'_>>, Unsupported> {
+    match &message.content {
+        Content::Empty => Ok(Vec::new()),
+        Content::Text(words) => Ok(text(words).into_iter().collect()),
+        Content::Parts(parts) => parts
+            .iter()
+            .enumerate()
+            .filter_map(|(part, content)| match content {
+                OurPart::Text(words) => text(words).map(Ok),
+                OurPart::Image(image) => Some(picture(image, index, part)),
+            })
+            .collect(),
+    }
+}
+
+fn picture(image: &Image, message: usize, part: usize) -> Result<Part<'_>, Unsupported> {
+    let (mime_type, data) = image.inline().ok_or_else(|| {
+        Unsupported::because(
+            translate::image_field(message, part),
+            "Gemini fetches no pictures; send a data: URL in base64",
+        )
+    })?;
+    Ok(Part { inline_data: Some(Blob { mime_type, data }), ..Part::default() })
+}
+
+/// What the model said, and then the calls it made.
+fn spoken(message: &Message, index: usize) -> Result<Vec<Part<'_>>, Unsupported> {
+    let mut parts: Vec<Part<'_>> = translate::texts(message, index)?.into_iter().filter_map(text).collect();
+    for (position, call) in message.tool_calls.iter().enumerate() {
+        let (id, signature) = call_id::split(&call.id);
+        parts.push(Part {
+            function_call: Some(FunctionCall {
+                id,
+                name: &call.name,
+                args: translate::arguments(call, index, position)?,
+            }),
+            thought_signature: call_id::signature_of(signature, position == 0),
+            ..Part::default()
+        });
+    }
+    Ok(parts)
+}
+
+/// A function's answer, by the name that its call had.
+fn response<'a>(message: &'a Message, before: &'a [Message], index: usize) -> Result<Part<'a>, Unsupported> {
+    let id = translate::answered_call(message, index)?;
+    let name = Message::tool_name(before, id).ok_or_else(|| {
+        Unsupported::because(
+            format!("messages[{index}].tool_call_id"),
+            "no call before it has this id, so the function's name is not known",
+        )
+    })?;
+    let text = translate::texts(message, index)?.join("\n");
+    let response = serde_json::from_str(&text)
+        .unwrap_or_else(|_| Map::from_iter([("result".to_owned(), Value::String(text))]));
+    Ok(Part {
+        function_response: Some(FunctionResponse { id: call_id::plain(id), name, response }),
+        ..Part::default()
+    })
+}

@@ -1,0 +1,123 @@
+//! The stream: pieces of an answer as server-sent events, without a last word. It is complete when every candidate that
+//! was seen gave its reason to stop.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
+use serde_json::Value;
+
+use super::answer::{Candidate, WireAnswer, WirePart, finish_reason};
+use super::call_id;
+use crate::wire::client::Complaint;
+use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::frames::Framing;
+use crate::wire::sse::Event;
+
+/// How far one candidate has come.
+#[derive(Debug, Default)]
+struct Progress {
+    calls: u32,
+    /// Some models give it with every piece, so it only counts once no more come.
+    finish_reason: Option<String>,
+}
+
+/// Reads one stream.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    candidates: BTreeMap<u32, Progress>,
+    usage: Option<Usage>,
+}
+
+impl Chunks {
+    /// Takes the next piece, or the whole answer.
+    pub fn take(&mut self, answer: WireAnswer, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        if let Some(error) = &answer.error {
+            let complaint = Complaint::of(error);
+            return Err(DecodeError::Reported {
+                message: complaint.message.unwrap_or_else(|| "an error without a text".to_owned()),
+                status: complaint.status,
+            });
+        }
+        let candidates = answer.candidates.unwrap_or_default();
+        let blocked = answer.prompt_feedback.and_then(|feedback| feedback.block_reason);
+        if let (true, Some(reason)) = (candidates.is_empty(), blocked) {
+            return Err(DecodeError::Reported {
+                message: format!("the prompt was blocked ({reason})"),
+                status: Some(400),
+            });
+        }
+        if let Some(usage) = answer.usage_metadata {
+            self.usage = Some(usage.into());
+        }
+        for candidate in candidates {
+            self.candidate(candidate, deltas);
+        }
+        Ok(())
+    }
+
+    fn candidate(&mut self, candidate: Candidate, deltas: &mut VecDeque<Delta>) {
+        let choice = candidate.index;
+        let progress = self.candidates.entry(choice).or_default();
+        let parts = candidate.content.and_then(|content| content.parts);
+        for part in parts.into_iter().flatten() {
+            deltas.extend(progress.part(choice, part));
+        }
+        if candidate.finish_reason.is_some() {
+            progress.finish_reason = candidate.finish_reason;
+        }
+    }
+}
+
+impl Progress {
+    fn part(&mut self, choice: u32, part: WirePart) -> Option<Delta> {
+        if let Some(call) = part.function_call {
+            let index = self.calls;
+            self.calls = self.calls.saturating_add(1);
+            return Some(Delta::ToolCall(ToolCallDelta {
+                choice,
+                index,
+                id: Some(call_id::join(call.id, part.thought_signature.as_deref())),
+                name: Some(call.name),
+                arguments: Value::Object(call.args.unwrap_or_default()).to_string(),
+            }));
+        }
+        let text = part.text.filter(|text| !text.is_empty())?;
+        Some(if part.thought == Some(true) {
+            Delta::Reasoning { choice, text }
+        } else {
+            Delta::Text(TextDelta { choice, text, logprobs: None })
+        })
+    }
+}
+
+impl Decoder for Chunks {
+    const FRAMING: Framing = Framing::Blocks;
+
+    fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        let Some(event) = Event::read(frame) else {
+            return Ok(());
+        };
+        let answer = serde_json::from_slice(&event.data)
+            .map_err(|error| DecodeError::Malformed(format!("a chunk is no chunk ({error})")))?;
+        self.take(answer, deltas)
+    }
+
+    fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        if self.candidates.is_empty() {
+            return Err(DecodeError::Incomplete);
+        }
+        for (choice, progress) in &self.candidates {
+            let word = progress.finish_reason.as_deref().ok_or(DecodeError::Incomplete)?;
+            deltas.push_back(Delta::Finish {
+                choice: *choice,
+                reason: finish_reason(word, progress.calls > 0),
+            });
+        }
+        deltas.push_back(Delta::Done { usage: self.usage });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! Google's generateContent API, as the Gemini models are served.
+
+mod answer;
+mod call_id;
+mod contents;
+mod events;
+mod request;
+
+use async_trait::async_trait;
+use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
+use reqwest::Response;
+use reqwest::header::HeaderName;
+
+use super::Access;
+use crate::openai_compat::unknown_model;
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
+use crate::wire::deltas::deltas;
+use events::Chunks;
+
+/// A thousand is the most that one page may have, and more than there are.
+const MODELS: &str = "/v1beta/models?pageSize=1000";
+
+pub(super) struct Gemini {
+    endpoint: Endpoint,
+}
+
+impl Gemini {
+    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+        let endpoint = Endpoint::new(EndpointOptions {
+            timeout: access.timeout,
+            key: Some(KeyHeader {
+                name: HeaderName::from_static("x-goog-api-key"),
+                prefix: "",
+                key: access.key,
+            }),
+            ..EndpointOptions::new(access.label, access.host)
+        })?;
+        Ok(Gemini { endpoint })
+    }
+
+    async fn ask(&self, request: &GenerateRequest, method: &str) -> Result<Response, EngineError> {
+        let body = request::body(request).map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
+        let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
+        let path = format!("/v1beta/models/{}:{method}", segment(&request.model));
+        let response = self.endpoint.post(&path, json).await?;
+        self.endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
+    }
+}
+
+/// A model's name as one segment of a path, whatever a caller put into it. Google lists names with `models/` before them,
+/// so people may write them like that.
+fn segment(model: &str) -> String {
+    let name = model.strip_prefix("models/").unwrap_or(model);
+    name.bytes()
+        .map(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+#[async_trait]
+impl Engine for Gemini {
+    fn key(&self) -> &str {
+        self.endpoint.engine()
+    }
+
+    fn address(&self) -> &str {
+        self.endpoint.host()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let response = self.ask(request, "generateContent").await?;
+        let body = self.endpoint.body(response).await?;
+        answer::read(&body, &request.model).map_err(|error| error.into_engine_error(&self.endpoint, false))
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let response = self.ask(request, "streamGenerateContent?alt=sse").await?;
+        Ok(GenerationStream {
+            warnings: Vec::new(),
+            deltas: deltas(&self.endpoint, response, Chunks::default()),
+        })
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let response = self.endpoint.accept(self.endpoint.get(MODELS).await?).await?;
+        let body = self.endpoint.body(response).await?;
+        answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    async fn health(&self) -> bool {
+        self.endpoint.probe(MODELS).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_model_name_stays_one_segment() {
+        assert_eq!(segment("gemini-2.5-flash"), "gemini-2.5-flash");
+        assert_eq!(segment("models/gemini-2.5-flash"), "gemini-2.5-flash");
+        assert_eq!(segment("gemini/../../x?key=#"), "gemini%2F..%2F..%2Fx%3Fkey%3D%23");
+        assert_eq!(segment("gemini é\r\n:%2e"), "gemini%20%C3%A9%0D%0A%3A%252e");
+    }
+}

@@ -1,0 +1,144 @@
+//! The request, written straight from ours without a copy of the conversation.
+
+use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::contents::{Conversation, WireTurn};
+use crate::cloud::translate::{self, Unsupported};
+
+/// Fields of Google's own that a caller may add to a request.
+const OWN_FIELDS: [&str; 4] = ["cachedContent", GENERATION_CONFIG, "safetySettings", TOP_K];
+
+/// Its fields go beside the ones we write, and count more: they are said in Google's own words.
+const GENERATION_CONFIG: &str = "generationConfig";
+
+/// No field of chat completions, but one that clients send to every engine that samples.
+const TOP_K: &str = "top_k";
+
+/// The request's body.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<WireTurn<'a>>,
+    contents: Vec<WireTurn<'a>>,
+    generation_config: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<Value>,
+    #[serde(flatten)]
+    own: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Function<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Function<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters_json_schema: Option<&'a Value>,
+}
+
+/// Says `request` in Google's words, or names the field that has none.
+pub fn body(request: &GenerateRequest) -> Result<Body<'_>, Unsupported> {
+    translate::refuse([
+        ("logprobs", request.sampling.logprobs),
+        ("top_logprobs", request.sampling.top_logprobs.is_some()),
+    ])?;
+    let Conversation { system, turns } = Conversation::of(&request.messages)?;
+    let mut own = translate::own_fields(&request.extra, &OWN_FIELDS)?;
+    Ok(Body {
+        system_instruction: system,
+        contents: turns,
+        generation_config: generation_config(request, &mut own)?,
+        tools: (!request.tools.is_empty())
+            .then(|| [Tools { function_declarations: request.tools.iter().map(function).collect() }]),
+        tool_config: tool_config(request)?,
+        own,
+    })
+}
+
+fn generation_config(
+    request: &GenerateRequest,
+    own: &mut Map<String, Value>,
+) -> Result<Map<String, Value>, Unsupported> {
+    let sampling = &request.sampling;
+    // Google counts seeds in 32 bits.
+    if sampling.seed.is_some_and(|seed| i32::try_from(seed).is_err()) {
+        return Err(Unsupported::because("seed", "Gemini takes 32 bits of it"));
+    }
+    let (mime_type, schema) = match &request.response_format {
+        ResponseFormat::Text => (None, None),
+        ResponseFormat::JsonObject => (Some("application/json"), None),
+        ResponseFormat::JsonSchema(schema) => {
+            (Some("application/json"), Some(translate::described(schema).into_owned()))
+        }
+    };
+    let stop = (!sampling.stop.is_empty()).then(|| json!(sampling.stop));
+    let fields = [
+        // Google advises against any temperature but the model's own, so only a caller's wish is passed on.
+        ("temperature", request.temperature.map(|value| json!(value.get()))),
+        ("maxOutputTokens", Some(json!(request.max_tokens()))),
+        ("topP", sampling.top_p.map(|value| json!(value))),
+        ("topK", own.remove(TOP_K)),
+        ("stopSequences", stop),
+        ("seed", sampling.seed.map(|value| json!(value))),
+        ("presencePenalty", sampling.presence_penalty.map(|value| json!(value))),
+        ("frequencyPenalty", sampling.frequency_penalty.map(|value| json!(value))),
+        ("candidateCount", sampling.n.map(|value| json!(value))),
+        ("responseMimeType", mime_type.map(|value| json!(value))),
+        ("responseJsonSchema", schema),
+    ];
+    let mut config: Map<String, Value> =
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    match own.remove(GENERATION_CONFIG) {
+        None => {}
+        Some(Value::Object(additions)) => config.extend(additions),
+        Some(_) => return Err(Unsupported::because(GENERATION_CONFIG, "it must be an object")),
+    }
+    Ok(config)
+}
+
+fn function(definition: &ToolDefinition) -> Function<'_> {
+    Function {
+        name: &definition.name,
+        description: definition.description.as_deref(),
+        parameters_json_schema: definition.parameters.as_ref(),
+    }
+}
+
+fn tool_config(request: &GenerateRequest) -> Result<Option<Value>, Unsupported> {
+    if request.tools.is_empty() {
+        return Ok(None);
+    }
+    if request.parallel_tool_calls == Some(false) {
+        return Err(Unsupported::because(
+            "parallel_tool_calls",
+            "Gemini decides by itself how many calls it makes at once",
+        ));
+    }
+    // Google knows strictness of all functions or none. A call that is forced follows its schema anyway.
+    let strict = request.tools.iter().any(|tool| tool.strict == Some(true));
+    let config = match &request.tool_choice {
+        None | Some(ToolChoice::Auto) if strict => json!({ "mode": "VALIDATED" }),
+        None => return Ok(None),
+        Some(ToolChoice::Auto) => json!({ "mode": "AUTO" }),
+        Some(ToolChoice::None) => json!({ "mode": "NONE" }),
+        Some(ToolChoice::Required) => json!({ "mode": "ANY" }),
+        Some(ToolChoice::Function(name)) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
+    };
+    Ok(Some(json!({ "functionCallingConfig": config })))
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

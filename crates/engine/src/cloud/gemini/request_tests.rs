@@ -1,0 +1,257 @@
+use std::num::NonZeroU32;
+
+use hob_core::{Content, Image, JsonSchema, MaxTokens, Message, Part, Role, Sampling, Temperature, ToolCall};
+
+use super::*;
+use crate::cloud::gemini::call_id;
+
+fn written(request: &GenerateRequest) -> Value {
+    serde_json::to_value(body(request).unwrap()).unwrap()
+}
+
+fn refused(request: &GenerateRequest) -> String {
+    body(request).unwrap_err().field
+}
+
+fn asking(messages: Vec<Message>) -> GenerateRequest {
+    GenerateRequest { model: "gemini-x".into(), messages, ..GenerateRequest::default() }
+}
+
+fn hi() -> GenerateRequest {
+    asking(vec![Message::new(Role::User, "hi")])
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() }
+}
+
+fn with_picture(role: Role, url: &str) -> GenerateRequest {
+    let picture = Image { url: url.into(), detail: None };
+    asking(vec![Message {
+        content: Content::Parts(vec![Part::Text("what is it?".into()), Part::Image(picture)]),
+        ..Message::new(role, "")
+    }])
+}
+
+#[test]
+fn a_plain_question_says_how_long_the_answer_may_be_and_no_temperature() {
+    assert_eq!(
+        written(&hi()),
+        json!({
+            "contents": [{ "role": "user", "parts": [{ "text": "hi" }] }],
+            "generationConfig": { "maxOutputTokens": 1024 },
+        })
+    );
+}
+
+#[test]
+fn every_parameter_that_has_a_counterpart_is_sent() {
+    let request = GenerateRequest {
+        temperature: Some(Temperature::new(2.0).unwrap()),
+        max_tokens: Some(MaxTokens::new(5).unwrap()),
+        sampling: Sampling {
+            top_p: Some(0.9),
+            stop: vec!["END".into()],
+            seed: Some(7),
+            presence_penalty: Some(0.5),
+            frequency_penalty: Some(-0.5),
+            n: NonZeroU32::new(2),
+            ..Sampling::default()
+        },
+        response_format: ResponseFormat::JsonSchema(JsonSchema {
+            name: "city".into(),
+            description: None,
+            schema: json!({ "type": "object" }),
+            strict: Some(true),
+        }),
+        extra: Map::from_iter([
+            ("top_k".to_owned(), json!(20)),
+            ("user".to_owned(), Value::Null),
+            ("safetySettings".to_owned(), json!([])),
+            (
+                "generationConfig".to_owned(),
+                json!({ "thinkingConfig": { "thinkingLevel": "low" }, "maxOutputTokens": 9 }),
+            ),
+        ]),
+        ..hi()
+    };
+    assert_eq!(
+        written(&request),
+        json!({
+            "contents": [{ "role": "user", "parts": [{ "text": "hi" }] }],
+            "generationConfig": {
+                "temperature": 2.0,
+                "maxOutputTokens": 9,
+                "topP": 0.9,
+                "topK": 20,
+                "stopSequences": ["END"],
+                "seed": 7,
+                "presencePenalty": 0.5,
+                "frequencyPenalty": -0.5,
+                "candidateCount": 2,
+                "responseMimeType": "application/json",
+                "responseJsonSchema": { "type": "object" },
+                "thinkingConfig": { "thinkingLevel": "low" },
+            },
+            "safetySettings": [],
+        })
+    );
+}
+
+#[test]
+fn any_json_is_asked_for_by_its_media_type() {
+    let request = GenerateRequest { response_format: ResponseFormat::JsonObject, ..hi() };
+    assert_eq!(
+        written(&request)["generationConfig"],
+        json!({ "maxOutputTokens": 1024, "responseMimeType": "application/json" })
+    );
+}
+
+#[test]
+fn what_gemini_cannot_do_is_refused_by_name() {
+    let sampling = |sampling: Sampling| refused(&GenerateRequest { sampling, ..hi() });
+    let extra = |name: &str, value: Value| {
+        refused(&GenerateRequest { extra: Map::from_iter([(name.to_owned(), value)]), ..hi() })
+    };
+    assert_eq!(
+        [
+            sampling(Sampling { logprobs: true, ..Sampling::default() }),
+            sampling(Sampling { seed: Some(1 << 40), ..Sampling::default() }),
+            extra("logit_bias", json!({})),
+            extra("contents", json!([])),
+            extra("generationConfig", json!(7)),
+            refused(&with_picture(Role::User, "https://example.org/cat.png")),
+            refused(&with_picture(Role::System, "data:image/png;base64,AAAA")),
+        ],
+        [
+            "logprobs",
+            "seed",
+            "logit_bias",
+            "contents",
+            "generationConfig",
+            "messages[0].content[1].image_url",
+            "messages[0].content[1].image_url",
+        ]
+    );
+}
+
+#[test]
+fn pictures_go_inline() {
+    assert_eq!(
+        written(&with_picture(Role::User, "data:image/png;base64,AAAA"))["contents"],
+        json!([{ "role": "user", "parts": [
+            { "text": "what is it?" },
+            { "inlineData": { "mimeType": "image/png", "data": "AAAA" } },
+        ] }])
+    );
+}
+
+#[test]
+fn a_whole_tool_history_alternates_and_keeps_every_system_message() {
+    let signed = call_id::join(Some("fc-1".to_owned()), Some("Ab+/zQ=="));
+    let request = asking(vec![
+        Message::new(Role::System, "Be kind."),
+        Message::new(Role::User, "weather in Rome"),
+        Message::new(Role::User, "and the time?"),
+        Message {
+            tool_calls: vec![call(&signed, "weather", "{\"city\":\"Rome\"}"), call("c2", "now", "")],
+            ..Message::new(Role::Assistant, "Let me see.")
+        },
+        Message::tool_result(signed.clone(), "{\"degrees\":11}"),
+        Message::tool_result("c2", "noon"),
+        Message::new(Role::System, "Be brief."),
+        Message::new(Role::User, "well?"),
+        Message {
+            content: Content::Empty,
+            tool_calls: vec![call("c3", "weather", "{}"), call("c4", "now", "{}")],
+            ..Message::new(Role::Assistant, "")
+        },
+    ]);
+    let body = written(&request);
+    assert_eq!(
+        body["systemInstruction"],
+        json!({ "parts": [{ "text": "Be kind." }, { "text": "Be brief." }] })
+    );
+    assert_eq!(
+        body["contents"],
+        json!([
+            { "role": "user", "parts": [{ "text": "weather in Rome" }, { "text": "and the time?" }] },
+            { "role": "model", "parts": [
+                { "text": "Let me see." },
+                {
+                    "functionCall": { "id": "fc-1", "name": "weather", "args": { "city": "Rome" } },
+                    "thoughtSignature": "Ab+/zQ==",
+                },
+                { "functionCall": { "id": "c2", "name": "now", "args": {} } },
+            ] },
+            { "role": "user", "parts": [
+                { "functionResponse": { "id": "fc-1", "name": "weather", "response": { "degrees": 11 } } },
+                { "functionResponse": { "id": "c2", "name": "now", "response": { "result": "noon" } } },
+                { "text": "well?" },
+            ] },
+            // Calls that another model made carry Google's word for that instead of a signature.
+            { "role": "model", "parts": [
+                {
+                    "functionCall": { "id": "c3", "name": "weather", "args": {} },
+                    "thoughtSignature": "skip_thought_signature_validator",
+                },
+                { "functionCall": { "id": "c4", "name": "now", "args": {} } },
+            ] },
+        ])
+    );
+}
+
+#[test]
+fn history_that_makes_no_sense_is_refused_by_its_place() {
+    let of = |message: Message| asking(vec![Message::new(Role::User, "hi"), message]);
+    let broken =
+        of(Message { tool_calls: vec![call("c1", "f", "[1]")], ..Message::new(Role::Assistant, "") });
+    assert_eq!(
+        [
+            refused(&broken),
+            refused(&of(Message::tool_result("nobody", "11"))),
+            refused(&of(Message::new(Role::Tool, "11"))),
+        ],
+        [
+            "messages[1].tool_calls[0].function.arguments",
+            "messages[1].tool_call_id",
+            "messages[1].tool_call_id",
+        ]
+    );
+}
+
+#[test]
+fn tools_and_the_choice_among_them_are_translated() {
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let tool = |strict| ToolDefinition {
+        name: "weather".into(),
+        description: Some("tells the weather".into()),
+        parameters: Some(schema.clone()),
+        strict,
+    };
+    let now = ToolDefinition { name: "now".into(), description: None, parameters: None, strict: None };
+    let request = GenerateRequest { tools: vec![tool(None), now], ..hi() };
+    assert_eq!(
+        written(&request)["tools"],
+        json!([{ "functionDeclarations": [
+            { "name": "weather", "description": "tells the weather", "parametersJsonSchema": schema.clone() },
+            { "name": "now" },
+        ] }])
+    );
+    let mode = |tool_choice: Option<ToolChoice>, strict: Option<bool>| {
+        written(&GenerateRequest { tools: vec![tool(strict)], tool_choice, ..hi() })
+            .get("toolConfig")
+            .map(|config| config["functionCallingConfig"].clone())
+    };
+    assert_eq!(mode(None, None), None);
+    assert_eq!(mode(Some(ToolChoice::Auto), None), Some(json!({ "mode": "AUTO" })));
+    assert_eq!(mode(None, Some(true)), Some(json!({ "mode": "VALIDATED" })));
+    assert_eq!(mode(Some(ToolChoice::Required), Some(true)), Some(json!({ "mode": "ANY" })));
+    assert_eq!(mode(Some(ToolChoice::None), None), Some(json!({ "mode": "NONE" })));
+    assert_eq!(
+        mode(Some(ToolChoice::Function("weather".into())), None),
+        Some(json!({ "mode": "ANY", "allowedFunctionNames": ["weather"] }))
+    );
+    let one_at_a_time = GenerateRequest { parallel_tool_calls: Some(false), ..request };
+    assert_eq!(refused(&one_at_a_time), "parallel_tool_calls");
+}

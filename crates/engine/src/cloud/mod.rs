@@ -1,0 +1,270 @@
+//! The cloud: OpenAI, Anthropic and Google behind one key, chosen by the model's name. Each provider is an engine of its
+//! own, in a file named by its wire format; this one only sends requests the right way.
+//!
+//! Reads no environment: keys and hosts come in its options.
+
+mod anthropic;
+mod gemini;
+mod openai;
+mod translate;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
+use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
+use secrecy::{ExposeSecret, SecretString};
+
+use anthropic::Anthropic;
+use gemini::Gemini;
+use openai::OpenAi;
+
+/// Under which the whole cloud is configured.
+const KEY: &str = "cloud";
+
+/// Where a provider listens, and the key it knows us by.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    /// Base URL; a trailing slash is taken off.
+    pub host: String,
+    /// `None` leaves the provider out.
+    pub key: Option<SecretString>,
+}
+
+impl Provider {
+    fn at(host: &str) -> Self {
+        Provider { host: host.to_owned(), key: None }
+    }
+}
+
+/// What the cloud needs to know.
+#[derive(Debug, Clone)]
+pub struct CloudOptions {
+    /// Its base URL ends in `/v1`, as OpenAI's own clients have it.
+    pub openai: Provider,
+    pub anthropic: Provider,
+    pub gemini: Provider,
+    /// The longest wait for a connection's next bytes, the answer's head included.
+    pub timeout: Duration,
+}
+
+impl Default for CloudOptions {
+    fn default() -> Self {
+        CloudOptions {
+            openai: Provider::at("https://api.openai.com/v1"),
+            anthropic: Provider::at("https://api.anthropic.com"),
+            gemini: Provider::at("https://generativelanguage.googleapis.com"),
+            timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Who answers a model's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Vendor {
+    OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+impl Vendor {
+    const ALL: [Vendor; 3] = [Vendor::OpenAi, Vendor::Anthropic, Vendor::Gemini];
+
+    fn of(model: &str) -> Self {
+        let model = model.to_ascii_lowercase();
+        if model.contains("claude") {
+            Vendor::Anthropic
+        } else if model.contains("gemini") {
+            Vendor::Gemini
+        } else {
+            Vendor::OpenAi
+        }
+    }
+
+    /// What errors call it: the key of the engine first, so that people find it in their configuration.
+    fn label(self) -> &'static str {
+        match self {
+            Vendor::OpenAi => "cloud (OpenAI)",
+            Vendor::Anthropic => "cloud (Anthropic)",
+            Vendor::Gemini => "cloud (Gemini)",
+        }
+    }
+
+    /// The environment variables that give its key.
+    fn variables(self) -> &'static str {
+        match self {
+            Vendor::OpenAi => "OPENAI_API_KEY",
+            Vendor::Anthropic => "ANTHROPIC_API_KEY",
+            Vendor::Gemini => "GEMINI_API_KEY or GOOGLE_API_KEY",
+        }
+    }
+}
+
+/// All providers that have a key.
+pub struct Cloud {
+    providers: Vec<(Vendor, Box<dyn Engine>)>,
+    /// The hosts of all of them.
+    address: String,
+}
+
+impl Cloud {
+    pub fn new(options: CloudOptions) -> Result<Self, EngineError> {
+        let mut providers: Vec<(Vendor, Box<dyn Engine>)> = Vec::new();
+        for vendor in Vendor::ALL {
+            let Provider { host, key } = match vendor {
+                Vendor::OpenAi => &options.openai,
+                Vendor::Anthropic => &options.anthropic,
+                Vendor::Gemini => &options.gemini,
+            };
+            // An empty variable is how people unset a key.
+            let Some(key) = key.clone().filter(|key| !key.expose_secret().trim().is_empty()) else {
+                continue;
+            };
+            let access = Access { label: vendor.label(), host, key, timeout: options.timeout };
+            providers.push((
+                vendor,
+                match vendor {
+                    Vendor::OpenAi => Box::new(OpenAi::new(access)?),
+                    Vendor::Anthropic => Box::new(Anthropic::new(access)?),
+                    Vendor::Gemini => Box::new(Gemini::new(access)?),
+                },
+            ));
+        }
+        let hosts: Vec<&str> = providers.iter().map(|(_, engine)| engine.address()).collect();
+        Ok(Cloud { address: hosts.join(", "), providers })
+    }
+
+    /// The provider that answers `model`.
+    fn provider(&self, model: &str) -> Result<&dyn Engine, EngineError> {
+        let vendor = Vendor::of(model);
+        self.providers
+            .iter()
+            .find(|(known, _)| *known == vendor)
+            .map(|(_, engine)| engine.as_ref())
+            .ok_or_else(|| EngineError::NotConfigured {
+                engine: vendor.label().to_owned(),
+                reason: format!("'{model}' needs a key; set {}", vendor.variables()),
+            })
+    }
+}
+
+/// What a provider is made from.
+struct Access<'a> {
+    label: &'static str,
+    host: &'a str,
+    key: SecretString,
+    timeout: Duration,
+}
+
+#[async_trait]
+impl Engine for Cloud {
+    fn key(&self) -> &str {
+        KEY
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        self.provider(&request.model)?.generate(request).await
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        self.provider(&request.model)?.stream(request).await
+    }
+
+    /// What every provider has. One that fails does not hide the others.
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let lists = join_all(
+            self.providers.iter().map(|(vendor, engine)| async { (*vendor, engine.list_models().await) }),
+        )
+        .await;
+        let mut models = Vec::new();
+        let mut failures = Vec::new();
+        for (vendor, list) in lists {
+            match list {
+                // A name that would be sent to another provider is of no use to anybody.
+                Ok(list) => models.extend(list.into_iter().filter(|model| Vendor::of(&model.id) == vendor)),
+                Err(error) => failures.push(error),
+            }
+        }
+        if failures.len() == self.providers.len() {
+            return Err(failures.into_iter().next().unwrap_or_else(without_any_key));
+        }
+        for error in failures {
+            tracing::warn!(engine = KEY, %error, "a provider did not list its models");
+        }
+        Ok(models)
+    }
+
+    /// Whether any provider answers.
+    async fn health(&self) -> bool {
+        let mut probes: FuturesUnordered<_> =
+            self.providers.iter().map(|(_, engine)| engine.health()).collect();
+        while let Some(healthy) = probes.next().await {
+            if healthy {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Providers answer to aliases and to models in preview that they do not list.
+    fn lists_every_model(&self) -> bool {
+        false
+    }
+}
+
+fn without_any_key() -> EngineError {
+    let variables = Vendor::ALL.map(Vendor::variables);
+    EngineError::NotConfigured {
+        engine: KEY.to_owned(),
+        reason: format!("no provider has a key; set {}", variables.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_name_chooses_the_provider() {
+        let vendors =
+            ["claude-opus-4-6", "Claude-3", "gemini-3.1-pro", "models/gemini-2.5-flash", "gpt-5.2", ""];
+        assert_eq!(
+            vendors.map(Vendor::of),
+            [
+                Vendor::Anthropic,
+                Vendor::Anthropic,
+                Vendor::Gemini,
+                Vendor::Gemini,
+                Vendor::OpenAi,
+                Vendor::OpenAi
+            ]
+        );
+    }
+
+    #[test]
+    fn a_provider_without_a_key_names_the_variable_to_set() {
+        let cloud = Cloud::new(CloudOptions {
+            openai: Provider { key: Some(" ".to_owned().into()), ..CloudOptions::default().openai },
+            ..CloudOptions::default()
+        })
+        .unwrap();
+        let reason = |model: &str| match cloud.provider(model) {
+            Ok(_) => "it has a key".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(
+            [reason("gpt-5.2"), reason("claude-x"), reason("gemini-x")],
+            [
+                "cloud (OpenAI) is not set up: 'gpt-5.2' needs a key; set OPENAI_API_KEY",
+                "cloud (Anthropic) is not set up: 'claude-x' needs a key; set ANTHROPIC_API_KEY",
+                "cloud (Gemini) is not set up: 'gemini-x' needs a key; set GEMINI_API_KEY or GOOGLE_API_KEY",
+            ]
+        );
+        assert_eq!(cloud.address(), "");
+    }
+}

@@ -1,0 +1,201 @@
+//! What it takes to say a chat-completions request in another wire format: what has no counterpart there is refused by
+//! name, arguments become objects, and one speaker's messages become one turn.
+
+use std::borrow::Cow;
+
+use hob_core::{Content, EngineError, JsonSchema, Message, Part, Role, ToolCall};
+use serde_json::{Map, Value};
+
+use crate::wire::client::Endpoint;
+
+/// Something of the request that the format cannot say.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// Where it stands in the caller's request, such as `messages[2].name`.
+    pub field: String,
+    /// What to do instead, or why it is not possible.
+    pub hint: Option<&'static str>,
+}
+
+impl Unsupported {
+    pub fn new(field: impl Into<String>) -> Self {
+        Unsupported { field: field.into(), hint: None }
+    }
+
+    pub fn because(field: impl Into<String>, hint: &'static str) -> Self {
+        Unsupported { field: field.into(), hint: Some(hint) }
+    }
+
+    pub fn into_error(self, endpoint: &Endpoint) -> EngineError {
+        endpoint.unsupported(self.field, self.hint)
+    }
+}
+
+/// Refuses the first of `fields` that the caller used.
+pub fn refuse<const N: usize>(fields: [(&str, bool); N]) -> Result<(), Unsupported> {
+    match fields.into_iter().find(|(_, used)| *used) {
+        Some((field, _)) => Err(Unsupported::new(field)),
+        None => Ok(()),
+    }
+}
+
+/// Zero is what every format does without the field.
+pub fn is_set(penalty: Option<f64>) -> bool {
+    penalty.is_some_and(|penalty| penalty != 0.0)
+}
+
+/// The caller's further fields, all of which must be of the provider's `own` format. Null is how clients say nothing.
+pub fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Result<Map<String, Value>, Unsupported> {
+    let mut fields = Map::new();
+    for (name, value) in extra.iter().filter(|(_, value)| !value.is_null()) {
+        if !own.contains(&name.as_str()) {
+            return Err(Unsupported::new(name));
+        }
+        fields.insert(name.clone(), value.clone());
+    }
+    Ok(fields)
+}
+
+/// Refuses an author's name, which the formats have no place for. A tool's name is known from its call.
+///
+/// Further fields of a message are left out without a word: clients send back what came with an answer, such as its
+/// reasoning or its annotations, and mean nothing by it.
+pub fn no_author(message: &Message, index: usize) -> Result<(), Unsupported> {
+    if message.name.is_some() && message.role != Role::Tool {
+        return Err(Unsupported::because(
+            format!("messages[{index}].name"),
+            "write the author's name into the text",
+        ));
+    }
+    Ok(())
+}
+
+/// The texts of a message that can hold nothing else.
+pub fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupported> {
+    match &message.content {
+        Content::Empty => Ok(Vec::new()),
+        Content::Text(text) => Ok(vec![text]),
+        Content::Parts(parts) => parts
+            .iter()
+            .enumerate()
+            .map(|(part, content)| match content {
+                Part::Text(text) => Ok(text.as_str()),
+                Part::Image(_) => Err(Unsupported::because(
+                    image_field(index, part),
+                    "pictures can only stand in a user's message",
+                )),
+            })
+            .collect(),
+    }
+}
+
+pub fn image_field(message: usize, part: usize) -> String {
+    format!("messages[{message}].content[{part}].image_url")
+}
+
+/// The arguments of the call `messages[message].tool_calls[call]` as the object that both formats want.
+pub fn arguments(
+    tool_call: &ToolCall,
+    message: usize,
+    call: usize,
+) -> Result<Map<String, Value>, Unsupported> {
+    // Many a model writes nothing at all for a tool without parameters.
+    if tool_call.arguments.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    serde_json::from_str(&tool_call.arguments).map_err(|_| {
+        Unsupported::because(
+            format!("messages[{message}].tool_calls[{call}].function.arguments"),
+            "arguments can only be sent on as a JSON object, and these are none",
+        )
+    })
+}
+
+/// The id of the call that a tool's message answers.
+pub fn answered_call(message: &Message, index: usize) -> Result<&str, Unsupported> {
+    message.tool_call_id.as_deref().ok_or_else(|| {
+        Unsupported::because(
+            format!("messages[{index}].tool_call_id"),
+            "a tool's message must name the call it answers",
+        )
+    })
+}
+
+/// The schema with the caller's description in it, where it has none of its own.
+pub fn described(format: &JsonSchema) -> Cow<'_, Value> {
+    match (&format.schema, &format.description) {
+        (Value::Object(schema), Some(description)) if !schema.contains_key("description") => {
+            let mut schema = schema.clone();
+            schema.insert("description".to_owned(), Value::String(description.clone()));
+            Cow::Owned(Value::Object(schema))
+        }
+        (schema, _) => Cow::Borrowed(schema),
+    }
+}
+
+/// What one speaker said without a break.
+#[derive(Debug)]
+pub struct Turn<P> {
+    pub role: &'static str,
+    pub pieces: Vec<P>,
+}
+
+/// Adds to the last turn if it is of the same role, and begins one otherwise: both formats want speakers to alternate.
+pub fn say<P>(turns: &mut Vec<Turn<P>>, role: &'static str, pieces: Vec<P>) {
+    if pieces.is_empty() {
+        return;
+    }
+    match turns.last_mut() {
+        Some(last) if last.role == role => last.pieces.extend(pieces),
+        _ => turns.push(Turn { role, pieces }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(arguments: &str) -> ToolCall {
+        ToolCall { id: "c".into(), name: "f".into(), arguments: arguments.into() }
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_refused_by_their_place() {
+        assert_eq!(arguments(&call(" "), 0, 0), Ok(Map::new()));
+        for bad in ["{", "[1]", "7", "null", "{} {}"] {
+            let refused = arguments(&call(bad), 3, 1).unwrap_err();
+            assert_eq!(refused.field, "messages[3].tool_calls[1].function.arguments", "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_fields_of_the_format_pass_and_null_says_nothing() {
+        let extra = |value: Value| value.as_object().cloned().unwrap_or_default();
+        assert_eq!(
+            own_fields(&extra(json!({ "top_k": 3, "user": null })), &["top_k"]),
+            Ok(extra(json!({ "top_k": 3 })))
+        );
+        assert_eq!(
+            own_fields(&extra(json!({ "top_k": 3, "user": "ann" })), &["top_k"]),
+            Err(Unsupported::new("user"))
+        );
+    }
+
+    #[test]
+    fn a_schema_carries_the_description_it_was_sent_with() {
+        let format = |schema: Value| JsonSchema {
+            name: "city".into(),
+            description: Some("a city".into()),
+            schema,
+            strict: None,
+        };
+        assert_eq!(
+            *described(&format(json!({ "type": "object" }))),
+            json!({ "type": "object", "description": "a city" })
+        );
+        assert_eq!(*described(&format(json!({ "description": "mine" }))), json!({ "description": "mine" }));
+        assert_eq!(*described(&format(json!(true))), json!(true));
+    }
+}
