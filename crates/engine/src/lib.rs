@@ -4,8 +4,17 @@
 //! engine gets its own small options struct.
 
 pub mod chat_completions;
+#[cfg(feature = "cloud")]
+pub mod cloud;
+pub mod managed;
+pub mod ollama;
 pub mod openai_compat;
+pub mod select;
 pub mod wire;
 
+#[cfg(feature = "cloud")]
+pub use cloud::{Cloud, CloudOptions, Provider};
+pub use managed::{ManagedError, ManagedOptions, ManagedServer};
+pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
 pub use wire::client::{Endpoint, EndpointOptions};

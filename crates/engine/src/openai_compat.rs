@@ -110,7 +110,7 @@ pub(crate) async fn post_chat(
 }
 
 /// A 404 that speaks of the model is about the model; any other is about the path.
-fn unknown_model(error: EngineError, model: &str) -> EngineError {
+pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
     match error {
         EngineError::Refused {
             engine,

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::tool_calls::WireCall;
+use crate::wire::client::Complaint;
 
 #[derive(Deserialize)]
 struct Completion {
@@ -28,8 +29,11 @@ struct Choice {
 struct WireAnswer {
     #[serde(default)]
     content: Option<String>,
-    #[serde(default, alias = "reasoning")]
+    #[serde(default)]
     reasoning_content: Option<String>,
+    /// The newer name. Versions of vLLM between the two send both.
+    #[serde(default)]
+    reasoning: Option<String>,
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default)]
@@ -67,7 +71,14 @@ impl From<WireUsage> for Usage {
 
 /// Reads a whole answer; the error says what is wrong with it.
 pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, String> {
-    let completion: Completion = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let completion: Completion = serde_json::from_slice(body).map_err(|error| {
+        // Some proxies report trouble under a good status.
+        let complaint = serde_json::from_slice(body).map(|value| Complaint::of(&value).message);
+        match complaint {
+            Ok(Some(message)) => format!("it is an error under a good status, '{message}'"),
+            _ => error.to_string(),
+        }
+    })?;
     let mut answers = Vec::with_capacity(completion.choices.len());
     for choice in completion.choices {
         answers.push(choice.into_answer()?);
@@ -89,7 +100,11 @@ impl Choice {
         Ok(Answer {
             // A refusal is what the model says, and the only thing it says.
             content: self.message.content.or(self.message.refusal).unwrap_or_default(),
-            reasoning: self.message.reasoning_content.filter(|text| !text.is_empty()),
+            reasoning: self
+                .message
+                .reasoning_content
+                .or(self.message.reasoning)
+                .filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
             finish_reason: FinishReason::parse(&finish_reason),
             logprobs: self.logprobs.filter(|value| !value.is_null()),

@@ -41,8 +41,11 @@ struct Choice<'a> {
 struct Piece<'a> {
     #[serde(borrow, default)]
     content: Option<Cow<'a, str>>,
-    #[serde(borrow, default, alias = "reasoning")]
+    #[serde(borrow, default)]
     reasoning_content: Option<Cow<'a, str>>,
+    /// The newer name. Versions of vLLM between the two send both.
+    #[serde(borrow, default)]
+    reasoning: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     refusal: Option<Cow<'a, str>>,
     #[serde(default)]
@@ -96,7 +99,8 @@ impl Chunks {
         let index = choice.index;
         let mut logprobs = choice.logprobs.filter(|value| !value.is_null());
         if let Some(piece) = choice.delta {
-            if let Some(text) = piece.reasoning_content.filter(|text| !text.is_empty()) {
+            let thought = piece.reasoning_content.or(piece.reasoning);
+            if let Some(text) = thought.filter(|text| !text.is_empty()) {
                 deltas.push_back(Delta::Reasoning {
                     choice: index,
                     text: text.into_owned(),

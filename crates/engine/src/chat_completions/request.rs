@@ -129,7 +129,8 @@ fn with_present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<Strin
         .collect()
 }
 
-fn tool(definition: &ToolDefinition) -> Value {
+/// A tool as this format describes it; others borrow the description.
+pub(crate) fn tool(definition: &ToolDefinition) -> Value {
     let function = with_present([
         ("name", Some(json!(definition.name))),
         (

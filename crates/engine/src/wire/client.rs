@@ -188,7 +188,7 @@ impl Endpoint {
                 .message
                 .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
             param: complaint.param,
-            retry_after,
+            retry_after: retry_after.or(complaint.retry_after),
         }
     }
 
@@ -254,6 +254,8 @@ pub struct Complaint {
     pub param: Option<String>,
     /// A status inside the body, as errors in the middle of a stream have it.
     pub status: Option<u16>,
+    /// Seconds to wait, as Google tells them in the body.
+    pub retry_after: Option<u64>,
 }
 
 impl Complaint {
@@ -276,6 +278,8 @@ impl Complaint {
     }
 
     pub fn of(value: &serde_json::Value) -> Self {
+        // Google puts an error into a list when a list of chunks was asked for.
+        let value = value.get(0).unwrap_or(value);
         let error = value.get("error").unwrap_or(value);
         let text = |key: &str| error.get(key).and_then(|value| value.as_str()).map(str::to_owned);
         let message = error
@@ -298,8 +302,18 @@ impl Complaint {
             message,
             param: text("param"),
             status,
+            retry_after: retry_delay(error),
         }
     }
+}
+
+/// Seconds to wait, from `{"details": [{"retryDelay": "39.5s"}]}`.
+fn retry_delay(error: &serde_json::Value) -> Option<u64> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+    // Rounded up: a moment too early is refused again.
+    (seconds >= 0.0).then(|| seconds.ceil() as u64)
 }
 
 /// Seconds to wait, from a `Retry-After` in its numeric form.
@@ -346,7 +360,21 @@ mod tests {
             Complaint {
                 message: Some("too long".into()),
                 param: Some("messages".into()),
-                status: Some(400)
+                status: Some(400),
+                retry_after: None,
+            }
+        );
+        assert_eq!(
+            read(
+                r#"[{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[
+                    {"@type":"type.googleapis.com/google.rpc.Help"},
+                    {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"38.2s"}]}}]"#
+            ),
+            Complaint {
+                message: Some("slow down".into()),
+                param: None,
+                status: Some(429),
+                retry_after: Some(39),
             }
         );
         assert_eq!(

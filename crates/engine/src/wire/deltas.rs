@@ -30,6 +30,8 @@ pub enum DecodeError {
     Malformed(String),
     /// The engine reports trouble, with its message and the status it would have had.
     Reported { message: String, status: Option<u16> },
+    /// The answer shows that the engine does not do what a field of the request asks for.
+    Unsupported { field: &'static str, hint: &'static str },
     /// The answer ended in its middle.
     Incomplete,
 }
@@ -48,6 +50,7 @@ impl DecodeError {
                 param: None,
                 retry_after: None,
             },
+            DecodeError::Unsupported { field, hint } => endpoint.unsupported(field, Some(hint)),
             DecodeError::Incomplete => endpoint.interrupted("the connection ended before the answer did"),
         }
     }

@@ -1,0 +1,137 @@
+use hob_core::Sampling;
+use hob_testkit::Transcript;
+use proptest::prelude::*;
+
+use super::*;
+use crate::wire::frames::Frames;
+
+fn asking() -> GenerateRequest {
+    GenerateRequest { model: "m".into(), ..GenerateRequest::default() }
+}
+
+fn asking_for_probabilities() -> GenerateRequest {
+    GenerateRequest { sampling: Sampling { logprobs: true, ..Sampling::default() }, ..asking() }
+}
+
+/// Decodes a stream that comes in these packets. The ids that calls are given come out the same every time.
+fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, DecodeError> {
+    fastrand::seed(7);
+    let mut frames = Frames::new(Lines::FRAMING);
+    let mut lines = Lines::new(request);
+    let mut deltas = VecDeque::new();
+    for packet in packets {
+        frames.push(packet).unwrap();
+        while let Some(frame) = frames.next_frame() {
+            lines.frame(frame, &mut deltas)?;
+        }
+    }
+    if !matches!(deltas.back(), Some(Delta::Done { .. })) {
+        lines.end(&mut deltas)?;
+    }
+    Ok(deltas.into())
+}
+
+const STOP: Delta = Delta::Finish { choice: 0, reason: FinishReason::Stop };
+
+#[test]
+fn thoughts_text_and_usage_come_in_order() {
+    let deltas = decode(
+        &asking(),
+        &[concat!(
+            r#"{"message":{"role":"assistant","content":"","thinking":"hm"},"done":false}"#,
+            "\n",
+            r#"{"message":{"role":"assistant","content":"Hé"},"done":false}"#,
+            "\n",
+            r#"{"message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","eval_count":2}"#,
+            "\n",
+        )
+        .as_bytes()],
+    );
+    let usage = Usage { prompt_tokens: 0, completion_tokens: 2, cached_tokens: None };
+    let expected = vec![
+        Delta::Reasoning { choice: 0, text: "hm".into() },
+        Delta::text("Hé"),
+        STOP,
+        Delta::Done { usage: Some(usage) },
+    ];
+    assert_eq!(deltas, Ok(expected));
+}
+
+#[test]
+fn an_older_version_that_gives_no_reason_and_no_counts_has_stopped() {
+    let deltas = decode(&asking(), &[b"{\"done\":true}\n"]);
+    assert_eq!(deltas, Ok(vec![STOP, Delta::Done { usage: None }]));
+}
+
+#[test]
+fn several_calls_get_an_index_and_an_id_each() {
+    let line = br#"{"message":{"content":"","tool_calls":[{"function":{"name":"f","arguments":{"b":1,"a":2}}},{"id":"own","function":{"index":1,"name":"g","arguments":{}}}]},"done":true,"done_reason":"stop"}"#;
+    let generation = read_whole(line, &asking()).unwrap();
+    let calls: Vec<(&str, &str)> = generation
+        .answer
+        .tool_calls
+        .iter()
+        .map(|call| (call.name.as_str(), call.arguments.as_str()))
+        .collect();
+    assert_eq!(calls, [("f", r#"{"b":1,"a":2}"#), ("g", "{}")]);
+    assert!(generation.answer.tool_calls[0].id.starts_with("call_"));
+    assert_eq!(generation.answer.tool_calls[1].id, "own");
+    assert_eq!(generation.answer.finish_reason, FinishReason::ToolCalls);
+}
+
+#[test]
+fn an_end_without_done_is_incomplete() {
+    let text = b"{\"message\":{\"content\":\"half\"},\"done\":false}\n";
+    assert_eq!(decode(&asking(), &[text]), Err(DecodeError::Incomplete));
+    assert_eq!(read_whole(text, &asking()), Err(DecodeError::Incomplete));
+}
+
+#[test]
+fn an_error_in_the_stream_is_reported() {
+    let reported = Err(DecodeError::Reported { message: "out of memory".into(), status: None });
+    assert_eq!(decode(&asking(), &[b"{\"error\":\"out of memory\"}\n"]), reported);
+}
+
+#[test]
+fn probabilities_take_the_form_that_clients_know() {
+    let line = br#"{"message":{"content":"a"},"logprobs":[{"token":"a","logprob":-0.5}],"done":true}"#;
+    let generation = read_whole(line, &asking_for_probabilities()).unwrap();
+    assert_eq!(
+        generation.answer.logprobs,
+        Some(json!({ "content": [{ "token": "a", "logprob": -0.5, "bytes": null, "top_logprobs": [] }] }))
+    );
+}
+
+#[test]
+fn a_version_without_probabilities_is_found_out() {
+    let line = br#"{"message":{"content":"a"},"done":true}"#;
+    assert!(matches!(
+        read_whole(line, &asking_for_probabilities()),
+        Err(DecodeError::Unsupported { field: "logprobs", .. })
+    ));
+}
+
+#[test]
+fn garbage_is_malformed_and_never_panics() {
+    for garbage in ["{", "7", "null", "{}", "{\"message\":7}", "\u{fffd}"] {
+        let line = format!("{garbage}\n");
+        assert!(matches!(decode(&asking(), &[line.as_bytes()]), Err(DecodeError::Malformed(_))), "{garbage}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_split_of_a_recorded_stream_gives_the_same_deltas(
+        name in prop_oneof![Just("ollama/chat_stream"), Just("ollama/chat_tools_stream")],
+        splits in proptest::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
+        let body = Transcript::load(name).body.into_bytes();
+        let mut at: Vec<usize> = splits.iter().map(|split| split.index(body.len())).collect();
+        at.extend([0, body.len()]);
+        at.sort_unstable();
+        let packets: Vec<&[u8]> = at.windows(2).map(|pair| &body[pair[0]..pair[1]]).collect();
+        let whole = decode(&asking(), &[&body]);
+        prop_assert!(whole.is_ok());
+        prop_assert_eq!(decode(&asking(), &packets), whole);
+    }
+}

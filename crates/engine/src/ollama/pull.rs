@@ -1,0 +1,120 @@
+//! The progress of a download: `POST /api/pull`, a line for every step.
+
+use std::pin::Pin;
+
+use futures::Stream;
+use futures::stream::try_unfold;
+use hob_core::EngineError;
+use reqwest::Response;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::wire::client::{Complaint, Endpoint};
+use crate::wire::deltas::DecodeError;
+use crate::wire::frames::{Frames, Framing};
+
+/// One step of a download.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PullProgress {
+    /// What is being done, such as `pulling manifest`; `success` at the end.
+    pub status: String,
+    /// The file it is about.
+    #[serde(default)]
+    pub digest: Option<String>,
+    /// Bytes of that file.
+    #[serde(default)]
+    pub total: Option<u64>,
+    /// Bytes of it that are here.
+    #[serde(default)]
+    pub completed: Option<u64>,
+}
+
+impl PullProgress {
+    fn is_last(&self) -> bool {
+        self.status == "success"
+    }
+}
+
+/// Steps until the model is here, or an error. Dropping it stops the download; the next one goes on where it was.
+pub type PullStream = Pin<Box<dyn Stream<Item = Result<PullProgress, EngineError>> + Send>>;
+
+/// The steps of an accepted download.
+pub fn progress(endpoint: &Endpoint, response: Response) -> PullStream {
+    let download = Download {
+        endpoint: endpoint.clone(),
+        response,
+        frames: Frames::new(Framing::Lines),
+        is_complete: false,
+    };
+    Box::pin(try_unfold(download, |mut download| async move {
+        let step = download.next().await?;
+        Ok(step.map(|step| (step, download)))
+    }))
+}
+
+struct Download {
+    endpoint: Endpoint,
+    response: Response,
+    frames: Frames,
+    is_complete: bool,
+}
+
+impl Download {
+    async fn next(&mut self) -> Result<Option<PullProgress>, EngineError> {
+        if self.is_complete {
+            return Ok(None);
+        }
+        loop {
+            if let Some(line) = self.frames.next_frame() {
+                let step = read(line).map_err(|error| error.into_engine_error(&self.endpoint, true))?;
+                self.is_complete = step.is_last();
+                return Ok(Some(step));
+            }
+            match self.response.chunk().await {
+                Ok(Some(bytes)) => {
+                    self.frames.push(&bytes).map_err(|error| self.endpoint.interrupted(error.to_string()))?
+                }
+                Ok(None) => return self.end().map(Some),
+                Err(error) => {
+                    return Err(match self.endpoint.failure(&error) {
+                        EngineError::Unreachable { reason, .. } => self.endpoint.interrupted(reason),
+                        other => other,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The peer has no more to say: its last line may lack its end, and anything but a success is too little.
+    fn end(&mut self) -> Result<PullProgress, EngineError> {
+        let last = self.frames.rest().map(read);
+        match last {
+            Some(Ok(step)) if step.is_last() => {
+                self.is_complete = true;
+                Ok(step)
+            }
+            Some(Err(error @ DecodeError::Reported { .. })) => {
+                Err(error.into_engine_error(&self.endpoint, true))
+            }
+            _ => Err(DecodeError::Incomplete.into_engine_error(&self.endpoint, true)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Trouble { error: Value },
+    Step(PullProgress),
+}
+
+fn read(line: &[u8]) -> Result<PullProgress, DecodeError> {
+    match serde_json::from_slice(line) {
+        Ok(Line::Step(step)) => Ok(step),
+        Ok(Line::Trouble { error }) => Err(DecodeError::Reported {
+            message: Complaint::of(&error).message.unwrap_or_else(|| error.to_string()),
+            status: None,
+        }),
+        Err(_) => Err(DecodeError::Malformed("a line is neither progress nor an error".to_owned())),
+    }
+}

@@ -1,0 +1,215 @@
+use hob_core::{Image, JsonSchema, MaxTokens, Sampling, Temperature, ToolDefinition};
+use serde_json::json;
+
+use super::*;
+
+fn written(request: &GenerateRequest) -> Value {
+    serde_json::to_value(Body::of(request, Delivery::Whole).unwrap()).unwrap()
+}
+
+fn refused(request: &GenerateRequest) -> String {
+    Body::of(request, Delivery::Whole).unwrap_err().field
+}
+
+fn saying(messages: Vec<Message>) -> GenerateRequest {
+    GenerateRequest { model: "m".into(), messages, ..GenerateRequest::default() }
+}
+
+fn asking(text: &str) -> GenerateRequest {
+    saying(vec![Message::new(Role::User, text)])
+}
+
+fn with_extra(fields: Value) -> GenerateRequest {
+    let Value::Object(extra) = fields else { panic!("an object") };
+    GenerateRequest { extra, ..asking("hi") }
+}
+
+fn with_tools(tool_choice: Option<ToolChoice>) -> GenerateRequest {
+    GenerateRequest {
+        tools: vec![ToolDefinition { name: "now".into(), description: None, parameters: None, strict: None }],
+        tool_choice,
+        ..asking("hi")
+    }
+}
+
+fn calling(id: &str, arguments: &str) -> Message {
+    let call = ToolCall { id: id.into(), name: "weather".into(), arguments: arguments.into() };
+    Message { content: Content::Empty, tool_calls: vec![call], ..Message::new(Role::Assistant, "") }
+}
+
+#[test]
+fn a_plain_question_has_the_documented_defaults() {
+    assert_eq!(
+        written(&asking("hi")),
+        json!({
+            "model": "m",
+            "messages": [{ "role": "user", "content": "hi" }],
+            "stream": false,
+            "options": { "temperature": 0.7, "num_predict": 1024 },
+        })
+    );
+}
+
+#[test]
+fn every_parameter_ollama_has_reaches_it() {
+    let request = GenerateRequest {
+        temperature: Some(Temperature::new(0.1).unwrap()),
+        max_tokens: Some(MaxTokens::new(5).unwrap()),
+        sampling: Sampling {
+            top_p: Some(0.9),
+            stop: vec!["END".into()],
+            seed: Some(7),
+            presence_penalty: Some(0.5),
+            frequency_penalty: Some(-0.5),
+            n: std::num::NonZeroU32::new(1),
+            logprobs: true,
+            top_logprobs: Some(3),
+        },
+        response_format: ResponseFormat::JsonObject,
+        ..asking("hi")
+    };
+    assert_eq!(
+        serde_json::to_value(Body::of(&request, Delivery::Streamed).unwrap()).unwrap(),
+        json!({
+            "model": "m",
+            "messages": [{ "role": "user", "content": "hi" }],
+            "format": "json",
+            "stream": true,
+            "options": {
+                "temperature": 0.1,
+                "num_predict": 5,
+                "top_p": 0.9,
+                "seed": 7,
+                "stop": ["END"],
+                "presence_penalty": 0.5,
+                "frequency_penalty": -0.5,
+            },
+            "logprobs": true,
+            "top_logprobs": 3,
+        })
+    );
+}
+
+#[test]
+fn a_schema_is_the_format_itself() {
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let request = GenerateRequest {
+        response_format: ResponseFormat::JsonSchema(JsonSchema {
+            name: "city".into(),
+            description: None,
+            schema: schema.clone(),
+            strict: Some(true),
+        }),
+        ..asking("hi")
+    };
+    assert_eq!(written(&request)["format"], schema);
+}
+
+#[test]
+fn ollamas_own_fields_pass_and_the_callers_word_beats_the_options() {
+    let request = GenerateRequest {
+        max_tokens: Some(MaxTokens::new(5).unwrap()),
+        ..with_extra(json!({
+            "keep_alive": "10m",
+            "think": false,
+            "user": null,
+            "options": { "temperature": 0.2, "num_predict": 9, "num_ctx": 1, "top_k": 2 },
+            "num_ctx": 4096,
+        }))
+    };
+    let body = written(&request);
+    assert_eq!(
+        (&body["keep_alive"], &body["think"], &body["options"]),
+        (
+            &json!("10m"),
+            &json!(false),
+            &json!({ "temperature": 0.2, "num_predict": 5, "num_ctx": 4096, "top_k": 2 }),
+        )
+    );
+    assert_eq!(body.get("user"), None);
+}
+
+#[test]
+fn what_ollama_cannot_do_is_refused_by_name() {
+    let several = Sampling { n: std::num::NonZeroU32::new(2), ..Sampling::default() };
+    assert_eq!(refused(&GenerateRequest { sampling: several, ..asking("hi") }), "n");
+    assert_eq!(refused(&with_extra(json!({ "logit_bias": {} }))), "logit_bias");
+    assert_eq!(refused(&with_extra(json!({ "options": 7 }))), "options");
+    assert_eq!(refused(&with_tools(Some(ToolChoice::Required))), "tool_choice");
+    assert_eq!(refused(&with_tools(Some(ToolChoice::Function("now".into())))), "tool_choice");
+    let one_at_a_time = GenerateRequest { parallel_tool_calls: Some(false), ..with_tools(None) };
+    assert_eq!(refused(&one_at_a_time), "parallel_tool_calls");
+}
+
+#[test]
+fn tools_are_offered_unless_none_may_be_called() {
+    let offered = json!([{ "type": "function", "function": { "name": "now" } }]);
+    let auto = GenerateRequest { parallel_tool_calls: Some(true), ..with_tools(Some(ToolChoice::Auto)) };
+    assert_eq!(written(&auto)["tools"], offered);
+    assert_eq!(written(&with_tools(None))["tools"], offered);
+    assert_eq!(written(&with_tools(Some(ToolChoice::None))).get("tools"), None);
+}
+
+#[test]
+fn calls_in_the_history_have_objects_and_their_results_have_names() {
+    let request = saying(vec![
+        Message::new(Role::User, "weather?"),
+        calling("c1", "{\"city\": \"Rome\"}"),
+        Message::tool_result("c1", "11 degrees"),
+        calling("c2", ""),
+        Message::tool_result("unheard of", "?"),
+    ]);
+    assert_eq!(
+        written(&request)["messages"],
+        json!([
+            { "role": "user", "content": "weather?" },
+            { "role": "assistant", "content": "", "tool_calls": [
+                { "function": { "name": "weather", "arguments": { "city": "Rome" } } }
+            ] },
+            { "role": "tool", "content": "11 degrees", "tool_name": "weather" },
+            { "role": "assistant", "content": "", "tool_calls": [
+                { "function": { "name": "weather", "arguments": {} } }
+            ] },
+            { "role": "tool", "content": "?" },
+        ])
+    );
+}
+
+#[test]
+fn arguments_that_are_no_object_are_named_with_their_place() {
+    for arguments in ["{\"city\":", "\"Paris\"", "[1]"] {
+        let request = saying(vec![Message::new(Role::User, "weather?"), calling("c1", arguments)]);
+        let error = Body::of(&request, Delivery::Whole).unwrap_err();
+        assert_eq!(error.field, "messages[1].tool_calls[0].function.arguments");
+        assert!(error.hint.is_some_and(|hint| hint.contains("JSON object")));
+    }
+}
+
+#[test]
+fn pictures_travel_inside_or_not_at_all() {
+    let showing = |url: &str| {
+        let image = Image { url: url.into(), detail: None };
+        let content = Content::Parts(vec![Part::Text("what is it?".into()), Part::Image(image)]);
+        saying(vec![Message { content, ..Message::new(Role::User, "") }])
+    };
+    assert_eq!(
+        written(&showing("data:image/png;base64,AAAA"))["messages"][0],
+        json!({ "role": "user", "content": "what is it?", "images": ["AAAA"] })
+    );
+    assert_eq!(refused(&showing("https://example.org/cat.png")), "messages[0].content[1].image_url");
+}
+
+#[test]
+fn an_answer_sent_back_as_it_came_keeps_its_thoughts() {
+    let answered = |extra: Value| {
+        let Value::Object(extra) = extra else { panic!("an object") };
+        saying(vec![Message { extra, ..Message::new(Role::Assistant, "4") }])
+    };
+    assert_eq!(
+        written(&answered(
+            json!({ "reasoning_content": "2 and 2", "refusal": null, "annotations": [], "audio": {} })
+        ))["messages"][0],
+        json!({ "role": "assistant", "content": "4", "thinking": "2 and 2" })
+    );
+    assert_eq!(refused(&answered(json!({ "audio": { "id": "a1" } }))), "messages[0].audio");
+}
