@@ -152,6 +152,21 @@ impl GenerateRequest {
     }
 }
 
+/// Whether a field of a caller's request tells a service about the caller and asks nothing of the answer. Engines without a
+/// place for such a field may leave it out.
+pub fn is_annotation(field: &str) -> bool {
+    matches!(
+        field,
+        "user"
+            | "metadata"
+            | "store"
+            | "service_tier"
+            | "safety_identifier"
+            | "prompt_cache_key"
+            | "prompt_cache_retention"
+    )
+}
+
 /// Why an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinishReason {

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod engine;
 pub mod event;
 pub mod generate;
+pub mod inference;
 pub mod message;
 pub mod model;
 pub mod stream;
@@ -16,8 +17,9 @@ pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
     Answer, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,
-    Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
+    Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
 };
+pub use inference::{Ending, Inference, InferenceLog, Source, Unrecorded};
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
 pub use model::ModelInfo;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};

@@ -20,22 +20,10 @@ pub struct Style {
 }
 
 impl Style {
-    pub const VLLM: Style = Style {
-        key: "vllm",
-        lists_every_model: true,
-    };
-    pub const SGLANG: Style = Style {
-        key: "sglang",
-        lists_every_model: true,
-    };
-    pub const LLAMACPP: Style = Style {
-        key: "llamacpp",
-        lists_every_model: true,
-    };
-    pub const LITELLM: Style = Style {
-        key: "litellm",
-        lists_every_model: false,
-    };
+    pub const VLLM: Style = Style { key: "vllm", lists_every_model: true };
+    pub const SGLANG: Style = Style { key: "sglang", lists_every_model: true };
+    pub const LLAMACPP: Style = Style { key: "llamacpp", lists_every_model: true };
+    pub const LITELLM: Style = Style { key: "litellm", lists_every_model: false };
 }
 
 /// A chat-completions style engine.
@@ -56,11 +44,7 @@ impl OpenAiCompat {
         request: &GenerateRequest,
         delivery: Delivery,
     ) -> Result<(Response, Vec<Warning>), EngineError> {
-        let form = Form {
-            delivery,
-            tools: Tools::Offered,
-            length_field: LengthField::MaxTokens,
-        };
+        let form = Form { delivery, tools: Tools::Offered, length_field: LengthField::MaxTokens };
         let refused = match self.send(request, form).await {
             Ok(response) => return Ok((response, Vec::new())),
             Err(error) => error,
@@ -70,16 +54,7 @@ impl OpenAiCompat {
         if !about_tools {
             return Err(refused);
         }
-        match self
-            .send(
-                request,
-                Form {
-                    tools: Tools::Withheld,
-                    ..form
-                },
-            )
-            .await
-        {
+        match self.send(request, Form { tools: Tools::Withheld, ..form }).await {
             Ok(response) => {
                 tracing::warn!(engine = self.style.key, reason = %refused, "tools were refused; answered without them");
                 Ok((response, vec![Warning::ToolsDropped]))
@@ -103,26 +78,17 @@ pub(crate) async fn post_chat(
 ) -> Result<Response, EngineError> {
     let json = body(request, form).map_err(|error| endpoint.malformed(error.to_string()))?;
     let response = endpoint.post(path, json).await?;
-    endpoint
-        .accept(response)
-        .await
-        .map_err(|error| unknown_model(error, &request.model))
+    endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
 }
 
 /// A 404 that speaks of the model is about the model; any other is about the path.
 pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
     match error {
-        EngineError::Refused {
-            engine,
-            status: 404,
-            message,
-            param,
-            ..
-        } if param.as_deref() == Some("model") || message.contains("model") => EngineError::ModelNotFound {
-            engine,
-            model: model.to_owned(),
-            available: Vec::new(),
-        },
+        EngineError::Refused { engine, status: 404, message, param, .. }
+            if param.as_deref() == Some("model") || message.contains("model") =>
+        {
+            EngineError::ModelNotFound { engine, model: model.to_owned(), available: Vec::new() }
+        }
         other => other,
     }
 }
@@ -142,10 +108,7 @@ impl Engine for OpenAiCompat {
         let body = self.endpoint.body(response).await?;
         let generation =
             answer::read(&body, &request.model).map_err(|reason| self.endpoint.malformed(reason))?;
-        Ok(Generation {
-            warnings,
-            ..generation
-        })
+        Ok(Generation { warnings, ..generation })
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
@@ -157,10 +120,7 @@ impl Engine for OpenAiCompat {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let response = self
-            .endpoint
-            .accept(self.endpoint.get("/v1/models").await?)
-            .await?;
+        let response = self.endpoint.accept(self.endpoint.get("/v1/models").await?).await?;
         let body = self.endpoint.body(response).await?;
         answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
     }

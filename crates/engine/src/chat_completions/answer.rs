@@ -62,9 +62,7 @@ impl From<WireUsage> for Usage {
         Usage {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
-            cached_tokens: usage
-                .prompt_tokens_details
-                .and_then(|details| details.cached_tokens),
+            cached_tokens: usage.prompt_tokens_details.and_then(|details| details.cached_tokens),
         }
     }
 }

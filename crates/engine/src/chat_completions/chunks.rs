@@ -65,12 +65,7 @@ pub struct Chunks {
 
 impl Chunks {
     pub fn new(answers: u32) -> Self {
-        Chunks {
-            answers,
-            finished: Vec::new(),
-            calls: HashMap::new(),
-            usage: None,
-        }
+        Chunks { answers, finished: Vec::new(), calls: HashMap::new(), usage: None }
     }
 
     fn chunk(&mut self, data: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
@@ -80,10 +75,8 @@ impl Chunks {
             return Err(match &chunk.error {
                 Some(error) => reported(error),
                 // SGLang puts the error's fields at the top.
-                None => serde_json::from_slice(data).map_or_else(
-                    |error| DecodeError::Malformed(error.to_string()),
-                    |value| reported(&value),
-                ),
+                None => serde_json::from_slice(data)
+                    .map_or_else(|error| DecodeError::Malformed(error.to_string()), |value| reported(&value)),
             });
         };
         if let Some(usage) = chunk.usage {
@@ -101,19 +94,12 @@ impl Chunks {
         if let Some(piece) = choice.delta {
             let thought = piece.reasoning_content.or(piece.reasoning);
             if let Some(text) = thought.filter(|text| !text.is_empty()) {
-                deltas.push_back(Delta::Reasoning {
-                    choice: index,
-                    text: text.into_owned(),
-                });
+                deltas.push_back(Delta::Reasoning { choice: index, text: text.into_owned() });
             }
             let text = piece.content.or(piece.refusal).filter(|text| !text.is_empty());
             if text.is_some() || logprobs.is_some() {
                 let text = text.map(Cow::into_owned).unwrap_or_default();
-                deltas.push_back(Delta::Text(TextDelta {
-                    choice: index,
-                    text,
-                    logprobs: logprobs.take(),
-                }));
+                deltas.push_back(Delta::Text(TextDelta { choice: index, text, logprobs: logprobs.take() }));
             }
             for call in piece.tool_calls.into_iter().flatten() {
                 let piece = self.tool_call(index, call);
@@ -122,10 +108,7 @@ impl Chunks {
         }
         if let Some(reason) = choice.finish_reason {
             self.finished.push(index);
-            deltas.push_back(Delta::Finish {
-                choice: index,
-                reason: FinishReason::parse(&reason),
-            });
+            deltas.push_back(Delta::Finish { choice: index, reason: FinishReason::parse(&reason) });
         }
     }
 
@@ -145,11 +128,7 @@ impl Chunks {
         ToolCallDelta {
             choice,
             index,
-            id: if is_first {
-                Some(piece.id.unwrap_or_else(new_call_id))
-            } else {
-                None
-            },
+            id: if is_first { Some(piece.id.unwrap_or_else(new_call_id)) } else { None },
             name: piece.name,
             arguments: piece.arguments,
         }
@@ -163,10 +142,7 @@ impl Chunks {
 fn reported(error: &Value) -> DecodeError {
     let complaint = Complaint::of(error);
     match complaint.message {
-        Some(message) => DecodeError::Reported {
-            message,
-            status: complaint.status,
-        },
+        Some(message) => DecodeError::Reported { message, status: complaint.status },
         None => DecodeError::Malformed("a chunk has no choices".to_owned()),
     }
 }
@@ -180,13 +156,8 @@ impl Decoder for Chunks {
         };
         if let Some(error) = event.error {
             let complaint = Complaint::read(error);
-            let message = complaint
-                .message
-                .unwrap_or_else(|| "an error without a text".to_owned());
-            return Err(DecodeError::Reported {
-                message,
-                status: complaint.status,
-            });
+            let message = complaint.message.unwrap_or_else(|| "an error without a text".to_owned());
+            return Err(DecodeError::Reported { message, status: complaint.status });
         }
         if event.data.trim_ascii() == b"[DONE]" {
             // Services that know of no `n` answer once, so one finished answer is enough when they say it is all.

@@ -22,10 +22,7 @@ fn call(index: u32, id: Option<&str>, name: Option<&str>, arguments: &str) -> De
     })
 }
 
-const STOP: Delta = Delta::Finish {
-    choice: 0,
-    reason: FinishReason::Stop,
-};
+const STOP: Delta = Delta::Finish { choice: 0, reason: FinishReason::Stop };
 const DONE: Delta = Delta::Done { usage: None };
 
 #[test]
@@ -42,16 +39,9 @@ fn text_thought_and_usage_come_in_order() {
             "data: [DONE]",
         ],
     );
-    let usage = Usage {
-        prompt_tokens: 4,
-        completion_tokens: 2,
-        cached_tokens: Some(3),
-    };
+    let usage = Usage { prompt_tokens: 4, completion_tokens: 2, cached_tokens: Some(3) };
     let expected = vec![
-        Delta::Reasoning {
-            choice: 0,
-            text: "hm".into(),
-        },
+        Delta::Reasoning { choice: 0, text: "hm".into() },
         Delta::text("Hé\n"),
         STOP,
         Delta::Done { usage: Some(usage) },
@@ -75,10 +65,7 @@ fn calls_keep_their_index_and_only_begin_once() {
         call(0, Some("a"), Some("f"), ""),
         call(0, None, None, "{}"),
         call(1, Some("b"), Some("g"), "{}"),
-        Delta::Finish {
-            choice: 0,
-            reason: FinishReason::ToolCalls,
-        },
+        Delta::Finish { choice: 0, reason: FinishReason::ToolCalls },
         DONE,
     ];
     assert_eq!(deltas, Ok(expected));
@@ -96,23 +83,13 @@ fn calls_without_index_or_id_get_them() {
     let calls: Vec<(u32, bool, Option<&str>, &str)> = deltas
         .iter()
         .filter_map(|delta| match delta {
-            Delta::ToolCall(call) => Some((
-                call.index,
-                call.id.is_some(),
-                call.name.as_deref(),
-                call.arguments.as_str(),
-            )),
+            Delta::ToolCall(call) => {
+                Some((call.index, call.id.is_some(), call.name.as_deref(), call.arguments.as_str()))
+            }
             _ => None,
         })
         .collect();
-    assert_eq!(
-        calls,
-        [
-            (0, true, Some("f"), "{\"a\":"),
-            (0, false, None, "1}"),
-            (1, true, Some("g"), "{}")
-        ]
-    );
+    assert_eq!(calls, [(0, true, Some("f"), "{\"a\":"), (0, false, None, "1}"), (1, true, Some("g"), "{}")]);
 }
 
 #[test]
@@ -134,12 +111,7 @@ fn an_end_without_done_is_complete_once_every_answer_is_finished() {
 
 #[test]
 fn errors_in_the_stream_are_reported_in_every_shape() {
-    let reported = |message: &str, status| {
-        Err(DecodeError::Reported {
-            message: message.into(),
-            status,
-        })
-    };
+    let reported = |message: &str, status| Err(DecodeError::Reported { message: message.into(), status });
     assert_eq!(
         decode(1, &[r#"data: {"error":{"message":"out of memory","code":500}}"#]),
         reported("out of memory", Some(500))
@@ -156,18 +128,10 @@ fn errors_in_the_stream_are_reported_in_every_shape() {
 
 #[test]
 fn garbage_is_malformed_and_never_panics() {
-    for garbage in [
-        "data: {",
-        "data: 7",
-        "data: null",
-        "data: {}",
-        "data: \u{fffd}",
-        "data: {\"choices\":[7]}",
-    ] {
-        assert!(
-            matches!(decode(1, &[garbage]), Err(DecodeError::Malformed(_))),
-            "{garbage}"
-        );
+    for garbage in
+        ["data: {", "data: 7", "data: null", "data: {}", "data: \u{fffd}", "data: {\"choices\":[7]}"]
+    {
+        assert!(matches!(decode(1, &[garbage]), Err(DecodeError::Malformed(_))), "{garbage}");
     }
 }
 
@@ -180,12 +144,5 @@ fn probabilities_stay_with_their_text() {
     ])
     .unwrap();
     let logprobs = Box::new(serde_json::json!({ "content": [{ "token": "a", "logprob": -0.5 }] }));
-    assert_eq!(
-        deltas[0],
-        Delta::Text(TextDelta {
-            choice: 0,
-            text: "a".into(),
-            logprobs: Some(logprobs)
-        })
-    );
+    assert_eq!(deltas[0], Delta::Text(TextDelta { choice: 0, text: "a".into(), logprobs: Some(logprobs) }));
 }

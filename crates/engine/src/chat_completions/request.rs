@@ -71,11 +71,7 @@ impl Serialize for Body<'_> {
             map.serialize_entry("stream_options", &json!({ "include_usage": true }))?;
         }
         entry(&mut map, "top_p", sampling.top_p.as_ref())?;
-        entry(
-            &mut map,
-            "stop",
-            (!sampling.stop.is_empty()).then_some(&sampling.stop),
-        )?;
+        entry(&mut map, "stop", (!sampling.stop.is_empty()).then_some(&sampling.stop))?;
         entry(&mut map, "seed", sampling.seed.as_ref())?;
         entry(&mut map, "presence_penalty", sampling.presence_penalty.as_ref())?;
         entry(&mut map, "frequency_penalty", sampling.frequency_penalty.as_ref())?;
@@ -102,11 +98,7 @@ impl Serialize for Body<'_> {
             if let Some(choice) = &request.tool_choice {
                 map.serialize_entry("tool_choice", &tool_choice(choice))?;
             }
-            entry(
-                &mut map,
-                "parallel_tool_calls",
-                request.parallel_tool_calls.as_ref(),
-            )?;
+            entry(&mut map, "parallel_tool_calls", request.parallel_tool_calls.as_ref())?;
         }
         for (name, value) in &request.extra {
             map.serialize_entry(name, value)?;
@@ -123,20 +115,14 @@ fn entry<M: SerializeMap, T: Serialize>(map: &mut M, name: &str, value: Option<&
 }
 
 fn with_present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
-    fields
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-        .collect()
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// A tool as this format describes it; others borrow the description.
 pub(crate) fn tool(definition: &ToolDefinition) -> Value {
     let function = with_present([
         ("name", Some(json!(definition.name))),
-        (
-            "description",
-            definition.description.as_ref().map(|text| json!(text)),
-        ),
+        ("description", definition.description.as_ref().map(|text| json!(text))),
         ("parameters", definition.parameters.clone()),
         ("strict", definition.strict.map(|strict| json!(strict))),
     ]);

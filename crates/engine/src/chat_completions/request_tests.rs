@@ -2,11 +2,8 @@ use hob_core::{Image, JsonSchema, MaxTokens, Sampling, Temperature};
 
 use super::*;
 
-const WHOLE: Form = Form {
-    delivery: Delivery::Whole,
-    tools: Tools::Offered,
-    length_field: LengthField::MaxTokens,
-};
+const WHOLE: Form =
+    Form { delivery: Delivery::Whole, tools: Tools::Offered, length_field: LengthField::MaxTokens };
 
 fn written(request: &GenerateRequest, form: Form) -> Value {
     serde_json::from_slice(&body(request, form).unwrap()).unwrap()
@@ -59,13 +56,7 @@ fn every_parameter_of_the_caller_reaches_the_engine() {
         ..asking("hi")
     };
     assert_eq!(
-        written(
-            &request,
-            Form {
-                delivery: Delivery::Streamed,
-                ..WHOLE
-            }
-        ),
+        written(&request, Form { delivery: Delivery::Streamed, ..WHOLE }),
         json!({
             "model": "m",
             "messages": [{ "role": "user", "content": "hi" }],
@@ -92,19 +83,11 @@ fn every_parameter_of_the_caller_reaches_the_engine() {
 
 #[test]
 fn tools_and_their_history_are_written_as_clients_write_them() {
-    let call = ToolCall {
-        id: "c1".into(),
-        name: "weather".into(),
-        arguments: "{\"city\":\"Rome\"}".into(),
-    };
+    let call = ToolCall { id: "c1".into(), name: "weather".into(), arguments: "{\"city\":\"Rome\"}".into() };
     let request = GenerateRequest {
         messages: vec![
             Message::new(Role::User, "weather?"),
-            Message {
-                content: Content::Empty,
-                tool_calls: vec![call],
-                ..Message::new(Role::Assistant, "")
-            },
+            Message { content: Content::Empty, tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
             Message::tool_result("c1", "11 degrees"),
         ],
         tools: vec![ToolDefinition {
@@ -134,39 +117,24 @@ fn tools_and_their_history_are_written_as_clients_write_them() {
             "name": "weather", "description": "tells the weather", "parameters": { "type": "object" }
         } }])
     );
-    assert_eq!(
-        full["tool_choice"],
-        json!({ "type": "function", "function": { "name": "weather" } })
-    );
+    assert_eq!(full["tool_choice"], json!({ "type": "function", "function": { "name": "weather" } }));
     assert_eq!(full["parallel_tool_calls"], json!(false));
 
-    let withheld = written(
-        &request,
-        Form {
-            tools: Tools::Withheld,
-            ..WHOLE
-        },
-    );
+    let withheld = written(&request, Form { tools: Tools::Withheld, ..WHOLE });
     let absent = ["tools", "tool_choice", "parallel_tool_calls"].map(|field| withheld.get(field));
     assert_eq!(absent, [None, None, None]);
 }
 
 #[test]
 fn pictures_and_unknown_message_fields_go_along() {
-    let picture = Image {
-        url: "data:image/png;base64,AAAA".into(),
-        detail: Some("low".into()),
-    };
+    let picture = Image { url: "data:image/png;base64,AAAA".into(), detail: Some("low".into()) };
     let message = Message {
         name: Some("ann".into()),
         extra: Map::from_iter([("cache_control".to_owned(), json!({ "type": "ephemeral" }))]),
         ..Message::new(Role::User, "")
     };
     let content = Content::Parts(vec![Part::Text("what is it?".into()), Part::Image(picture)]);
-    let request = GenerateRequest {
-        messages: vec![Message { content, ..message }],
-        ..asking("")
-    };
+    let request = GenerateRequest { messages: vec![Message { content, ..message }], ..asking("") };
     assert_eq!(
         written(&request, WHOLE)["messages"][0],
         json!({
@@ -183,17 +151,10 @@ fn pictures_and_unknown_message_fields_go_along() {
 
 #[test]
 fn the_newer_length_field_leaves_an_unasked_temperature_out() {
-    let newer = Form {
-        length_field: LengthField::MaxCompletionTokens,
-        ..WHOLE
-    };
+    let newer = Form { length_field: LengthField::MaxCompletionTokens, ..WHOLE };
     let body = written(&asking("hi"), newer);
     assert_eq!(
-        (
-            body.get("temperature"),
-            body.get("max_tokens"),
-            body.get("max_completion_tokens")
-        ),
+        (body.get("temperature"), body.get("max_tokens"), body.get("max_completion_tokens")),
         (None, None, Some(&json!(1024)))
     );
 }

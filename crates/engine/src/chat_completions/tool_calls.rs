@@ -60,11 +60,7 @@ impl WireCall {
         ToolCall {
             id: id.unwrap_or_else(new_call_id),
             name: name.unwrap_or_default(),
-            arguments: if arguments.is_empty() {
-                "{}".to_owned()
-            } else {
-                arguments
-            },
+            arguments: if arguments.is_empty() { "{}".to_owned() } else { arguments },
         }
     }
 }
@@ -79,19 +75,12 @@ mod tests {
 
     #[test]
     fn nested_and_flat_calls_are_the_same() {
-        let expected = ToolCall {
-            id: "c1".into(),
-            name: "f".into(),
-            arguments: "{\"a\":1}".into(),
-        };
+        let expected = ToolCall { id: "c1".into(), name: "f".into(), arguments: "{\"a\":1}".into() };
         assert_eq!(
             read(r#"{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}"#),
             expected
         );
-        assert_eq!(
-            read(r#"{"id":"c1","name":"f","arguments":"{\"a\":1}"}"#),
-            expected
-        );
+        assert_eq!(read(r#"{"id":"c1","name":"f","arguments":"{\"a\":1}"}"#), expected);
         assert_eq!(read(r#"{"id":"c1","name":"f","arguments":{"a":1}}"#), expected);
     }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, EngineError, JsonSchema, Message, Part, Role, ToolCall};
+use hob_core::{Content, EngineError, JsonSchema, Message, Part, Role, ToolCall, is_annotation};
 use serde_json::{Map, Value};
 
 use crate::wire::client::Endpoint;
@@ -44,14 +44,16 @@ pub fn is_set(penalty: Option<f64>) -> bool {
     penalty.is_some_and(|penalty| penalty != 0.0)
 }
 
-/// The caller's further fields, all of which must be of the provider's `own` format. Null is how clients say nothing.
+/// The caller's further fields, all of which must be of the provider's `own` format. Null is how clients say nothing, and what
+/// only speaks of the caller is passed on where there is a place for it.
 pub fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Result<Map<String, Value>, Unsupported> {
     let mut fields = Map::new();
     for (name, value) in extra.iter().filter(|(_, value)| !value.is_null()) {
-        if !own.contains(&name.as_str()) {
+        if own.contains(&name.as_str()) {
+            fields.insert(name.clone(), value.clone());
+        } else if !is_annotation(name) {
             return Err(Unsupported::new(name));
         }
-        fields.insert(name.clone(), value.clone());
     }
     Ok(fields)
 }
@@ -171,15 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn only_fields_of_the_format_pass_and_null_says_nothing() {
+    fn only_fields_of_the_format_pass_and_what_asks_nothing_is_left_out() {
         let extra = |value: Value| value.as_object().cloned().unwrap_or_default();
         assert_eq!(
-            own_fields(&extra(json!({ "top_k": 3, "user": null })), &["top_k"]),
+            own_fields(&extra(json!({ "top_k": 3, "min_p": null, "user": "ann" })), &["top_k"]),
             Ok(extra(json!({ "top_k": 3 })))
         );
         assert_eq!(
-            own_fields(&extra(json!({ "top_k": 3, "user": "ann" })), &["top_k"]),
-            Err(Unsupported::new("user"))
+            own_fields(&extra(json!({ "top_k": 3, "min_p": 0.1 })), &["top_k"]),
+            Err(Unsupported::new("min_p"))
         );
     }
 

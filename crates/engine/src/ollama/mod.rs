@@ -94,6 +94,10 @@ impl Engine for Ollama {
         self.endpoint.probe("/api/tags").await
     }
 
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        same_model(asked, listed)
+    }
+
     /// A conversation without messages makes Ollama load the model and say nothing.
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         let body = json!({ "model": model, "messages": [] }).to_string();

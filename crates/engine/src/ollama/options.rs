@@ -1,6 +1,6 @@
 //! How tokens are chosen, in Ollama's words, and what of a caller's unknown fields is Ollama's own.
 
-use hob_core::{GenerateRequest, Sampling};
+use hob_core::{GenerateRequest, Sampling, is_annotation};
 use serde_json::{Map, Value, json};
 
 use super::request::Unsupported;
@@ -53,9 +53,9 @@ pub fn options(request: &GenerateRequest) -> Result<Map<String, Value>, Unsuppor
     Ok(options)
 }
 
-/// Fields that say something: clients write `null` for what they leave open.
+/// Fields that ask for something: clients write `null` for what they leave open, and some only speak of themselves.
 fn wishes(extra: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    extra.iter().filter(|(_, value)| !value.is_null())
+    extra.iter().filter(|(name, value)| !value.is_null() && !is_annotation(name))
 }
 
 /// The caller's own values.

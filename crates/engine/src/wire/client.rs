@@ -37,11 +37,7 @@ pub struct KeyHeader {
 impl KeyHeader {
     /// `authorization: Bearer KEY`.
     pub fn bearer(key: SecretString) -> Self {
-        KeyHeader {
-            name: reqwest::header::AUTHORIZATION,
-            prefix: "Bearer ",
-            key,
-        }
+        KeyHeader { name: reqwest::header::AUTHORIZATION, prefix: "Bearer ", key }
     }
 }
 
@@ -83,10 +79,8 @@ pub struct Endpoint {
 impl Endpoint {
     pub fn new(options: EndpointOptions) -> Result<Self, EngineError> {
         install_crypto();
-        let not_configured = |reason: String| EngineError::NotConfigured {
-            engine: options.engine.clone(),
-            reason,
-        };
+        let not_configured =
+            |reason: String| EngineError::NotConfigured { engine: options.engine.clone(), reason };
         let host = options.host.trim_end_matches('/').to_owned();
         let url =
             Url::parse(&host).map_err(|error| not_configured(format!("'{host}' is no URL ({error})")))?;
@@ -109,15 +103,8 @@ impl Endpoint {
         if is_loopback(&url) {
             builder = builder.no_proxy();
         }
-        let client = builder
-            .build()
-            .map_err(|error| not_configured(error.to_string()))?;
-        Ok(Endpoint {
-            engine: options.engine,
-            host,
-            timeout: options.timeout,
-            client,
-        })
+        let client = builder.build().map_err(|error| not_configured(error.to_string()))?;
+        Ok(Endpoint { engine: options.engine, host, timeout: options.timeout, client })
     }
 
     pub fn engine(&self) -> &str {
@@ -133,10 +120,7 @@ impl Endpoint {
         let request = self
             .client
             .post(format!("{}{path}", self.host))
-            .header(
-                reqwest::header::CONTENT_TYPE,
-                HeaderValue::from_static("application/json"),
-            )
+            .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .body(json);
         self.send(request).await
     }
@@ -153,12 +137,10 @@ impl Endpoint {
 
     /// The whole body of an answer.
     pub async fn body(&self, response: Response) -> Result<Bytes, EngineError> {
-        self.read(response, MAX_ANSWER_BYTES)
-            .await?
-            .ok_or_else(|| EngineError::Malformed {
-                engine: self.engine.clone(),
-                reason: format!("it is longer than {} MiB", MAX_ANSWER_BYTES >> 20),
-            })
+        self.read(response, MAX_ANSWER_BYTES).await?.ok_or_else(|| EngineError::Malformed {
+            engine: self.engine.clone(),
+            reason: format!("it is longer than {} MiB", MAX_ANSWER_BYTES >> 20),
+        })
     }
 
     /// Passes a good answer on and turns any other into the engine's own complaint.
@@ -169,12 +151,7 @@ impl Endpoint {
         let status = response.status();
         let retry_after = retry_after(response.headers());
         // A complaint whose text cannot be read is still a complaint.
-        let body = self
-            .read(response, MAX_ERROR_BYTES)
-            .await
-            .ok()
-            .flatten()
-            .unwrap_or_default();
+        let body = self.read(response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
         Err(self.refusal(status, &body, retry_after))
     }
 
@@ -195,10 +172,7 @@ impl Endpoint {
     /// What a failure of the transport means.
     pub fn failure(&self, error: &reqwest::Error) -> EngineError {
         if error.is_timeout() && !error.is_connect() {
-            EngineError::Timeout {
-                engine: self.engine.clone(),
-                after: self.timeout,
-            }
+            EngineError::Timeout { engine: self.engine.clone(), after: self.timeout }
         } else {
             EngineError::Unreachable {
                 engine: self.engine.clone(),
@@ -209,17 +183,11 @@ impl Endpoint {
     }
 
     pub fn malformed(&self, reason: impl Into<String>) -> EngineError {
-        EngineError::Malformed {
-            engine: self.engine.clone(),
-            reason: reason.into(),
-        }
+        EngineError::Malformed { engine: self.engine.clone(), reason: reason.into() }
     }
 
     pub fn interrupted(&self, reason: impl Into<String>) -> EngineError {
-        EngineError::Interrupted {
-            engine: self.engine.clone(),
-            reason: reason.into(),
-        }
+        EngineError::Interrupted { engine: self.engine.clone(), reason: reason.into() }
     }
 
     pub fn unsupported(&self, field: impl Into<String>, hint: Option<&str>) -> EngineError {
@@ -269,10 +237,7 @@ impl Complaint {
                 // A page of HTML from some proxy tells nobody anything.
                 let message =
                     (!text.is_empty() && !text.starts_with('<')).then(|| text.chars().take(500).collect());
-                Complaint {
-                    message,
-                    ..Complaint::default()
-                }
+                Complaint { message, ..Complaint::default() }
             }
         }
     }
@@ -282,28 +247,19 @@ impl Complaint {
         let value = value.get(0).unwrap_or(value);
         let error = value.get("error").unwrap_or(value);
         let text = |key: &str| error.get(key).and_then(|value| value.as_str()).map(str::to_owned);
-        let message = error
-            .as_str()
-            .map(str::to_owned)
-            .or_else(|| text("message"))
-            .or_else(|| match error.get("detail") {
+        let message = error.as_str().map(str::to_owned).or_else(|| text("message")).or_else(|| {
+            match error.get("detail") {
                 Some(serde_json::Value::String(detail)) => Some(detail.clone()),
                 Some(detail) => Some(detail.to_string()),
                 None => None,
-            });
+            }
+        });
         let status = ["code", "status"].iter().find_map(|key| {
             let code = error.get(key)?;
             let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
-            u16::try_from(number)
-                .ok()
-                .filter(|status| (400..600).contains(status))
+            u16::try_from(number).ok().filter(|status| (400..600).contains(status))
         });
-        Complaint {
-            message,
-            param: text("param"),
-            status,
-            retry_after: retry_delay(error),
-        }
+        Complaint { message, param: text("param"), status, retry_after: retry_delay(error) }
     }
 }
 
@@ -381,16 +337,8 @@ mod tests {
             read(r#"{"error":"model \"x\" not found"}"#).message.as_deref(),
             Some("model \"x\" not found")
         );
-        assert_eq!(
-            read(r#"{"object":"error","message":"no","code":400}"#)
-                .message
-                .as_deref(),
-            Some("no")
-        );
-        assert_eq!(
-            read(r#"{"detail":"Not Found"}"#).message.as_deref(),
-            Some("Not Found")
-        );
+        assert_eq!(read(r#"{"object":"error","message":"no","code":400}"#).message.as_deref(), Some("no"));
+        assert_eq!(read(r#"{"detail":"Not Found"}"#).message.as_deref(), Some("Not Found"));
         assert_eq!(read("Bad Gateway\n").message.as_deref(), Some("Bad Gateway"));
         assert_eq!(read("<html>oops</html>"), Complaint::default());
         assert_eq!(read(""), Complaint::default());
@@ -399,10 +347,8 @@ mod tests {
     #[test]
     fn an_endpoint_never_shows_its_key() {
         let key = KeyHeader::bearer("s3cret".to_owned().into());
-        let options = EndpointOptions {
-            key: Some(key),
-            ..EndpointOptions::new("vllm", "http://localhost:1")
-        };
+        let options =
+            EndpointOptions { key: Some(key), ..EndpointOptions::new("vllm", "http://localhost:1") };
         assert!(!format!("{options:?}").contains("s3cret"));
         let endpoint = Endpoint::new(options).unwrap();
         assert!(!format!("{endpoint:?}").contains("s3cret"));

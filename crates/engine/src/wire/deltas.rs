@@ -103,12 +103,10 @@ impl<D: Decoder> Deltas<D> {
     fn decode_end(&mut self) -> Result<(), DecodeError> {
         if let Some(rest) = self.frames.rest() {
             // Half a frame is the usual sight of a connection that was cut.
-            self.decoder
-                .frame(rest, &mut self.ready)
-                .map_err(|error| match error {
-                    DecodeError::Malformed(_) => DecodeError::Incomplete,
-                    other => other,
-                })?;
+            self.decoder.frame(rest, &mut self.ready).map_err(|error| match error {
+                DecodeError::Malformed(_) => DecodeError::Incomplete,
+                other => other,
+            })?;
         }
         if self.ready.iter().any(|delta| matches!(delta, Delta::Done { .. })) {
             return Ok(());
@@ -145,9 +143,7 @@ impl<D: Decoder> Stream for Deltas<D> {
                 return Poll::Ready(Some(Ok(delta)));
             }
             if this.state == State::Draining {
-                let error = this
-                    .endpoint
-                    .interrupted("the connection ended before the answer did");
+                let error = this.endpoint.interrupted("the connection ended before the answer did");
                 return this.fail(error);
             }
             match ready!(this.body.as_mut().poll_next(context)) {

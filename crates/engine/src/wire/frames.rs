@@ -33,12 +33,7 @@ pub struct Frames {
 
 impl Frames {
     pub fn new(framing: Framing) -> Self {
-        Frames {
-            framing,
-            buffer: Vec::new(),
-            start: 0,
-            scanned: 0,
-        }
+        Frames { framing, buffer: Vec::new(), start: 0, scanned: 0 }
     }
 
     /// Takes more bytes in.
@@ -102,11 +97,7 @@ impl Frames {
 
     /// `end`, or one less when a carriage return stands right before it.
     fn without_carriage_return(&self, end: usize) -> usize {
-        if end > self.start && self.buffer[end - 1] == b'\r' {
-            end - 1
-        } else {
-            end
-        }
+        if end > self.start && self.buffer[end - 1] == b'\r' { end - 1 } else { end }
     }
 }
 
@@ -125,11 +116,7 @@ mod tests {
                 found.push(String::from_utf8_lossy(frame).into_owned());
             }
         }
-        found.extend(
-            frames
-                .rest()
-                .map(|rest| String::from_utf8_lossy(rest).into_owned()),
-        );
+        found.extend(frames.rest().map(|rest| String::from_utf8_lossy(rest).into_owned()));
         found
     }
 
@@ -141,10 +128,7 @@ mod tests {
     #[test]
     fn blocks_end_at_an_empty_line() {
         assert_eq!(
-            cut(
-                Framing::Blocks,
-                &[b"data: 1\n\ndata: 2\ndata: 3\r\n\r\n\n: hi\n\n"]
-            ),
+            cut(Framing::Blocks, &[b"data: 1\n\ndata: 2\ndata: 3\r\n\r\n\n: hi\n\n"]),
             ["data: 1", "data: 2\ndata: 3", ": hi"]
         );
     }

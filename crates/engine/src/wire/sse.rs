@@ -52,10 +52,7 @@ mod tests {
     #[test]
     fn fields_are_read_with_and_without_the_space() {
         let event = Event::read(b"event:delta\ndata: {\"a\"\r\ndata:1}\nid: 7").unwrap();
-        assert_eq!(
-            (event.name, event.data.as_ref()),
-            (&b"delta"[..], &b"{\"a\"\n1}"[..])
-        );
+        assert_eq!((event.name, event.data.as_ref()), (&b"delta"[..], &b"{\"a\"\n1}"[..]));
     }
 
     #[test]
@@ -66,10 +63,7 @@ mod tests {
 
     #[test]
     fn an_error_field_is_an_event() {
-        assert_eq!(
-            Event::read(b"error: {}").and_then(|event| event.error),
-            Some(&b"{}"[..])
-        );
+        assert_eq!(Event::read(b"error: {}").and_then(|event| event.error), Some(&b"{}"[..]));
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! One question to one engine, as it is kept on record.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::generate::{FinishReason, Usage};
+
+/// Where a question came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    Server,
+    Ask,
+    Channel,
+    Scheduler,
+    Bench,
+}
+
+impl Source {
+    pub const ALL: [Source; 5] =
+        [Source::Server, Source::Ask, Source::Channel, Source::Scheduler, Source::Bench];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Server => "server",
+            Source::Ask => "ask",
+            Source::Channel => "channel",
+            Source::Scheduler => "scheduler",
+            Source::Bench => "bench",
+        }
+    }
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    Complete(FinishReason),
+    /// The caller left.
+    Cancelled,
+    /// In the engine's words.
+    Failed(String),
+}
+
+/// What is kept of one inference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inference {
+    pub started: SystemTime,
+    /// The request or run it belongs to; an agent's turns share one.
+    pub run: Arc<str>,
+    pub source: Source,
+    pub engine: String,
+    pub model: String,
+    /// The agent whose turn it was.
+    pub agent: Option<String>,
+    pub streamed: bool,
+    pub usage: Usage,
+    /// Whether `usage` was counted by us because the engine did not.
+    pub estimated: bool,
+    pub latency: Duration,
+    /// Until the first piece of a stream.
+    pub first_token: Option<Duration>,
+    pub ending: Ending,
+}
+
+/// Keeps inferences. Must be quick and must not fail: it stands between an answer and its caller.
+pub trait InferenceLog: Send + Sync {
+    fn record(&self, inference: Inference);
+}
+
+/// Keeps nothing.
+pub struct Unrecorded;
+
+impl InferenceLog for Unrecorded {
+    fn record(&self, _inference: Inference) {}
+}
