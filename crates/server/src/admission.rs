@@ -31,12 +31,7 @@ impl Drop for Waiting<'_> {
 impl Admission {
     pub(crate) fn new(max_in_flight: usize, max_waiting: usize, queue_timeout: Duration) -> Self {
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-        Admission {
-            slots,
-            waiting: AtomicUsize::new(0),
-            max_waiting,
-            queue_timeout,
-        }
+        Admission { slots, waiting: AtomicUsize::new(0), max_waiting, queue_timeout }
     }
 
     /// Waits for a free slot, first come first served.
@@ -77,17 +72,11 @@ mod tests {
             async move { admission.enter().await }
         });
         tokio::task::yield_now().await;
-        assert_eq!(
-            status(admission.enter().await),
-            Some(StatusCode::TOO_MANY_REQUESTS)
-        );
+        assert_eq!(status(admission.enter().await), Some(StatusCode::TOO_MANY_REQUESTS));
 
         drop(first);
         let second = second.await.unwrap().unwrap();
-        assert_eq!(
-            status(admission.enter().await),
-            Some(StatusCode::SERVICE_UNAVAILABLE)
-        );
+        assert_eq!(status(admission.enter().await), Some(StatusCode::SERVICE_UNAVAILABLE));
         drop(second);
         assert!(admission.enter().await.is_ok());
     }
@@ -97,12 +86,7 @@ mod tests {
         let admission = Admission::new(1, 1, Duration::from_secs(30));
         let _first = admission.enter().await.unwrap();
         for _ in 0..3 {
-            assert!(
-                tokio::time::timeout(Duration::ZERO, admission.enter())
-                    .await
-                    .is_err(),
-                "it waits"
-            );
+            assert!(tokio::time::timeout(Duration::ZERO, admission.enter()).await.is_err(), "it waits");
         }
     }
 }

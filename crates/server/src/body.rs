@@ -56,15 +56,11 @@ pub(crate) async fn read_json(request: Request<Body>, limits: BodyLimits) -> Res
 
 async fn next_piece(body: &mut Body, pause: Duration) -> Result<Option<Bytes>, ApiError> {
     loop {
-        let frame = tokio::time::timeout(pause, body.frame())
-            .await
-            .map_err(|_| ApiError::slow_body())?;
+        let frame = tokio::time::timeout(pause, body.frame()).await.map_err(|_| ApiError::slow_body())?;
         match frame {
             None => return Ok(None),
             Some(Err(error)) => {
-                return Err(ApiError::malformed(format!(
-                    "the request body broke off: {error}"
-                )));
+                return Err(ApiError::malformed(format!("the request body broke off: {error}")));
             }
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
@@ -80,23 +76,13 @@ fn announced_length(headers: &HeaderMap) -> Option<usize> {
 }
 
 fn content_type(headers: &HeaderMap) -> &str {
-    headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// `application/json`, with or without parameters, and its relatives (`application/x+json`).
 fn is_json(content_type: &str) -> bool {
-    let essence = content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    essence
-        .strip_prefix("application/")
-        .is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
 #[cfg(test)]
@@ -105,21 +91,13 @@ mod tests {
 
     #[test]
     fn json_is_known_by_its_content_type() {
-        for good in [
-            "application/json",
-            "application/json; charset=utf-8",
-            "Application/JSON",
-            "application/x+json",
-        ] {
+        for good in
+            ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/x+json"]
+        {
             assert!(is_json(good), "{good}");
         }
-        for bad in [
-            "",
-            "text/plain",
-            "application/x-www-form-urlencoded",
-            "application/jsonp",
-            "text/json+x",
-        ] {
+        for bad in ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json+x"]
+        {
             assert!(!is_json(bad), "{bad}");
         }
     }

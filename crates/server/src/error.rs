@@ -21,23 +21,13 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
-        ApiError {
-            status,
-            kind,
-            message: message.into(),
-            param: None,
-            code: None,
-            retry_after: None,
-        }
+        ApiError { status, kind, message: message.into(), param: None, code: None, retry_after: None }
     }
 
     /// The request is wrong in the field `param`.
     pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message);
-        ApiError {
-            param: Some(param.into()).filter(|param| !param.is_empty()),
-            ..error
-        }
+        ApiError { param: Some(param.into()).filter(|param| !param.is_empty()), ..error }
     }
 
     pub(crate) fn malformed(message: impl Into<String>) -> Self {
@@ -54,11 +44,7 @@ impl ApiError {
             "" => "the request has no content type; send 'content-type: application/json'".to_owned(),
             other => format!("the content type is '{other}'; send 'content-type: application/json'"),
         };
-        Self::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "invalid_request_error",
-            message,
-        )
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
     }
 
     pub(crate) fn slow_body() -> Self {
@@ -67,11 +53,7 @@ impl ApiError {
     }
 
     pub(crate) fn no_such_path(path: &str) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "invalid_request_error",
-            format!("there is nothing at {path}"),
-        )
+        Self::new(StatusCode::NOT_FOUND, "invalid_request_error", format!("there is nothing at {path}"))
     }
 
     pub(crate) fn no_such_method(method: &str, path: &str) -> Self {
@@ -82,21 +64,14 @@ impl ApiError {
     pub(crate) fn no_such_model(model: &str) -> Self {
         let message = format!("there is no model '{model}'");
         let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
-        ApiError {
-            param: Some("model".into()),
-            code: Some("model_not_found"),
-            ..error
-        }
+        ApiError { param: Some("model".into()), code: Some("model_not_found"), ..error }
     }
 
     pub(crate) fn wrong_key() -> Self {
         let message =
             "this server wants a key: send 'authorization: Bearer KEY' with the key of its [server] api_key";
         let error = Self::new(StatusCode::UNAUTHORIZED, "authentication_error", message);
-        ApiError {
-            code: Some("invalid_api_key"),
-            ..error
-        }
+        ApiError { code: Some("invalid_api_key"), ..error }
     }
 
     pub(crate) fn foreign(header: &str, value: &str) -> Self {
@@ -111,11 +86,7 @@ impl ApiError {
     pub(crate) fn too_many() -> Self {
         let message = "too many requests are waiting already ([server] max_waiting)";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
-        ApiError {
-            code: Some("queue_full"),
-            retry_after: Some(1),
-            ..error
-        }
+        ApiError { code: Some("queue_full"), retry_after: Some(1), ..error }
     }
 
     /// Waited long enough.
@@ -123,28 +94,17 @@ impl ApiError {
         let message =
             format!("no engine slot came free within {seconds} s ([server] max_in_flight, queue_timeout)");
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
-        ApiError {
-            code: Some("queue_timeout"),
-            retry_after: Some(5),
-            ..error
-        }
+        ApiError { code: Some("queue_timeout"), retry_after: Some(5), ..error }
     }
 
     /// The error as the body has it, for a stream whose head is already out.
     pub(crate) fn event(&self) -> Vec<u8> {
-        let event = ErrorEvent {
-            error: self.details(),
-        };
+        let event = ErrorEvent { error: self.details() };
         serde_json::to_vec(&event).unwrap_or_else(|_| br#"{"error":{}}"#.to_vec())
     }
 
     fn details(&self) -> Details<'_> {
-        Details {
-            message: &self.message,
-            kind: self.kind,
-            param: self.param.as_deref(),
-            code: self.code,
-        }
+        Details { message: &self.message, kind: self.kind, param: self.param.as_deref(), code: self.code }
     }
 }
 
@@ -171,20 +131,13 @@ struct Details<'a> {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(ErrorBody {
-            detail: &self.message,
-            error: self.details(),
-        });
+        let body = Json(ErrorBody { detail: &self.message, error: self.details() });
         let mut response = (self.status, body).into_response();
         if let Some(seconds) = self.retry_after {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
@@ -210,16 +163,12 @@ impl From<EngineError> for ApiError {
                 code: Some("model_not_found"),
                 ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
             },
-            EngineError::Unsupported { field, .. } => ApiError {
-                code: Some("unsupported_by_engine"),
-                ..Self::invalid(field, message)
-            },
-            EngineError::Refused {
-                status,
-                param,
-                retry_after,
-                ..
-            } => Self::refused(status, message, param, retry_after),
+            EngineError::Unsupported { field, .. } => {
+                ApiError { code: Some("unsupported_by_engine"), ..Self::invalid(field, message) }
+            }
+            EngineError::Refused { status, param, retry_after, .. } => {
+                Self::refused(status, message, param, retry_after)
+            }
         }
     }
 }
@@ -227,15 +176,11 @@ impl From<EngineError> for ApiError {
 impl ApiError {
     /// The engine's own error: its 4xx stay what they are, its 5xx are a bad gateway to our caller.
     fn refused(status: u16, message: String, param: Option<String>, retry_after: Option<u64>) -> Self {
-        let known = StatusCode::from_u16(status)
-            .ok()
-            .filter(StatusCode::is_client_error);
+        let known = StatusCode::from_u16(status).ok().filter(StatusCode::is_client_error);
         let (status, kind, code) = match known {
-            Some(StatusCode::TOO_MANY_REQUESTS) => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "rate_limit_error",
-                "engine_rate_limit",
-            ),
+            Some(StatusCode::TOO_MANY_REQUESTS) => {
+                (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "engine_rate_limit")
+            }
             // The engine's key is ours to set, so its complaint must not look as if the caller's were wrong.
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 (StatusCode::BAD_GATEWAY, "engine_error", "engine_key_refused")
@@ -243,11 +188,6 @@ impl ApiError {
             Some(status) => (status, "invalid_request_error", "engine_refused"),
             None => (StatusCode::BAD_GATEWAY, "engine_error", "engine_failed"),
         };
-        ApiError {
-            param,
-            code: Some(code),
-            retry_after,
-            ..Self::new(status, kind, message)
-        }
+        ApiError { param, code: Some(code), retry_after, ..Self::new(status, kind, message) }
     }
 }

@@ -26,11 +26,7 @@ impl Gate {
         let mut allowed_hosts = config.allowed_hosts.clone();
         // Whoever binds a name means to be called by it.
         allowed_hosts.push(config.host.to_ascii_lowercase());
-        Gate {
-            api_key: config.api_key.clone(),
-            allowed_hosts,
-            cors_origins: config.cors_origins.clone(),
-        }
+        Gate { api_key: config.api_key.clone(), allowed_hosts, cors_origins: config.cors_origins.clone() }
     }
 
     /// Lets a request in, or says why not.
@@ -55,11 +51,7 @@ impl Gate {
                 None => return Ok(()),
             },
         };
-        if self.is_ours(host_of(host)) {
-            Ok(())
-        } else {
-            Err(ApiError::foreign("Host", host))
-        }
+        if self.is_ours(host_of(host)) { Ok(()) } else { Err(ApiError::foreign("Host", host)) }
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -67,20 +59,13 @@ impl Gate {
             return Ok(());
         };
         let origin = origin.to_str().unwrap_or("?");
-        let invited = self
-            .cors_origins
-            .iter()
-            .any(|known| known == "*" || known == origin);
+        let invited = self.cors_origins.iter().any(|known| known == "*" || known == origin);
         let from_here = || {
             let url = Url::parse(origin).ok()?;
             let host = url.host_str()?;
             Some(self.is_ours(host))
         };
-        if invited || from_here() == Some(true) {
-            Ok(())
-        } else {
-            Err(ApiError::foreign("Origin", origin))
-        }
+        if invited || from_here() == Some(true) { Ok(()) } else { Err(ApiError::foreign("Origin", origin)) }
     }
 
     fn check_key(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -90,17 +75,9 @@ impl Gate {
         let sent = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok())
-            .and_then(|value| {
-                value
-                    .strip_prefix("Bearer ")
-                    .or_else(|| value.strip_prefix("bearer "))
-            })
+            .and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")))
             .unwrap_or_default();
-        let same: bool = sent
-            .trim()
-            .as_bytes()
-            .ct_eq(expected.expose_secret().as_bytes())
-            .into();
+        let same: bool = sent.trim().as_bytes().ct_eq(expected.expose_secret().as_bytes()).into();
         if same { Ok(()) } else { Err(ApiError::wrong_key()) }
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, Request, Version, header};
+use axum::response::Response;
 use hob_config::ServerConfig;
 use hob_system::System;
 use hyper::body::Incoming;
@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::gate::Gate;
 use crate::router::router;
 
 /// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
@@ -36,11 +35,7 @@ const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("
 #[derive(Debug, Error)]
 pub enum ServeError {
     #[error("cannot listen on {host}:{port}: {source}{}", advice(source))]
-    Bind {
-        host: String,
-        port: u16,
-        source: io::Error,
-    },
+    Bind { host: String, port: u16, source: io::Error },
 }
 
 fn advice(error: &io::Error) -> &'static str {
@@ -64,7 +59,6 @@ pub struct Server {
 /// What every connection needs.
 struct Shared {
     router: Router,
-    gate: Gate,
     header_timeout: Duration,
     write_timeout: Duration,
 }
@@ -72,18 +66,11 @@ struct Shared {
 impl Server {
     /// Binds the address of `config`.
     pub async fn bind(system: Arc<System>, config: &ServerConfig) -> Result<Self, ServeError> {
-        let failed = |source| ServeError::Bind {
-            host: config.host.clone(),
-            port: config.port,
-            source,
-        };
-        let listener = TcpListener::bind((config.host.as_str(), config.port))
-            .await
-            .map_err(failed)?;
+        let failed = |source| ServeError::Bind { host: config.host.clone(), port: config.port, source };
+        let listener = TcpListener::bind((config.host.as_str(), config.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let shared = Shared {
             router: router(system, config),
-            gate: Gate::new(config),
             header_timeout: config.header_timeout,
             write_timeout: config.write_timeout,
         };
@@ -92,7 +79,11 @@ impl Server {
             address,
             shared: Arc::new(shared),
             // Idle connections are cheap, so there may be more of them than requests; but not without end.
-            max_connections: 2 * (config.max_in_flight + config.max_waiting).max(32),
+            max_connections: config
+                .max_in_flight
+                .saturating_add(config.max_waiting)
+                .max(32)
+                .saturating_mul(2),
             shutdown_grace: config.shutdown_grace,
         })
     }
@@ -101,9 +92,13 @@ impl Server {
         self.address
     }
 
-    /// Serves until `shutdown`, then lets running answers end within the grace period. Returns how many did not.
+    /// Serves until `shutdown`, then lets running answers end within the grace period. Cuts those that do not, and
+    /// returns how many that were.
     pub async fn run(self, shutdown: CancellationToken) -> usize {
         let connections = TaskTracker::new();
+        let cut = CancellationToken::new();
+        // No connection outlives this future, however it ends.
+        let cut_at_the_end = cut.clone().drop_guard();
         let room = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         loop {
             let accepted = tokio::select! {
@@ -113,8 +108,9 @@ impl Server {
             match accepted {
                 Ok((socket, permit)) => {
                     let connection = serve(socket, Arc::clone(&self.shared), shutdown.clone());
+                    let cut = cut.clone();
                     connections.spawn(async move {
-                        connection.await;
+                        cut.run_until_cancelled(connection).await;
                         drop(permit);
                     });
                 }
@@ -128,7 +124,12 @@ impl Server {
         connections.close();
         match tokio::time::timeout(self.shutdown_grace, connections.wait()).await {
             Ok(()) => 0,
-            Err(_) => connections.len(),
+            Err(_) => {
+                let unfinished = connections.len();
+                drop(cut_at_the_end);
+                connections.wait().await;
+                unfinished
+            }
         }
     }
 }
@@ -154,9 +155,7 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
     let service = service_fn(|request: Request<Incoming>| answer(&shared, request));
     let mut builder = http1::Builder::new();
     // The time-out also ends connections on which no request comes.
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(shared.header_timeout);
+    builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
@@ -171,10 +170,12 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
 }
 
 async fn answer(shared: &Shared, request: Request<Incoming>) -> Result<Response, std::convert::Infallible> {
-    let mut response = match shared.gate.check(&request) {
-        Ok(()) => shared.router.clone().oneshot(request.map(Body::new)).await?,
-        Err(error) => error.into_response(),
-    };
+    let version = request.version();
+    let mut response = shared.router.clone().oneshot(request.map(Body::new)).await?;
+    if version == Version::HTTP_10 {
+        // Only the end of the connection ends a stream of HTTP/1.0, so nothing may promise to keep it.
+        response.headers_mut().remove(header::CONNECTION);
+    }
     response.headers_mut().insert(header::SERVER, SERVER_NAME);
     Ok(response)
 }

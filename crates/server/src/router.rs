@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use axum::routing::{get, post};
 use hob_config::ServerConfig;
 use hob_system::System;
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::admission::Admission;
 use crate::body::BodyLimits;
 use crate::error::ApiError;
+use crate::gate::Gate;
 use crate::routes::{chat, health, models, openapi};
 
 /// What handlers share.
@@ -26,10 +29,7 @@ pub(crate) fn router(system: Arc<System>, config: &ServerConfig) -> Router {
     let app = Arc::new(App {
         system,
         admission: Admission::new(config.max_in_flight, config.max_waiting, config.queue_timeout),
-        body_limits: BodyLimits {
-            max_mb: config.max_body_mb,
-            pause: config.body_timeout,
-        },
+        body_limits: BodyLimits { max_mb: config.max_body_mb, pause: config.body_timeout },
     });
     let router = Router::new()
         .route("/v1/chat/completions", post(chat::create))
@@ -41,11 +41,18 @@ pub(crate) fn router(system: Arc<System>, config: &ServerConfig) -> Router {
         .method_not_allowed_fallback(|request: Request| async move {
             ApiError::no_such_method(request.method().as_str(), request.uri().path())
         })
-        .with_state(app);
+        .with_state(app)
+        .layer(middleware::from_fn_with_state(Arc::new(Gate::new(config)), guard));
+    // Around the gate, so that an invited page may read why it was turned away.
     match cors(config) {
         Some(layer) => router.layer(layer),
         None => router,
     }
+}
+
+async fn guard(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Result<Response, ApiError> {
+    gate.check(&request)?;
+    Ok(next.run(request).await)
 }
 
 /// Browsers keep an answer from the page that asked unless the server allows that page by name.
@@ -53,16 +60,13 @@ fn cors(config: &ServerConfig) -> Option<CorsLayer> {
     let origins = match config.cors_origins.as_slice() {
         [] => return None,
         origins if origins.iter().any(|origin| origin == "*") => AllowOrigin::any(),
-        origins => AllowOrigin::list(
-            origins
-                .iter()
-                .filter_map(|origin| HeaderValue::from_str(origin).ok()),
-        ),
+        origins => AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok())),
     };
     let layer = CorsLayer::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION])
-        .expose_headers([HeaderName::from_static("x-hob-warning")]);
+        // Every client library sends headers of its own, so an invited page may send any.
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers([HeaderName::from_static("x-hob-warning"), header::RETRY_AFTER]);
     Some(layer)
 }

@@ -38,21 +38,13 @@ impl ChatChunks {
         head.extend_from_slice(b",\"model\":");
         push_json(&mut head, model);
         head.extend_from_slice(b",\"choices\":[");
-        ChatChunks {
-            head,
-            include_usage,
-            introduced: Vec::with_capacity(1),
-        }
+        ChatChunks { head, include_usage, introduced: Vec::with_capacity(1) }
     }
 
     /// Appends what `delta` adds to the stream.
     pub(crate) fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         match delta {
-            Delta::Text(TextDelta {
-                choice,
-                text,
-                logprobs,
-            }) => {
+            Delta::Text(TextDelta { choice, text, logprobs }) => {
                 self.begin(*choice, out);
                 out.extend_from_slice(b"\"content\":");
                 push_json(out, text);
@@ -143,10 +135,7 @@ impl<'a> WirePiece<'a> {
             index: piece.index,
             id: piece.id.as_deref(),
             kind: piece.id.is_some().then_some("function"),
-            function: Function {
-                name: piece.name.as_deref(),
-                arguments: &piece.arguments,
-            },
+            function: Function { name: piece.name.as_deref(), arguments: &piece.arguments },
         }
     }
 }
@@ -169,13 +158,7 @@ pub(crate) struct ChatStream {
 
 impl ChatStream {
     pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, admitted: Admitted) -> Self {
-        ChatStream {
-            deltas,
-            chunks,
-            out: Vec::new(),
-            over: false,
-            _admitted: admitted,
-        }
+        ChatStream { deltas, chunks, out: Vec::new(), over: false, _admitted: admitted }
     }
 
     fn take(&mut self, next: Option<Result<Delta, EngineError>>) {

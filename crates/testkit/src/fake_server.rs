@@ -1,5 +1,6 @@
 //! An HTTP server on a real socket that answers what a test tells it to, well or badly.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,10 +24,7 @@ pub struct Recorded {
 
 impl Recorded {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     pub fn text(&self) -> String {
@@ -45,6 +43,32 @@ enum Ending {
     Silence,
 }
 
+/// A point at which answers wait until the test lets them go on.
+#[derive(Debug, Clone)]
+pub struct Hold(watch::Sender<bool>);
+
+impl Hold {
+    pub fn new() -> Self {
+        Hold(watch::Sender::new(false))
+    }
+
+    /// Lets every answer go on that waits here, or will.
+    pub fn release(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn released(&self) {
+        // The sender lives as long as `self`, so the wait ends only with the release.
+        let _ = self.0.subscribe().wait_for(|released| *released).await;
+    }
+}
+
+impl Default for Hold {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// How one request is answered.
 #[derive(Debug, Clone)]
 pub struct Reply {
@@ -55,6 +79,8 @@ pub struct Reply {
     silent_from_start: bool,
     /// Time between packets.
     pause: Duration,
+    /// What follows the packets once the test lets it.
+    held: Option<(Hold, Vec<u8>)>,
     ending: Ending,
 }
 
@@ -66,6 +92,7 @@ impl Reply {
             packets: vec![body.into()],
             silent_from_start: false,
             pause: Duration::ZERO,
+            held: None,
             ending: Ending::Proper,
         }
     }
@@ -92,11 +119,7 @@ impl Reply {
 
     /// No answer at all: the connection is taken and nothing happens.
     pub fn silence() -> Self {
-        Reply {
-            silent_from_start: true,
-            ..Self::json(200, "")
-        }
-        .then_silence()
+        Reply { silent_from_start: true, ..Self::json(200, "") }.then_silence()
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Self {
@@ -106,12 +129,7 @@ impl Reply {
 
     /// Sends the body in pieces of `size` bytes, each in a packet of its own.
     pub fn in_packets_of(mut self, size: usize) -> Self {
-        self.packets = self
-            .packets
-            .concat()
-            .chunks(size.max(1))
-            .map(<[u8]>::to_vec)
-            .collect();
+        self.packets = self.packets.concat().chunks(size.max(1)).map(<[u8]>::to_vec).collect();
         self
     }
 
@@ -133,6 +151,12 @@ impl Reply {
         self
     }
 
+    /// Goes on with `rest` when `hold` is released.
+    pub fn then_held(mut self, hold: &Hold, rest: impl Into<Vec<u8>>) -> Self {
+        self.held = Some((hold.clone(), rest.into()));
+        self
+    }
+
     async fn write(&self, socket: &mut TcpStream) -> std::io::Result<()> {
         if self.silent_from_start {
             return Ok(());
@@ -143,18 +167,41 @@ impl Reply {
         }
         head.push_str("\r\n");
         socket.write_all(head.as_bytes()).await?;
-        for packet in self.packets.iter().filter(|packet| !packet.is_empty()) {
-            let framed = [format!("{:x}\r\n", packet.len()).as_bytes(), packet, b"\r\n"].concat();
-            socket.write_all(&framed).await?;
-            socket.flush().await?;
+        for packet in &self.packets {
+            write_chunk(socket, packet).await?;
             if !self.pause.is_zero() {
                 tokio::time::sleep(self.pause).await;
+            }
+        }
+        if let Some((hold, rest)) = &self.held {
+            tokio::select! {
+                () = hold.released() => write_chunk(socket, rest).await?,
+                () = left(socket) => return Err(ErrorKind::BrokenPipe.into()),
             }
         }
         if self.ending == Ending::Proper {
             socket.write_all(b"0\r\n\r\n").await?;
         }
         Ok(())
+    }
+}
+
+async fn write_chunk(socket: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    // An empty chunk would end the answer.
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let framed = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+    socket.write_all(&framed).await?;
+    socket.flush().await
+}
+
+/// Returns when the client has hung up.
+async fn left(socket: &TcpStream) {
+    let mut byte = [0];
+    while socket.peek(&mut byte).await.is_ok_and(|count| count > 0) {
+        // A client that sends its next request early is still there, and must not be asked in a busy loop.
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -186,21 +233,11 @@ impl FakeServer {
             // The connections end with the server, as those of a killed process do.
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
-                connections.spawn(serve(
-                    socket,
-                    Arc::clone(&script),
-                    Arc::clone(&recorder),
-                    hung_up.clone(),
-                ));
+                connections.spawn(serve(socket, Arc::clone(&script), Arc::clone(&recorder), hung_up.clone()));
                 while connections.try_join_next().is_some() {}
             }
         });
-        FakeServer {
-            address,
-            requests,
-            hang_ups,
-            accepting,
-        }
+        FakeServer { address, requests, hang_ups, accepting }
     }
 
     /// Always the same answer.
@@ -221,6 +258,11 @@ impl FakeServer {
         lock(&self.requests).clone()
     }
 
+    /// Forgets the requests so far, for tests that measure memory.
+    pub fn forget(&self) {
+        *lock(&self.requests) = Vec::new();
+    }
+
     /// How often a client left before its answer was complete.
     pub fn hang_ups(&self) -> usize {
         *self.hang_ups.borrow()
@@ -229,10 +271,7 @@ impl FakeServer {
     /// Waits until clients left before their answer was complete `count` times.
     pub async fn hung_up(&self, count: usize) {
         let mut hang_ups = self.hang_ups.clone();
-        hang_ups
-            .wait_for(|seen| *seen >= count)
-            .await
-            .expect("the server runs");
+        hang_ups.wait_for(|seen| *seen >= count).await.expect("the server runs");
     }
 }
 
@@ -298,12 +337,7 @@ async fn read_request(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Re
     }
     let body = buffer[head_end..head_end + length].to_vec();
     buffer.drain(..head_end + length);
-    Some(Recorded {
-        method,
-        path,
-        headers,
-        body,
-    })
+    Some(Recorded { method, path, headers, body })
 }
 
 async fn read_more(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {

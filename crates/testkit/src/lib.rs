@@ -9,6 +9,6 @@ mod fake_server;
 mod scripted_engine;
 mod transcript;
 
-pub use fake_server::{FakeServer, Recorded, Reply};
+pub use fake_server::{FakeServer, Hold, Recorded, Reply};
 pub use scripted_engine::ScriptedEngine;
 pub use transcript::Transcript;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::stream;
 use hob_core::{
     Collector, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream,
-    ModelInfo, Usage,
+    ModelInfo, Usage, Warning,
 };
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
@@ -15,6 +15,7 @@ type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send
 /// The engine. Its key is `scripted`, its only model `m` unless told otherwise.
 pub struct ScriptedEngine {
     models: Vec<ModelInfo>,
+    warnings: Vec<Warning>,
     script: Box<Script>,
     requests: Mutex<Vec<GenerateRequest>>,
     lists: AtomicUsize,
@@ -28,6 +29,7 @@ impl ScriptedEngine {
     ) -> Self {
         ScriptedEngine {
             models: vec![ModelInfo::named("m")],
+            warnings: Vec::new(),
             script: Box::new(script),
             requests: Mutex::new(Vec::new()),
             lists: AtomicUsize::new(0),
@@ -55,6 +57,12 @@ impl ScriptedEngine {
 
     pub fn with_models(mut self, ids: &[&str]) -> Self {
         self.models = ids.iter().map(|id| ModelInfo::named(*id)).collect();
+        self
+    }
+
+    /// Every answer carries these.
+    pub fn with_warnings(mut self, warnings: &[Warning]) -> Self {
+        self.warnings = warnings.to_vec();
         self
     }
 
@@ -99,17 +107,18 @@ impl Engine for ScriptedEngine {
         for delta in self.answer(request) {
             collector.push(delta?);
         }
-        collector
+        let generation = collector
             .finish(&request.model)
             .ok_or_else(|| EngineError::Interrupted {
                 engine: "scripted".into(),
                 reason: "the script has no finish".into(),
-            })
+            })?;
+        Ok(Generation { warnings: self.warnings.clone(), ..generation })
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         Ok(GenerationStream {
-            warnings: Vec::new(),
+            warnings: self.warnings.clone(),
             deltas: Box::pin(stream::iter(self.answer(request))),
         })
     }

@@ -45,17 +45,10 @@ async fn streamed(
     include_usage: bool,
     admitted: Admitted,
 ) -> Result<Response, ApiError> {
-    let Streaming {
-        model,
-        warnings,
-        deltas,
-    } = app.system.stream(request).await?;
+    let Streaming { model, warnings, deltas } = app.system.stream(request).await?;
     let chunks = ChatChunks::new(&completion_id(), unix_now(), &model, include_usage);
     let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream"),
-        ),
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::CONNECTION, HeaderValue::from_static("keep-alive")),
         // nginx would otherwise collect the events and deliver them in batches.
@@ -67,9 +60,7 @@ async fn streamed(
 
 fn with_warnings(mut response: Response, warnings: &[Warning]) -> Response {
     for warning in warnings {
-        response
-            .headers_mut()
-            .append(WARNING, HeaderValue::from_static(warning.as_str()));
+        response.headers_mut().append(WARNING, HeaderValue::from_static(warning.as_str()));
     }
     response
 }
@@ -82,7 +73,5 @@ fn completion_id() -> String {
 }
 
 fn unix_now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

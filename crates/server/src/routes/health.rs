@@ -14,10 +14,6 @@ pub(crate) async fn show(State(app): State<Arc<App>>) -> Response {
     if app.system.healthy().await {
         Json(json!({ "status": "ok" })).into_response()
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            Json(json!({ "detail": "Engine unhealthy" })),
-        )
-            .into_response()
+        (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "detail": "Engine unhealthy" }))).into_response()
     }
 }

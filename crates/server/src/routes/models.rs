@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 
 use crate::error::ApiError;
@@ -17,12 +18,11 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Json<ModelList>,
 /// Ids may contain slashes, as those of models from a hub do.
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Model>, ApiError> {
+    let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
     let engine = app.system.engine();
     let models = app.system.models().await?;
     let found = models.into_iter().find(|model| engine.means(&id, &model.id));
-    found
-        .map(|info| Json(Model::new(info, engine.key())))
-        .ok_or_else(|| ApiError::no_such_model(&id))
+    found.map(|info| Json(Model::new(info, engine.key()))).ok_or_else(|| ApiError::no_such_model(&id))
 }

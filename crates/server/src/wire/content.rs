@@ -16,6 +16,7 @@ pub(crate) enum WireContent {
 }
 
 #[derive(Debug, serde::Deserialize)]
+#[serde(expecting = "an object")]
 pub(crate) struct WirePart {
     #[serde(rename = "type")]
     kind: String,
@@ -28,6 +29,7 @@ pub(crate) struct WirePart {
 }
 
 #[derive(Debug, serde::Deserialize)]
+#[serde(expecting = "an object")]
 struct WireImage {
     url: String,
     #[serde(default)]
@@ -110,10 +112,7 @@ impl WirePart {
             "refusal" => self.refusal.map(Part::Text).ok_or_else(|| missing("refusal")),
             "image_url" => {
                 let image = self.image_url.ok_or_else(|| missing("image_url"))?;
-                Ok(Part::Image(Image {
-                    url: image.url,
-                    detail: image.detail,
-                }))
+                Ok(Part::Image(Image { url: image.url, detail: image.detail }))
             }
             other => Err(ApiError::invalid(
                 format!("{path}.type"),

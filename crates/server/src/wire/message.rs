@@ -11,6 +11,7 @@ use crate::error::ApiError;
 
 /// The message as typed.
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 pub(crate) struct WireMessage {
     #[serde(default)]
     role: Option<String>,
@@ -27,12 +28,14 @@ pub(crate) struct WireMessage {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct WireToolCall {
     id: String,
     function: WireFunction,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct WireFunction {
     name: String,
     /// JSON text; some clients send the object itself.
@@ -44,10 +47,7 @@ impl WireMessage {
     /// The message at `path`, such as `messages[2]`.
     pub(crate) fn resolve(self, path: &dyn fmt::Display) -> Result<Message, ApiError> {
         let Some(role) = self.role else {
-            return Err(ApiError::invalid(
-                format!("{path}.role"),
-                "a message needs a 'role'",
-            ));
+            return Err(ApiError::invalid(format!("{path}.role"), "a message needs a 'role'"));
         };
         let role = Role::parse(&role).ok_or_else(|| {
             let message =
@@ -73,12 +73,7 @@ impl WireMessage {
             role,
             content,
             name: self.name,
-            tool_calls: self
-                .tool_calls
-                .into_iter()
-                .flatten()
-                .map(WireToolCall::resolve)
-                .collect(),
+            tool_calls: self.tool_calls.into_iter().flatten().map(WireToolCall::resolve).collect(),
             tool_call_id: self.tool_call_id,
             extra,
         })
@@ -92,10 +87,6 @@ impl WireToolCall {
             Value::String(text) => text,
             object => object.to_string(),
         };
-        ToolCall {
-            id: self.id,
-            name: self.function.name,
-            arguments,
-        }
+        ToolCall { id: self.id, name: self.function.name, arguments }
     }
 }

@@ -6,6 +6,7 @@ use hob_core::{GenerateRequest, MaxTokens, ResponseFormat, Sampling, Temperature
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::explain::explain;
 use super::message::WireMessage;
 use super::tools::{WireFormat, WireTool, tool_choice};
 use crate::error::ApiError;
@@ -25,6 +26,7 @@ pub(crate) struct ChatRequest {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireRequest {
     #[serde(default)]
     model: Option<String>,
@@ -70,6 +72,7 @@ struct WireRequest {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct StreamOptions {
     #[serde(default)]
     include_usage: Option<bool>,
@@ -90,34 +93,10 @@ const MAX_TOP_LOGPROBS: i64 = 20;
 impl ChatRequest {
     /// Reads a body; the error names the field at fault.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let wire: WireRequest = serde_json::from_slice(body).map_err(|error| explain(body, &error))?;
+        let wire: WireRequest =
+            serde_json::from_slice(body).map_err(|error| explain::<WireRequest>(body, &error))?;
         wire.resolve()
     }
-}
-
-/// Reads the body a second time to learn where it is wrong. Good requests do not pay for that knowledge.
-fn explain(body: &[u8], error: &serde_json::Error) -> ApiError {
-    if !error.is_data() {
-        return ApiError::malformed(format!("the request body is not valid JSON: {error}"));
-    }
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let Err(located) = serde_path_to_error::deserialize::<_, WireRequest>(&mut deserializer) else {
-        return ApiError::malformed(error.to_string());
-    };
-    let path = located.path().to_string();
-    let message = without_position(&located.into_inner().to_string());
-    match path.as_str() {
-        "." => ApiError::malformed(format!("the request body is not a chat request: {message}")),
-        path => ApiError::invalid(path, format!("{path}: {message}")),
-    }
-}
-
-/// The field says where it is; line and column of a body nobody sees say nothing.
-fn without_position(message: &str) -> String {
-    message
-        .rsplit_once(" at line ")
-        .map_or(message, |(text, _)| text)
-        .to_owned()
 }
 
 impl WireRequest {
@@ -126,9 +105,8 @@ impl WireRequest {
         let model = model.ok_or_else(|| {
             ApiError::invalid("model", "'model' is required: the id of a model, or 'default'")
         })?;
-        let wire_messages = self
-            .messages
-            .ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
+        let wire_messages =
+            self.messages.ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
         if wire_messages.is_empty() {
             return Err(ApiError::invalid("messages", "'messages' must not be empty"));
         }
@@ -150,6 +128,7 @@ impl WireRequest {
             Some(length) => ("max_completion_tokens", Some(length)),
             None => ("max_tokens", self.max_tokens),
         };
+        let length = within(length_field, length, 1..=i64::from(u32::MAX))?;
         let max_tokens = length.map(MaxTokens::new).transpose();
         let max_tokens = max_tokens.map_err(|error| ApiError::invalid(length_field, error.to_string()))?;
         let mut extra = self.extra;
@@ -179,20 +158,12 @@ impl WireRequest {
             tools,
             tool_choice,
             parallel_tool_calls: self.parallel_tool_calls,
-            response_format: self
-                .response_format
-                .map_or(Ok(ResponseFormat::Text), WireFormat::resolve)?,
+            response_format: self.response_format.map_or(Ok(ResponseFormat::Text), WireFormat::resolve)?,
             extra,
         };
-        let include_usage = self
-            .stream_options
-            .and_then(|options| options.include_usage)
-            .unwrap_or(false);
-        let reply = if self.stream.unwrap_or(false) {
-            Reply::Streamed { include_usage }
-        } else {
-            Reply::Whole
-        };
+        let include_usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
+        let reply =
+            if self.stream.unwrap_or(false) { Reply::Streamed { include_usage } } else { Reply::Whole };
         Ok(ChatRequest { request, reply })
     }
 }
@@ -205,10 +176,7 @@ fn within<T: PartialOrd + std::fmt::Display>(
     match value {
         Some(value) if !range.contains(&value) => {
             let (least, most) = (range.start(), range.end());
-            Err(ApiError::invalid(
-                field,
-                format!("{field} must be between {least} and {most}, got {value}"),
-            ))
+            Err(ApiError::invalid(field, format!("{field} must be between {least} and {most}, got {value}")))
         }
         value => Ok(value),
     }

@@ -68,9 +68,7 @@ impl From<Usage> for WireUsage {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             total_tokens: usage.total_tokens(),
-            prompt_tokens_details: usage
-                .cached_tokens
-                .map(|cached_tokens| PromptDetails { cached_tokens }),
+            prompt_tokens_details: usage.cached_tokens.map(|cached_tokens| PromptDetails { cached_tokens }),
         }
     }
 }
@@ -114,10 +112,7 @@ impl<'a> WireCall<'a> {
         WireCall {
             id: &call.id,
             kind: "function",
-            function: Function {
-                name: &call.name,
-                arguments: &call.arguments,
-            },
+            function: Function { name: &call.name, arguments: &call.arguments },
         }
     }
 }
@@ -153,10 +148,7 @@ impl ModelList {
     pub(crate) fn new(models: Vec<ModelInfo>, owned_by: &str) -> Self {
         ModelList {
             object: "list",
-            data: models
-                .into_iter()
-                .map(|info| Model::new(info, owned_by))
-                .collect(),
+            data: models.into_iter().map(|info| Model::new(info, owned_by)).collect(),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::error::ApiError;
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 pub(crate) struct WireTool {
     #[serde(rename = "type", default = "function_type")]
     kind: String,
@@ -15,6 +16,7 @@ pub(crate) struct WireTool {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct WireFunction {
     name: String,
     #[serde(default)]
@@ -32,23 +34,15 @@ fn function_type() -> String {
 impl WireTool {
     pub(crate) fn resolve(self, index: usize) -> Result<ToolDefinition, ApiError> {
         if self.kind != "function" {
-            let message = format!(
-                "'{}' is no kind of tool that can be passed on; there is 'function'",
-                self.kind
-            );
+            let message =
+                format!("'{}' is no kind of tool that can be passed on; there is 'function'", self.kind);
             return Err(ApiError::invalid(format!("tools[{index}].type"), message));
         }
         let Some(function) = self.function else {
-            return Err(ApiError::invalid(
-                format!("tools[{index}].function"),
-                "a tool needs a 'function'",
-            ));
+            return Err(ApiError::invalid(format!("tools[{index}].function"), "a tool needs a 'function'"));
         };
         if function.name.is_empty() {
-            return Err(ApiError::invalid(
-                format!("tools[{index}].function.name"),
-                "a tool needs a name",
-            ));
+            return Err(ApiError::invalid(format!("tools[{index}].function.name"), "a tool needs a name"));
         }
         Ok(ToolDefinition {
             name: function.name,
@@ -66,6 +60,9 @@ pub(crate) fn tool_choice(value: &Value, tools: &[ToolDefinition]) -> Result<Too
         Value::String(word) => match word.as_str() {
             "auto" => Ok(ToolChoice::Auto),
             "none" => Ok(ToolChoice::None),
+            "required" | "any" if tools.is_empty() => {
+                invalid("a tool is required but 'tools' is empty".into())
+            }
             "required" | "any" => Ok(ToolChoice::Required),
             other => invalid(format!(
                 "'{other}' is no choice; there are auto, none, required, or a function by name"
@@ -86,6 +83,7 @@ pub(crate) fn tool_choice(value: &Value, tools: &[ToolDefinition]) -> Result<Too
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 pub(crate) struct WireFormat {
     #[serde(rename = "type")]
     kind: String,
@@ -94,6 +92,7 @@ pub(crate) struct WireFormat {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct WireSchema {
     #[serde(default)]
     name: Option<String>,
@@ -111,24 +110,14 @@ impl WireFormat {
             "text" => Ok(ResponseFormat::Text),
             "json_object" => Ok(ResponseFormat::JsonObject),
             "json_schema" => {
-                let Some(WireSchema {
-                    name,
-                    description,
-                    schema: Some(schema),
-                    strict,
-                }) = self.json_schema
+                let Some(WireSchema { name, description, schema: Some(schema), strict }) = self.json_schema
                 else {
                     let message =
                         "a response format of type 'json_schema' needs 'json_schema' with a 'schema'";
                     return Err(ApiError::invalid("response_format.json_schema", message));
                 };
                 let name = name.unwrap_or_else(|| "answer".to_owned());
-                Ok(ResponseFormat::JsonSchema(JsonSchema {
-                    name,
-                    description,
-                    schema,
-                    strict,
-                }))
+                Ok(ResponseFormat::JsonSchema(JsonSchema { name, description, schema, strict }))
             }
             other => Err(ApiError::invalid(
                 "response_format.type",

@@ -1,0 +1,121 @@
+//! The client's side: requests to send, answers made comparable, and raw bytes where those matter.
+
+use std::time::Duration;
+
+use hob_testkit::Reply;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::Running;
+
+/// Far longer than anything here takes: a test that waits this long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A question to the model `m`, with `fields` added to it.
+pub fn asking(fields: Value) -> Value {
+    let mut body = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+/// What a chat-completions style engine says to `GET /v1/models`.
+pub fn models() -> Reply {
+    Reply::json(200, r#"{"object":"list","data":[{"id":"m"}]}"#)
+}
+
+/// One chunk of such an engine with this delta.
+pub fn chunk(delta: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":null}}]}}\n\n")
+}
+
+/// How such an engine ends a stream.
+pub const FINISH: &str =
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+/// The body of a whole answer with its `id` and `created` checked and made the same in every run.
+pub async fn completion(response: reqwest::Response) -> Value {
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let mut body: Value = response.json().await.unwrap();
+    check_identity(&body);
+    body["id"] = "[id]".into();
+    body["created"] = 0.into();
+    body
+}
+
+/// The text of a stream, likewise. All of its chunks have the same identity.
+pub async fn events(response: reqwest::Response) -> String {
+    let text = response.text().await.unwrap();
+    let first = text.split("\n\n").next().and_then(|event| event.strip_prefix("data: ")).unwrap();
+    let first: Value = serde_json::from_str(first).unwrap();
+    check_identity(&first);
+    text.replace(first["id"].as_str().unwrap(), "[id]").replace(&first["created"].to_string(), "0")
+}
+
+fn check_identity(body: &Value) {
+    let id = body["id"].as_str().unwrap();
+    let suffix = id.strip_prefix("chatcmpl-").unwrap();
+    assert!(suffix.len() == 24 && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    assert!(body["created"].as_u64().unwrap().abs_diff(now) < 60, "{}", body["created"]);
+}
+
+/// A connection of the test's own.
+pub struct Raw(TcpStream);
+
+impl Raw {
+    pub async fn connect(server: &Running) -> Self {
+        Raw(TcpStream::connect(server.address).await.unwrap())
+    }
+
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    /// Sends as much as the server takes before it closes.
+    pub async fn send_what_is_taken(&mut self, bytes: &[u8]) {
+        let _ = self.0.write_all(bytes).await;
+    }
+
+    /// Sends a whole chat request of HTTP/1.1.
+    pub async fn send_chat(&mut self, body: &Value) {
+        self.send(post_chat("HTTP/1.1", body)).await;
+    }
+
+    /// Says that nothing more will be sent, and still listens.
+    pub async fn half_close(&mut self) {
+        self.0.shutdown().await.unwrap();
+    }
+
+    /// Everything until the server closes. A connection that is cut counts as closed.
+    pub async fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await;
+        assert!(ended.is_ok(), "the server never closed; so far {:?}", String::from_utf8_lossy(&bytes));
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Reads until `mark` has come, and gives back all of it.
+    pub async fn until(&mut self, mark: &str) -> String {
+        let mut bytes = Vec::new();
+        let reading = async {
+            while !String::from_utf8_lossy(&bytes).contains(mark) {
+                assert_ne!(self.0.read_buf(&mut bytes).await.unwrap(), 0, "closed before {mark:?}");
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| panic!("{mark:?} never came"));
+        String::from_utf8(bytes).unwrap()
+    }
+}
+
+/// A chat request as bytes.
+pub fn post_chat(version: &str, body: &Value) -> String {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "POST /v1/chat/completions {version}\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+}

@@ -1,0 +1,383 @@
+//! What goes wrong has one body everywhere, a status that fits, and never looks like an answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_config::ServerConfig;
+use hob_engine::{EndpointOptions, Style};
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use reqwest::{Body, Method, Response};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::client::{FINISH, Raw, asking, chunk, events, models};
+use crate::support::{Running, engine_at, engine_with};
+
+async fn scripted() -> Running {
+    Running::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await
+}
+
+/// A server in front of an engine that has the model `m` and answers every question with `reply`.
+async fn in_front_of(reply: Reply) -> (Running, FakeServer) {
+    let fake = FakeServer::start(move |request| match request.method.as_str() {
+        "GET" => models(),
+        _ => reply.clone(),
+    })
+    .await;
+    (Running::start(engine_at(&fake, Style::VLLM)).await, fake)
+}
+
+/// Status, type, param, code and message, once the body is known to have exactly the documented shape.
+async fn error(response: Response) -> (u16, String, Option<String>, Option<String>, String) {
+    let status = response.status().as_u16();
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert!(response.headers()["server"].to_str().unwrap().starts_with("hob/"));
+    let body: Value = response.json().await.unwrap();
+    let details = &body["error"];
+    let text = |field: &str| details[field].as_str().map(str::to_owned);
+    let whole = json!({ "detail": details["message"], "error": {
+        "message": details["message"], "type": details["type"], "param": details["param"], "code": details["code"] } });
+    assert_eq!(body, whole);
+    (status, text("type").unwrap(), text("param"), text("code"), text("message").unwrap())
+}
+
+fn told(
+    status: u16,
+    kind: &str,
+    param: Option<&str>,
+    code: Option<&str>,
+    message: &str,
+) -> (u16, String, Option<String>, Option<String>, String) {
+    (status, kind.into(), param.map(str::to_owned), code.map(str::to_owned), message.into())
+}
+
+#[tokio::test]
+async fn a_wrong_request_is_told_which_field_is_wrong() {
+    let server = scripted().await;
+    let body = json!({ "model": "m", "messages": [
+        { "role": "user", "content": "a" }, { "role": "user", "content": "b" }, { "role": "robot", "content": "c" } ] });
+    insta::assert_json_snapshot!(server.chat(&body).await.json::<Value>().await.unwrap(), @r#"
+    {
+      "detail": "'robot' is no role; there are system, developer, user, assistant and tool",
+      "error": {
+        "message": "'robot' is no role; there are system, developer, user, assistant and tool",
+        "type": "invalid_request_error",
+        "param": "messages[2].role",
+        "code": null
+      }
+    }
+    "#);
+    assert_eq!(
+        error(server.chat(&body).await).await,
+        told(
+            400,
+            "invalid_request_error",
+            Some("messages[2].role"),
+            None,
+            "'robot' is no role; there are system, developer, user, assistant and tool"
+        )
+    );
+}
+
+#[tokio::test]
+async fn paths_and_methods_that_are_not_there_say_so() {
+    let server = scripted().await;
+    let asked = async |method: Method, path: &str| {
+        server.client.request(method, server.url(path)).send().await.unwrap()
+    };
+    assert_eq!(
+        error(asked(Method::GET, "/v2/nothing").await).await,
+        told(404, "invalid_request_error", None, None, "there is nothing at /v2/nothing")
+    );
+    assert_eq!(
+        error(asked(Method::GET, "/v1/models/nope").await).await,
+        told(
+            404,
+            "invalid_request_error",
+            Some("model"),
+            Some("model_not_found"),
+            "there is no model 'nope'"
+        )
+    );
+    assert_eq!(
+        error(asked(Method::GET, "/v1/models/%ff").await).await,
+        told(400, "invalid_request_error", None, None, "the model's id in the path is not valid UTF-8")
+    );
+    let wrong = asked(Method::GET, "/v1/chat/completions").await;
+    assert_eq!(wrong.headers()["allow"], "POST");
+    assert_eq!(
+        error(wrong).await,
+        told(405, "invalid_request_error", None, None, "/v1/chat/completions does not take GET")
+    );
+    assert_eq!(asked(Method::DELETE, "/health").await.status(), 405);
+}
+
+#[tokio::test]
+async fn a_model_nobody_has_is_named_with_those_there_are() {
+    let server = scripted().await;
+    for stream in [false, true] {
+        assert_eq!(
+            error(server.chat(&asking(json!({ "model": "gpt-4", "stream": stream }))).await).await,
+            told(
+                404,
+                "invalid_request_error",
+                Some("model"),
+                Some("model_not_found"),
+                "scripted has no model 'gpt-4'; it has m"
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_however_it_is_sent() {
+    let config = ServerConfig { max_body_mb: 1, ..ServerConfig::default() };
+    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let body = asking(json!({ "user": "x".repeat(24 << 20) })).to_string();
+    let in_chunks: Vec<Result<Vec<u8>, std::io::Error>> =
+        body.as_bytes().chunks(10_000).map(|chunk| Ok(chunk.to_vec())).collect();
+    let announced = Body::from(body);
+    let chunked = Body::wrap_stream(futures::stream::iter(in_chunks));
+    for body in [announced, chunked] {
+        let request = server.client.post(server.url("/v1/chat/completions"));
+        let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
+        assert_eq!(
+            error(response).await,
+            told(
+                413,
+                "invalid_request_error",
+                None,
+                None,
+                "the request body is larger than 1 MiB ([server] max_body_mb)"
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_at_the_limit_is_taken() {
+    let config = ServerConfig { max_body_mb: 1, ..ServerConfig::default() };
+    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let empty = asking(json!({ "user": "" })).to_string().len();
+    let body = asking(json!({ "user": "x".repeat((1 << 20) - empty) }));
+    assert_eq!(body.to_string().len(), 1 << 20);
+    assert_eq!(server.chat(&body).await.status(), 200);
+}
+
+#[tokio::test]
+async fn what_does_not_say_it_is_json_is_refused() {
+    let server = scripted().await;
+    let form = server.client.post(server.url("/v1/chat/completions"));
+    let form = form.header("content-type", "application/x-www-form-urlencoded").body("model=m");
+    assert_eq!(
+        error(form.send().await.unwrap()).await,
+        told(
+            415,
+            "invalid_request_error",
+            None,
+            None,
+            "the content type is 'application/x-www-form-urlencoded'; send 'content-type: application/json'"
+        )
+    );
+    let nothing = server.client.post(server.url("/v1/chat/completions")).send().await.unwrap();
+    assert_eq!(nothing.status(), 415);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let config = ServerConfig { body_timeout: Duration::from_millis(50), ..ServerConfig::default() };
+    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{\"model\"")
+        .await;
+    let answer = raw.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
+    assert!(answer.contains(r#"{"detail":"the request body did not arrive in time","error":{"#), "{answer}");
+}
+
+#[tokio::test]
+async fn an_engine_that_is_not_there_is_a_bad_gateway_before_any_stream() {
+    // Bound and never accepted from again: nothing listens on this port once it is dropped.
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let options = EndpointOptions::new("vllm", format!("http://{free}"));
+    let server = Running::start(engine_with(options, Style::VLLM)).await;
+    for stream in [false, true] {
+        let (status, kind, param, code, message) =
+            error(server.chat(&asking(json!({ "stream": stream }))).await).await;
+        assert_eq!((status, kind.as_str(), param), (502, "engine_error", None));
+        assert_eq!(code.as_deref(), Some("engine_unreachable"));
+        assert!(message.starts_with(&format!("cannot reach vllm at http://{free}: ")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_says_nothing_is_a_gateway_timeout() {
+    let fake = FakeServer::start(|request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::silence(),
+    })
+    .await;
+    let timeout = Duration::from_millis(100);
+    let options = EndpointOptions { timeout, ..EndpointOptions::new("vllm", fake.url()) };
+    let server = Running::start(engine_with(options, Style::VLLM)).await;
+    for stream in [false, true] {
+        assert_eq!(
+            error(server.chat(&asking(json!({ "stream": stream }))).await).await,
+            told(504, "engine_error", None, Some("engine_timeout"), "vllm did not answer within 0.1 s")
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_engines_own_complaint_keeps_its_words() {
+    for (reply, expected) in [
+        (
+            Reply::transcript("llama-server/err_ctx_overflow"),
+            told(
+                400,
+                "invalid_request_error",
+                None,
+                Some("engine_refused"),
+                "vllm answered 400: request (12031 tokens) exceeds the available context size (2048 tokens), \
+                 try increasing it",
+            ),
+        ),
+        (
+            Reply::json(422, r#"{"error":{"message":"no such knob","param":"top_k"}}"#),
+            told(
+                422,
+                "invalid_request_error",
+                Some("top_k"),
+                Some("engine_refused"),
+                "vllm answered 422: no such knob",
+            ),
+        ),
+        (
+            Reply::json(500, r#"{"error":"out of memory"}"#),
+            told(502, "engine_error", None, Some("engine_failed"), "vllm answered 500: out of memory"),
+        ),
+        (
+            Reply::json(401, r#"{"error":"bad key"}"#),
+            told(502, "engine_error", None, Some("engine_key_refused"), "vllm answered 401: bad key"),
+        ),
+        (
+            Reply::json(200, "not json"),
+            told(
+                502,
+                "engine_error",
+                None,
+                Some("engine_answer_malformed"),
+                "vllm gave an answer that cannot be read: expected ident at line 1 column 2",
+            ),
+        ),
+    ] {
+        let (server, _fake) = in_front_of(reply).await;
+        assert_eq!(error(server.chat(&asking(json!({}))).await).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_busy_engines_wish_to_be_left_alone_is_passed_on() {
+    let busy = Reply::json(429, r#"{"error":{"message":"slow down"}}"#).header("retry-after", "17");
+    let (server, _fake) = in_front_of(busy).await;
+    for stream in [false, true] {
+        let response = server.chat(&asking(json!({ "stream": stream }))).await;
+        assert_eq!(response.headers()["retry-after"], "17");
+        assert_eq!(
+            error(response).await,
+            told(429, "rate_limit_error", None, Some("engine_rate_limit"), "vllm answered 429: slow down")
+        );
+    }
+}
+
+#[tokio::test]
+async fn trouble_in_the_first_event_is_a_status_and_not_a_stream() {
+    let (server, _fake) =
+        in_front_of(Reply::sse("data: {\"error\":{\"message\":\"no slot\",\"code\":503}}\n\n")).await;
+    assert_eq!(
+        error(server.chat(&asking(json!({ "stream": true }))).await).await,
+        told(502, "engine_error", None, Some("engine_failed"), "vllm answered 503: no slot")
+    );
+    let (server, _fake) = in_front_of(Reply::sse("")).await;
+    assert_eq!(
+        error(server.chat(&asking(json!({ "stream": true }))).await).await,
+        told(
+            502,
+            "engine_error",
+            None,
+            Some("engine_answer_interrupted"),
+            "vllm broke off its answer: the connection ended before the answer did"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_never_looks_complete() {
+    let half = chunk(r#"{"content":"Hal"}"#);
+    let reported = format!("{half}data: {{\"error\":{{\"message\":\"out of memory\"}}}}\n\n");
+    for (reply, reason) in [
+        (Reply::sse(half.as_str()), "the connection ended before the answer did"),
+        (Reply::sse(format!("{half}data: [DONE]\n\n")), "the connection ended before the answer did"),
+        (Reply::sse(reported), "out of memory"),
+    ] {
+        let (server, _fake) = in_front_of(reply).await;
+        let response = server.chat(&asking(json!({ "stream": true }))).await;
+        assert_eq!(response.status(), 200);
+        let expected = format!(
+            "data: {{\"id\":\"[id]\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":\"m\",\
+             \"choices\":[{{\"index\":0,\"delta\":{{\"role\":\"assistant\"}},\"finish_reason\":null}}]}}\n\n\
+             data: {{\"id\":\"[id]\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":\"m\",\
+             \"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"Hal\"}},\"finish_reason\":null}}]}}\n\n\
+             data: {{\"error\":{{\"message\":\"vllm broke off its answer: {reason}\",\"type\":\"engine_error\",\
+             \"param\":null,\"code\":\"engine_answer_interrupted\"}}}}\n\n"
+        );
+        assert_eq!(events(response).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_cut_in_the_middle_of_a_stream_is_told_too() {
+    let (server, _fake) = in_front_of(Reply::sse(chunk(r#"{"content":"Hal"}"#)).then_cut()).await;
+    let text = events(server.chat(&asking(json!({ "stream": true }))).await).await;
+    assert!(text.contains("data: {\"error\":{\"message\":\"vllm broke off its answer: "), "{text}");
+    assert!(!text.contains("[DONE]") && !text.contains("\"finish_reason\":\"stop\""), "{text}");
+}
+
+#[tokio::test]
+async fn tools_the_engine_refuses_are_dropped_with_a_warning_and_once() {
+    let answer = r#"{"model":"m","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#;
+    let fake = FakeServer::start(move |request| match request.method.as_str() {
+        "GET" => models(),
+        _ if request.text().contains("\"tools\"") => Reply::json(400, r#"{"error":"no tools here"}"#),
+        _ if request.text().contains("\"stream\":true") => {
+            Reply::sse(format!("{}{FINISH}", chunk(r#"{"content":"hi"}"#)))
+        }
+        _ => Reply::json(200, answer),
+    })
+    .await;
+    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    for stream in [false, true] {
+        let tools = json!([{ "type": "function", "function": { "name": "f" } }]);
+        let response = server.chat(&asking(json!({ "stream": stream, "tools": tools }))).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["x-hob-warning"], "tools-dropped");
+        assert!(response.text().await.unwrap().contains("hi"));
+    }
+    let asked = fake.requests().iter().filter(|request| request.method == "POST").count();
+    assert_eq!(asked, 4);
+}
+
+#[tokio::test]
+async fn health_has_its_own_exact_bodies() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = Running::start(Arc::clone(&engine) as _).await;
+    for (healthy, status, body) in
+        [(true, 200, r#"{"status":"ok"}"#), (false, 503, r#"{"detail":"Engine unhealthy"}"#)]
+    {
+        engine.set_healthy(healthy);
+        let response = server.client.get(server.url("/health")).send().await.unwrap();
+        assert_eq!(response.status(), status);
+        assert_eq!(response.headers()["content-type"], "application/json");
+        assert_eq!(response.text().await.unwrap(), body);
+    }
+}

@@ -1,0 +1,120 @@
+//! Who may come in, on real sockets. The table of names is with the gate itself.
+
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_testkit::ScriptedEngine;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use crate::client::asking;
+use crate::support::Running;
+
+async fn guarded(config: ServerConfig) -> Running {
+    Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await
+}
+
+async fn get(server: &Running, path: &str, headers: &[(&str, &str)]) -> Response {
+    asked(server, Method::GET, path, headers).await
+}
+
+async fn asked(server: &Running, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+    let mut request = server.client.request(method, server.url(path));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
+    let server = guarded(ServerConfig::default()).await;
+    let response = get(&server, "/v1/models", &[("host", "evil.example")]).await;
+    assert_eq!(response.status(), 403);
+    insta::assert_json_snapshot!(response.json::<Value>().await.unwrap(), @r#"
+    {
+      "detail": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts",
+      "error": {
+        "message": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts",
+        "type": "permission_error",
+        "param": null,
+        "code": null
+      }
+    }
+    "#);
+    let page = get(&server, "/v1/models", &[("origin", "https://evil.example")]).await;
+    assert_eq!(page.status(), 403);
+    assert!(!page.headers().contains_key("access-control-allow-origin"));
+    assert_eq!(get(&server, "/v1/models", &[("host", "localhost:8000")]).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_by_name_and_health_is_open() {
+    let api_key = Some("s3cret".to_owned().into());
+    let server = guarded(ServerConfig { api_key, ..ServerConfig::default() }).await;
+    let refused = server.chat(&asking(json!({}))).await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["www-authenticate"]),
+        (401, &"Bearer".parse().unwrap())
+    );
+    assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], "invalid_api_key");
+    let right = [("authorization", "Bearer s3cret")];
+    assert_eq!(get(&server, "/v1/models", &right).await.status(), 200);
+    assert_eq!(get(&server, "/v1/models", &[("authorization", "Bearer s3cre")]).await.status(), 401);
+    assert_eq!(get(&server, "/nothing", &[]).await.status(), 401);
+    assert_eq!(get(&server, "/health", &[]).await.status(), 200);
+}
+
+#[tokio::test]
+async fn pages_may_read_answers_only_where_they_are_invited() {
+    let app = "https://app.example.org";
+    let closed = guarded(ServerConfig::default()).await;
+    let answer = get(&closed, "/v1/models", &[("origin", "http://localhost:5173")]).await;
+    assert!(!answer.headers().contains_key("access-control-allow-origin"));
+
+    let cors_origins = vec![app.to_owned()];
+    let open = guarded(ServerConfig { cors_origins, ..ServerConfig::default() }).await;
+    let answer = get(&open, "/v1/models", &[("origin", app)]).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["access-control-allow-origin"]),
+        (200, &app.parse().unwrap())
+    );
+    assert_eq!(get(&open, "/v1/models", &[("origin", "https://evil.example")]).await.status(), 403);
+}
+
+#[tokio::test]
+async fn a_browser_that_asks_beforehand_may_send_what_client_libraries_send() {
+    let app = "https://app.example.org";
+    let config = ServerConfig {
+        cors_origins: vec![app.to_owned()],
+        api_key: Some("s3cret".to_owned().into()),
+        ..ServerConfig::default()
+    };
+    let server = guarded(config).await;
+    let wishes = "authorization,content-type,x-stainless-lang,x-stainless-os";
+    let preflight = [
+        ("origin", app),
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", wishes),
+    ];
+    let answer = asked(&server, Method::OPTIONS, "/v1/chat/completions", &preflight).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["access-control-allow-origin"], app);
+    assert_eq!(answer.headers()["access-control-allow-headers"], wishes);
+    assert!(answer.headers()["access-control-allow-methods"].to_str().unwrap().contains("POST"));
+}
+
+#[tokio::test]
+async fn an_invited_page_may_read_why_it_was_refused() {
+    let app = "https://app.example.org";
+    let config = ServerConfig {
+        cors_origins: vec![app.to_owned()],
+        api_key: Some("s3cret".to_owned().into()),
+        ..ServerConfig::default()
+    };
+    let answer = get(&guarded(config).await, "/v1/models", &[("origin", app)]).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["access-control-allow-origin"]),
+        (401, &app.parse().unwrap())
+    );
+}

@@ -1,0 +1,18 @@
+//! The HTTP API as clients see it: real sockets, one file per subject.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot set itself up should fail loudly"
+)]
+
+mod cancel;
+mod chat;
+mod client;
+mod errors;
+mod guard;
+mod limits;
+mod openapi;
+mod shutdown;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,66 @@
+//! Stopping lets running answers end, takes no new ones, and has an end itself.
+
+use std::time::Duration;
+
+use hob_config::ServerConfig;
+use hob_engine::Style;
+use hob_testkit::{FakeServer, Hold, Reply};
+use serde_json::json;
+use tokio::net::TcpStream;
+
+use crate::client::{FINISH, PATIENCE, Raw, asking, chunk, models};
+use crate::support::{Running, engine_at};
+
+/// An engine whose answers wait in their middle for `hold`.
+async fn held(hold: &Hold) -> FakeServer {
+    let hold = hold.clone();
+    FakeServer::start(move |request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::sse(chunk(r#"{"content":"hi"}"#)).then_held(&hold, FINISH),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_running_stream_ends_whole_while_new_connections_are_refused() {
+    let hold = Hold::new();
+    let fake = held(&hold).await;
+    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    let response = server.chat(&asking(json!({ "stream": true }))).await;
+    server.shutdown.cancel();
+    let refused = async { while TcpStream::connect(server.address).await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, refused).await.expect("nobody is let in any more");
+
+    hold.release();
+    assert!(response.text().await.unwrap().ends_with("data: [DONE]\n\n"));
+    assert_eq!(server.stop().await, 0);
+}
+
+#[tokio::test]
+async fn connections_without_a_request_do_not_hold_it_up() {
+    let fake = held(&Hold::new()).await;
+    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    let mut used = Raw::connect(&server).await;
+    used.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    used.until(r#"{"status":"ok"}"#).await;
+    let mut fresh = Raw::connect(&server).await;
+    // Proof that the fresh one is accepted: connections are taken in the order they came.
+    assert_eq!(server.client.get(server.url("/health")).send().await.unwrap().status(), 200);
+
+    let stopped = tokio::time::timeout(PATIENCE, server.stop()).await;
+    assert_eq!(stopped.expect("well before the grace period of 30 s"), 0);
+    assert_eq!((used.rest().await, fresh.rest().await), (String::new(), String::new()));
+}
+
+#[tokio::test]
+async fn an_answer_that_outlasts_the_grace_period_is_cut_and_counted() {
+    let fake = held(&Hold::new()).await;
+    let shutdown_grace = Duration::from_millis(50);
+    let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
+    let server = Running::start_with(engine_at(&fake, Style::VLLM), config).await;
+    let response = server.chat(&asking(json!({ "stream": true }))).await;
+    let stopped = tokio::time::timeout(PATIENCE, server.stop()).await;
+    assert_eq!(stopped.expect("the grace period ends"), 1);
+    response.text().await.expect_err("a stream that was cut must not look complete");
+    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+}

@@ -1,0 +1,70 @@
+//! A server of ours on a real socket, in front of whatever engine the test brings.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_core::Engine;
+use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_server::Server;
+use hob_system::{System, SystemParts};
+use hob_testkit::FakeServer;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The running server.
+pub struct Running {
+    pub address: SocketAddr,
+    pub client: reqwest::Client,
+    pub shutdown: CancellationToken,
+    serving: JoinHandle<usize>,
+}
+
+impl Running {
+    /// Starts on a free port of this machine.
+    pub async fn start(engine: Arc<dyn Engine>) -> Self {
+        Self::start_with(engine, ServerConfig::default()).await
+    }
+
+    /// The same with other settings; `host` and `port` are seen to.
+    pub async fn start_with(engine: Arc<dyn Engine>, config: ServerConfig) -> Self {
+        let parts = SystemParts { engine, default_model: None, agent: None };
+        let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
+        let server = Server::bind(Arc::new(System::new(parts)), &config).await.unwrap();
+        let address = server.address();
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(server.run(shutdown.clone()));
+        Running { address, client: client(), shutdown, serving }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Posts a chat request.
+    pub async fn chat(&self, body: &Value) -> reqwest::Response {
+        self.client.post(self.url("/v1/chat/completions")).json(body).send().await.unwrap()
+    }
+
+    /// Stops, and says how many connections had to be cut.
+    pub async fn stop(self) -> usize {
+        self.shutdown.cancel();
+        self.serving.await.unwrap()
+    }
+}
+
+fn client() -> reqwest::Client {
+    // An error means that an engine of this test installed it already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// An engine of the kind `style` that talks to `fake`.
+pub fn engine_at(fake: &FakeServer, style: Style) -> Arc<dyn Engine> {
+    engine_with(EndpointOptions::new(style.key, fake.url()), style)
+}
+
+pub fn engine_with(options: EndpointOptions, style: Style) -> Arc<dyn Engine> {
+    Arc::new(OpenAiCompat::new(style, Endpoint::new(options).unwrap()))
+}
