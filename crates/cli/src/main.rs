@@ -1,1 +1,31 @@
-fn main() {}
+//! The program `hob`: reads the command line, does what it says, and ends with a code that scripts can trust.
+//!
+//! Everything it does is done by the floors below; this crate knows terminals, and nothing of engines or of HTTP.
+
+mod advice;
+mod args;
+mod commands;
+mod failure;
+mod logging;
+mod output;
+mod settings;
+mod signals;
+mod survey;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+
+/// Answers come in many small pieces of text, which this allocator handles best.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match logging::start(&args).and_then(|()| commands::run(args)) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}

@@ -10,7 +10,7 @@ mod system;
 
 pub use engines::{engines, ollama};
 pub use hob_engine::ollama::{ModelDetails, PullProgress};
-pub use hob_engine::select::{Because, NoEngine, Tried, WhyNot, probe_all};
+pub use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, probe_all};
 pub use household::{Household, OpenError, Wishes, choose};
 pub use lane::{Delivery, Lane, lane};
 pub use system::{Streaming, System, SystemParts};

@@ -1,0 +1,131 @@
+//! A server's list of tools, as tools of ours.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::{Reach, Tool, ToolSpec};
+use rmcp::model;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::connection::Line;
+use super::names::tool_names;
+use super::tool::McpTool;
+
+/// More than any model can choose from.
+const MAX_TOOLS: usize = 512;
+
+/// A description and a schema that are longer cost every request more than the tool is worth.
+const MAX_TOOL_BYTES: usize = 64 << 10;
+
+/// What all tools of a server have in common.
+pub struct Catalog {
+    pub server: String,
+    /// What the tools' names begin with.
+    pub prefix: String,
+    pub reach: Reach,
+    pub call_timeout: Duration,
+    pub line: watch::Receiver<Option<Line>>,
+}
+
+impl Catalog {
+    pub fn tools(&self, mut listed: Vec<model::Tool>) -> Vec<Arc<dyn Tool>> {
+        let server = &self.server;
+        if listed.len() > MAX_TOOLS {
+            tracing::warn!(%server, count = listed.len(), "an MCP server has too many tools; the first {MAX_TOOLS} are used");
+            listed.truncate(MAX_TOOLS);
+        }
+        listed.retain(|tool| {
+            let is_bearable = size_of(tool) <= MAX_TOOL_BYTES;
+            if !is_bearable {
+                tracing::warn!(%server, tool = %super::shortened(&tool.name), "a tool's description is too long; it is left out");
+            }
+            is_bearable
+        });
+        let names = tool_names(&self.prefix, listed.iter().map(|tool| tool.name.as_ref()));
+        names.into_iter().zip(listed).map(|(name, tool)| self.tool(name, tool)).collect()
+    }
+
+    fn tool(&self, name: String, listed: model::Tool) -> Arc<dyn Tool> {
+        let description = listed.description.map(String::from).or(listed.title).unwrap_or_default();
+        Arc::new(McpTool {
+            server: self.server.clone(),
+            remote_name: listed.name.into_owned(),
+            call_timeout: self.call_timeout,
+            line: self.line.clone(),
+            spec: ToolSpec {
+                name,
+                description,
+                parameters: Value::Object(Arc::unwrap_or_clone(listed.input_schema)),
+                reach: self.reach,
+                // The tool's own time-out comes first: it knows what it waited for.
+                timeout: Some(self.call_timeout + Duration::from_secs(1)),
+            },
+        })
+    }
+}
+
+fn size_of(tool: &model::Tool) -> usize {
+    let schema = serde_json::to_string(&tool.input_schema).map_or(usize::MAX, |text| text.len());
+    let description = tool.description.as_ref().map_or(0, |text| text.len());
+    schema.saturating_add(description).saturating_add(tool.name.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn catalog() -> Catalog {
+        let (_, line) = watch::channel(None);
+        Catalog {
+            server: "files".to_owned(),
+            prefix: "files".to_owned(),
+            reach: Reach::Read,
+            call_timeout: Duration::from_secs(5),
+            line,
+        }
+    }
+
+    fn listed(tools: Value) -> Vec<model::Tool> {
+        serde_json::from_value(tools).unwrap()
+    }
+
+    #[test]
+    fn a_tool_keeps_its_schema_and_has_the_configured_reach() {
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+        let tools = catalog().tools(listed(json!([{
+            "name": "read.file",
+            "description": "Reads a file.",
+            "inputSchema": schema,
+            "annotations": {"readOnlyHint": true},
+        }])));
+        let expected = ToolSpec {
+            name: "files__read_file".to_owned(),
+            description: "Reads a file.".to_owned(),
+            parameters: schema,
+            reach: Reach::Read,
+            timeout: Some(Duration::from_secs(6)),
+        };
+        assert_eq!(tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>(), [&expected]);
+    }
+
+    #[test]
+    fn a_tool_that_would_fill_the_context_is_left_out() {
+        let tools = catalog().tools(listed(json!([
+            {"name": "big", "description": "x".repeat(MAX_TOOL_BYTES), "inputSchema": {"type": "object"}},
+            {"name": "small", "inputSchema": {"type": "object"}},
+        ])));
+        assert_eq!(tools.iter().map(|tool| tool.spec().name.as_str()).collect::<Vec<_>>(), ["files__small"]);
+    }
+
+    #[test]
+    fn of_too_many_tools_the_first_are_used() {
+        let many: Vec<Value> =
+            (0..MAX_TOOLS + 3).map(|number| json!({"name": number.to_string(), "inputSchema": {}})).collect();
+        let tools = catalog().tools(listed(Value::Array(many)));
+        assert_eq!(tools.len(), MAX_TOOLS);
+        assert_eq!(tools[MAX_TOOLS - 1].spec().name, format!("files__{}", MAX_TOOLS - 1));
+    }
+}

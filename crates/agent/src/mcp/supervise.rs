@@ -1,0 +1,140 @@
+//! The life of one server: started, listed, watched, started again when it dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::Tool;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::catalog::Catalog;
+use super::connection::{Connection, Greeting, Line};
+use super::{McpError, McpServerOptions, McpServerStatus, McpState};
+
+/// The longest wait before a dead server is started again.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// A server that ran for this long begins anew with the first wait.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+
+/// A server that tells of new tools all the time is asked for them this often.
+const RELIST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Owns a server from its first start to the end.
+pub struct Supervisor {
+    options: McpServerOptions,
+    catalog: Catalog,
+    line: watch::Sender<Option<Line>>,
+    /// What everybody sees of all servers, and which of them is this one.
+    board: Arc<watch::Sender<Vec<McpServerStatus>>>,
+    index: usize,
+}
+
+impl Supervisor {
+    pub fn new(
+        options: McpServerOptions,
+        prefix: String,
+        board: Arc<watch::Sender<Vec<McpServerStatus>>>,
+        index: usize,
+    ) -> Self {
+        let (tell, line) = watch::channel(None);
+        let catalog = Catalog {
+            server: options.name.clone(),
+            prefix,
+            reach: options.reach,
+            call_timeout: options.call_timeout,
+            line,
+        };
+        Supervisor { options, catalog, line: tell, board, index }
+    }
+
+    pub async fn run(self, stop: CancellationToken) {
+        let mut delay = self.options.restart_delay;
+        let mut greeting = Greeting::NewestFirst;
+        loop {
+            let opened = tokio::select! {
+                () = stop.cancelled() => break,
+                opened = Connection::open(&self.options, greeting) => opened,
+            };
+            match opened {
+                Ok((mut connection, tools)) => {
+                    let ready_since = Instant::now();
+                    self.line.send_replace(Some(connection.line()));
+                    self.post(McpState::Ready, Some(self.catalog.tools(tools)));
+                    let reason = tokio::select! {
+                        () = stop.cancelled() => None,
+                        reason = self.attend(&mut connection) => Some(reason),
+                    };
+                    self.line.send_replace(None);
+                    if let Some(reason) = &reason {
+                        self.report(reason);
+                    }
+                    connection.close().await;
+                    if ready_since.elapsed() >= FORGIVEN_AFTER {
+                        delay = self.options.restart_delay;
+                    }
+                    if reason.is_none() {
+                        break;
+                    }
+                }
+                Err(reason) => {
+                    self.report(&reason);
+                    greeting = other(greeting);
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = sleep(delay) => delay = (delay * 2).min(LONGEST_DELAY),
+            }
+        }
+        self.post(McpState::Stopped, Some(Vec::new()));
+    }
+
+    /// Keeps the list of tools true until the server is gone.
+    async fn attend(&self, connection: &mut Connection) -> McpError {
+        let changed = connection.tools_changed();
+        loop {
+            tokio::select! {
+                reason = connection.ended() => return reason,
+                () = changed.notified() => {}
+            }
+            match timeout(self.options.start_timeout, connection.tools()).await {
+                Ok(Ok(tools)) => self.post(McpState::Ready, Some(self.catalog.tools(tools))),
+                Ok(Err(error)) => {
+                    tracing::warn!(server = %self.options.name, %error, "the tools of an MCP server stay as they were")
+                }
+                Err(_) => {
+                    tracing::warn!(server = %self.options.name, "an MCP server is slow to list its tools; they stay as they were")
+                }
+            }
+            sleep(RELIST_PAUSE).await;
+        }
+    }
+
+    fn report(&self, reason: &McpError) {
+        let reason = reason.in_full();
+        tracing::warn!(server = %self.options.name, %reason, "an MCP server is not running");
+        // Its tools stay: they say that it does not run, and a model that was told of them a moment ago can read that.
+        self.post(McpState::Down { reason }, None);
+    }
+
+    fn post(&self, state: McpState, tools: Option<Vec<Arc<dyn Tool>>>) {
+        self.board.send_modify(|board| {
+            if let Some(status) = board.get_mut(self.index) {
+                status.state = state;
+                if let Some(tools) = tools {
+                    status.tools = tools;
+                }
+            }
+        });
+    }
+}
+
+/// A server that died of one greeting may bear the other.
+fn other(greeting: Greeting) -> Greeting {
+    match greeting {
+        Greeting::NewestFirst => Greeting::Initialize,
+        Greeting::Initialize => Greeting::NewestFirst,
+    }
+}

@@ -1,0 +1,135 @@
+//! What to do about an engine that does not answer.
+
+use hob_config::Config;
+use hob_system::{BindAddress, Tried, WhyNot, is_own_address};
+use url::{Host, Url};
+
+/// How to get an engine to answer, as a sentence without its full stop.
+pub fn how_to_start(key: &str, address: &str) -> String {
+    let place = Place::of(address);
+    let port = place.port;
+    let command = match key {
+        "ollama" if port == Some(11434) => "ollama serve".to_owned(),
+        "ollama" => with_port("OLLAMA_HOST=127.0.0.1:", port, " ollama serve"),
+        "vllm" => with_port("vllm serve MODEL --port ", port, ""),
+        "sglang" => with_port("python3 -m sglang.launch_server --model-path MODEL --port ", port, ""),
+        "llamacpp" => with_port("llama-server -m MODEL.gguf --port ", port, ""),
+        "litellm" => with_port("litellm --model MODEL --port ", port, ""),
+        "cloud" if address.is_empty() => {
+            return "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it".to_owned();
+        }
+        "cloud" => return "Check the key and the network".to_owned(),
+        _ => return format!("Start {key}"),
+    };
+    match place.elsewhere {
+        Some(host) => format!("Start it on {host} with '{command}'"),
+        None => format!("Start it with '{command}'"),
+    }
+}
+
+/// What to do about an engine whose address is our own.
+pub fn how_to_part(key: &str) -> String {
+    format!(
+        "Give one of them another port: 'hob serve --port 8001', or [engine.{key}] host in the configuration"
+    )
+}
+
+/// Why an engine was not chosen, and what to do: whole sentences.
+pub fn explain(tried: &Tried) -> String {
+    let Tried { key, address, why_not } = tried;
+    match why_not {
+        WhyNot::Unhealthy if address.is_empty() => {
+            format!("{key} cannot be used. {}, or run 'hob doctor'.", how_to_start(key, address))
+        }
+        WhyNot::Unhealthy => format!(
+            "no engine answered on {address} ({key}). {}, or run 'hob doctor'.",
+            how_to_start(key, address)
+        ),
+        WhyNot::Ourselves => {
+            format!("{key} is configured at {address}, where Hob itself listens. {}.", how_to_part(key))
+        }
+        WhyNot::CloudNotAllowed => {
+            "the cloud is not used in place of a local engine. Ask for it with '-e cloud', or set [intelligence] \
+             allow_cloud_fallback."
+                .to_owned()
+        }
+    }
+}
+
+/// Why the default engine was passed over, in a few words.
+pub fn passed_over(key: &str, config: &Config) -> String {
+    let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let server = key.parse().ok().and_then(|key| config.engine.server(key));
+    match server {
+        Some(server) if is_own_address(&server.host, &bind) => format!("the address of {key} is our own"),
+        _ => format!("{key} does not answer"),
+    }
+}
+
+fn with_port(before: &str, port: Option<u16>, after: &str) -> String {
+    let port = port.map_or_else(|| "PORT".to_owned(), |port| port.to_string());
+    format!("{before}{port}{after}")
+}
+
+struct Place {
+    port: Option<u16>,
+    /// The machine's name, when it is not this one.
+    elsewhere: Option<String>,
+}
+
+impl Place {
+    fn of(address: &str) -> Self {
+        let Ok(url) = Url::parse(address) else {
+            return Place { port: None, elsewhere: None };
+        };
+        let is_here = match url.host() {
+            None => true,
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(ip)) => ip.is_loopback() || ip.is_unspecified(),
+            Some(Host::Ipv6(ip)) => ip.is_loopback() || ip.is_unspecified(),
+        };
+        Place {
+            port: url.port_or_known_default(),
+            elsewhere: url.host_str().filter(|_| !is_here).map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_fits_the_address() {
+        for (key, address, expected) in [
+            ("ollama", "http://localhost:11434", "Start it with 'ollama serve'"),
+            ("ollama", "http://localhost:9999", "Start it with 'OLLAMA_HOST=127.0.0.1:9999 ollama serve'"),
+            ("vllm", "http://127.0.0.1:8001", "Start it with 'vllm serve MODEL --port 8001'"),
+            ("llamacpp", "http://gpu.lan", "Start it on gpu.lan with 'llama-server -m MODEL.gguf --port 80'"),
+            ("cloud", "", "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it"),
+            ("embedded", "", "Start embedded"),
+        ] {
+            assert_eq!(how_to_start(key, address), expected);
+        }
+    }
+
+    #[test]
+    fn a_silent_engine_is_named_with_its_address_and_what_to_do() {
+        let silent = Tried {
+            key: "ollama".into(),
+            address: "http://localhost:11434".into(),
+            why_not: WhyNot::Unhealthy,
+        };
+        assert_eq!(
+            explain(&silent),
+            "no engine answered on http://localhost:11434 (ollama). Start it with 'ollama serve', or run 'hob doctor'."
+        );
+    }
+
+    #[test]
+    fn the_reason_for_another_engine_is_the_true_one() {
+        let config = Config::default();
+        assert_eq!(passed_over("ollama", &config), "ollama does not answer");
+        assert_eq!(passed_over("vllm", &config), "the address of vllm is our own");
+    }
+}

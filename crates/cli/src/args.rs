@@ -1,0 +1,289 @@
+//! The command line as it is typed. Checks the form of every value; means nothing by them yet.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Parser, Subcommand};
+use clap_complete::Shell;
+use hob_config::{AgentKey, EngineKey};
+use hob_core::{InvalidValue, MaxTokens, Temperature};
+
+use crate::output::style;
+
+/// Text below a command's options. The escape codes are taken out where they are not understood.
+macro_rules! examples {
+    ($($line:literal)+) => { concat!("\u{1b}[1mExamples:\u{1b}[0m" $(, "\n  ", $line)+) };
+}
+
+/// One address for the models on your machine: an OpenAI-compatible server in front of Ollama, vLLM, SGLang, llama.cpp
+/// and the cloud, and a command line to ask them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hob",
+    version,
+    about = "One address for the models on your machine",
+    styles = style::HELP,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = examples! {
+        "hob init                              look at this machine and write a configuration"
+        "hob ask 'Why is the sky blue?'        ask the default model"
+        "hob serve                             answer OpenAI clients on http://localhost:8000/v1"
+        "hob doctor                            find out why something does not work"
+    }
+)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Say more on stderr; -vv says even more
+    #[arg(short, long, global = true, action = ArgAction::Count, display_order = 100)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Serve(ServeArgs),
+    Ask(AskArgs),
+    /// Show and download models
+    #[command(subcommand, after_help = examples! {
+        "hob model list                        all models of all running engines"
+        "hob model pull qwen3:0.6b             download one with Ollama"
+    })]
+    Model(ModelCommand),
+    Init(InitArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+}
+
+/// Start the HTTP server
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob serve                             settings from the configuration file"
+    "hob serve --host 127.0.0.1            for this machine only"
+    "hob serve -e ollama -m qwen3:8b       this engine, and this model as the default"
+    ""
+    "curl http://localhost:8000/v1/chat/completions -H 'content-type: application/json' \\"
+    "  -d '{\"model\": \"default\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
+})]
+pub struct ServeArgs {
+    /// Address to listen on [default: as configured, or 0.0.0.0]
+    #[arg(long, value_parser = bind_host)]
+    pub host: Option<String>,
+
+    /// Port to listen on [default: as configured, or 8000]
+    #[arg(long)]
+    pub port: Option<u16>,
+
+    /// Engine that answers, and no other [default: as configured, or one that runs]
+    #[arg(short, long, value_parser = engines())]
+    pub engine: Option<EngineKey>,
+
+    /// Model meant by the name 'default' [default: as configured, or the engine's first]
+    #[arg(short, long)]
+    pub model: Option<String>,
+
+    /// Agent for requests that are not streamed: simple, orchestrator, react, codeact or none
+    #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
+    pub agent: Option<AgentChoice>,
+}
+
+/// Ask a model a question
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob ask 'Why is the sky blue?'"
+    "hob ask -m qwen3:8b -t 0 'Name three rivers.'"
+    "git diff | hob ask 'Write a commit message for this change.'"
+    "hob ask - < question.txt"
+    "hob ask --json 'Hello' | jq .usage"
+})]
+pub struct AskArgs {
+    /// The question; '-' reads it from stdin. Text that is piped in is added below the question
+    pub query: Option<String>,
+
+    /// Model to ask [default: as configured, or the engine's first]
+    #[arg(short, long)]
+    pub model: Option<String>,
+
+    /// Engine to ask, and no other [default: as configured, or one that runs]
+    #[arg(short, long, value_parser = engines())]
+    pub engine: Option<EngineKey>,
+
+    /// How freely to choose words, 0.0 to 2.0 [default: 0.7]
+    #[arg(short, long, value_parser = temperature, allow_negative_numbers = true)]
+    pub temperature: Option<Temperature>,
+
+    /// The most tokens the answer may have [default: 1024]
+    #[arg(long, value_parser = max_tokens, allow_negative_numbers = true)]
+    pub max_tokens: Option<MaxTokens>,
+
+    /// Print one JSON object: content, usage, model, engine, finish_reason
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print the answer when it is complete, not as it comes
+    #[arg(long)]
+    pub no_stream: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// List the models of all running engines
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is known of a model
+    Info {
+        /// The model, as 'hob model list' names it
+        model: String,
+        /// Print a JSON array, one element for each engine that has the model
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download a model with Ollama
+    #[command(after_help = examples! {
+        "hob model pull qwen3:0.6b"
+        ""
+        "  A download that was stopped goes on where it was when it is started again."
+    })]
+    Pull {
+        /// The model, as on ollama.com/library
+        model: String,
+    },
+}
+
+/// Look at this machine and write a configuration file for it
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob init"
+    "HOB_HOME=/srv/hob hob init            another directory than ~/.hob"
+})]
+pub struct InitArgs {
+    /// Replace the file that is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Find out what is wrong, and what to do about it
+///
+/// Ends with 0 when a question can be answered, and with 1 when not.
+#[derive(Debug, Parser)]
+pub struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Print a script that completes hob's commands in your shell
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob completions bash > ~/.local/share/bash-completion/completions/hob"
+    "hob completions zsh > ~/.zfunc/_hob"
+    "hob completions fish > ~/.config/fish/completions/hob.fish"
+})]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+/// An agent, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentChoice {
+    None,
+    Agent(AgentKey),
+}
+
+fn engines() -> impl TypedValueParser<Value = EngineKey> {
+    PossibleValuesParser::new(EngineKey::ALL.map(EngineKey::as_str)).try_map(|name| name.parse::<EngineKey>())
+}
+
+fn agents() -> impl TypedValueParser<Value = AgentChoice> {
+    // The configuration's word for "no agent" is the empty one.
+    let none = PossibleValue::new("none").alias("");
+    let agents = AgentKey::ALL.map(|agent| match agent {
+        AgentKey::Codeact => PossibleValue::new(agent.as_str()).alias("openhands"),
+        other => PossibleValue::new(other.as_str()),
+    });
+    PossibleValuesParser::new(agents.into_iter().chain([none])).try_map(|name| match name.as_str() {
+        "" | "none" => Ok(AgentChoice::None),
+        name => name.parse().map(AgentChoice::Agent),
+    })
+}
+
+/// Brackets around an IPv6 address belong to URLs.
+fn bind_host(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if host.is_empty() || host.contains(['/', ' ']) || host.contains("://") {
+        return Err("expected an IP address or a host name, such as 127.0.0.1".to_owned());
+    }
+    Ok(host.to_owned())
+}
+
+fn temperature(text: &str) -> Result<Temperature, String> {
+    let value = text.parse().map_err(|_| "expected a number between 0.0 and 2.0".to_owned())?;
+    Temperature::new(value).map_err(|error: InvalidValue| error.to_string())
+}
+
+fn max_tokens(text: &str) -> Result<MaxTokens, String> {
+    let value = text.parse().map_err(|_| "expected a whole number, at least 1".to_owned())?;
+    MaxTokens::new(value).map_err(|error: InvalidValue| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &[&str]) -> Result<Args, String> {
+        Args::try_parse_from(["hob"].iter().chain(line)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_outside_their_range_are_refused_with_the_range() {
+        for (flag, value, expected) in [
+            ("-t", "2.1", "between 0.0 and 2.0, got 2.1"),
+            ("-t", "-1", "between 0.0 and 2.0, got -1"),
+            ("-t", "nan", "between 0.0 and 2.0, got NaN"),
+            ("-t", "warm", "expected a number between 0.0 and 2.0"),
+            ("--max-tokens", "0", "at least 1, got 0"),
+            ("--max-tokens", "-5", "at least 1, got -5"),
+            ("--max-tokens", "many", "expected a whole number"),
+        ] {
+            let refusal = parse(&["ask", flag, value, "q"]).expect_err(value);
+            assert!(refusal.contains(expected), "{flag} {value}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn an_agent_goes_by_all_its_names() {
+        let agent = |name| match parse(&["serve", "-a", name]).map(|args| args.command) {
+            Ok(Command::Serve(serve)) => serve.agent,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(agent("react"), Some(AgentChoice::Agent(AgentKey::React)));
+        assert_eq!(agent("openhands"), Some(AgentChoice::Agent(AgentKey::Codeact)));
+        assert_eq!(agent("none"), Some(AgentChoice::None));
+        assert_eq!(agent(""), Some(AgentChoice::None));
+        assert!(parse(&["serve", "-a", "orchestra"]).is_err());
+    }
+
+    #[test]
+    fn a_misspelt_engine_is_recognised() {
+        let refusal = parse(&["ask", "-e", "olama", "q"]).expect_err("no such engine");
+        assert!(refusal.contains("'ollama'"), "{refusal}");
+    }
+
+    #[test]
+    fn a_host_is_no_url() {
+        assert_eq!(bind_host("[::1]").as_deref(), Ok("::1"));
+        assert_eq!(bind_host("box.lan").as_deref(), Ok("box.lan"));
+        assert!(bind_host("http://box").is_err());
+        assert!(bind_host("").is_err());
+    }
+}

@@ -1,0 +1,225 @@
+//! `hob ask`: one question, one answer.
+
+mod paper;
+mod question;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use futures::StreamExt;
+use hob_config::Config;
+use hob_core::{Delta, EngineError, FinishReason, GenerateRequest, Generation, Message, Role};
+use hob_system::{Because, Household, System, Wishes};
+use serde_json::{Value, json};
+
+use self::paper::Paper;
+use crate::advice;
+use crate::args::AskArgs;
+use crate::commands::block_on;
+use crate::output;
+use crate::output::progress::Spinner;
+use crate::settings;
+use crate::signals::Signals;
+
+/// Whether what the model thinks before it answers is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thoughts {
+    Hidden,
+    Shown,
+}
+
+impl From<u8> for Thoughts {
+    /// From the number of `-v`s.
+    fn from(verbose: u8) -> Self {
+        if verbose == 0 { Thoughts::Hidden } else { Thoughts::Shown }
+    }
+}
+
+pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
+    // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
+    let question = question::read(args.query.as_deref())?;
+    let mut config = settings::load()?;
+    if let Some(model) = &args.model {
+        config.server.model = Some(model.clone());
+    }
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        let wishes = Wishes { engine: args.engine };
+        let household = {
+            let _waiting = Spinner::start("looking for an engine");
+            tokio::select! {
+                opened = Household::open(&config, &wishes) => opened?,
+                stop = signals.next() => return Ok(stop.exit_code()),
+            }
+        };
+        tell_of_fallback(&household, &config);
+        let asking = async {
+            let request = request(&household.system, &args, question).await?;
+            match (args.json, args.no_stream) {
+                (true, _) => print_json(&household.system, request).await,
+                (false, true) => print_whole(&household.system, request, thoughts).await,
+                (false, false) => print_as_it_comes(&household.system, request, thoughts).await,
+            }
+        };
+        // Dropping the question ends the engine's work on it.
+        let outcome = tokio::select! {
+            outcome = asking => outcome.map(|()| ExitCode::SUCCESS),
+            stop = signals.next() => Ok(stop.exit_code()),
+        };
+        household.close().await;
+        outcome
+    })
+}
+
+/// An answer from another engine than the user set up should not come as a surprise.
+fn tell_of_fallback(household: &Household, config: &Config) {
+    if let Because::Fallback { instead_of: Some(key) } = &household.because {
+        let engine = household.system.engine();
+        let reason = advice::passed_over(key, config);
+        output::note(format_args!("{reason}; asking {} at {}", engine.key(), engine.address()));
+    }
+}
+
+async fn request(system: &System, args: &AskArgs, question: String) -> Result<GenerateRequest> {
+    let Some(model) = system.default_model().await? else {
+        let engine = system.engine();
+        bail!(
+            "{} at {} has no model yet. {}",
+            engine.key(),
+            engine.address(),
+            match engine.key() {
+                "ollama" => "Get one, such as with 'hob model pull qwen3:0.6b'.",
+                _ => "Start it with one, or choose another engine with -e.",
+            }
+        );
+    };
+    Ok(GenerateRequest {
+        model,
+        messages: vec![Message::new(Role::User, question)],
+        temperature: args.temperature,
+        max_tokens: args.max_tokens,
+        ..GenerateRequest::default()
+    })
+}
+
+async fn print_json(system: &System, request: GenerateRequest) -> Result<()> {
+    let generation = complete(system, request).await?;
+    output::json(&shape(&generation, system.engine().key()))?;
+    Ok(())
+}
+
+fn shape(generation: &Generation, engine: &str) -> Value {
+    let usage = generation.usage.map(|usage| {
+        json!({
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens(),
+        })
+    });
+    json!({
+        "content": generation.answer.content,
+        "usage": usage,
+        "model": generation.model,
+        "engine": engine,
+        "finish_reason": generation.answer.finish_reason.as_str(),
+    })
+}
+
+async fn print_whole(system: &System, request: GenerateRequest, thoughts: Thoughts) -> Result<()> {
+    let max_tokens = request.max_tokens();
+    let answer = complete(system, request).await?.answer;
+    let mut paper = Paper::new(thoughts);
+    if let Some(reasoning) = &answer.reasoning {
+        paper.think(reasoning);
+    }
+    paper.write(&answer.content).await?;
+    paper.end().await?;
+    tell_of_early_end(&answer.finish_reason, max_tokens);
+    Ok(())
+}
+
+async fn complete(system: &System, request: GenerateRequest) -> Result<Generation, EngineError> {
+    let _waiting = Spinner::start(format!("asking {}", request.model));
+    system.complete(request).await
+}
+
+async fn print_as_it_comes(system: &System, request: GenerateRequest, thoughts: Thoughts) -> Result<()> {
+    let max_tokens = request.max_tokens();
+    let waiting = Spinner::start(format!("asking {}", request.model));
+    let mut deltas = system.stream(request).await?.deltas;
+    let mut waiting = Some(waiting);
+    let mut paper = Paper::new(thoughts);
+    let mut finish_reason = None;
+    while let Some(delta) = deltas.next().await {
+        match delta {
+            Ok(Delta::Text(piece)) => {
+                drop(waiting.take());
+                paper.write(&piece.text).await?;
+            }
+            Ok(Delta::Reasoning { text, .. }) => {
+                if thoughts == Thoughts::Shown {
+                    drop(waiting.take());
+                }
+                paper.think(&text);
+            }
+            Ok(Delta::Finish { reason, .. }) => finish_reason = Some(reason),
+            Ok(Delta::ToolCall(_) | Delta::Done { .. }) => {}
+            Err(error) => {
+                drop(waiting.take());
+                // What came is kept on a line of its own, apart from the complaint.
+                paper.end().await?;
+                return Err(error.into());
+            }
+        }
+    }
+    drop(waiting);
+    paper.end().await?;
+    if let Some(reason) = finish_reason {
+        tell_of_early_end(&reason, max_tokens);
+    }
+    Ok(())
+}
+
+fn tell_of_early_end(reason: &FinishReason, max_tokens: u32) {
+    match reason {
+        FinishReason::Length => output::note(format_args!(
+            "The answer was cut off; it may have {max_tokens} tokens. Allow more with --max-tokens."
+        )),
+        FinishReason::ContentFilter => output::note("The provider's filter ended the answer."),
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::{Answer, Usage};
+
+    use super::*;
+
+    #[test]
+    fn the_json_has_what_a_program_needs() {
+        let generation = Generation {
+            model: "m".into(),
+            answer: Answer {
+                content: "Paris.".into(),
+                reasoning: None,
+                tool_calls: Vec::new(),
+                finish_reason: FinishReason::Stop,
+                logprobs: None,
+            },
+            alternatives: Vec::new(),
+            usage: Some(Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None }),
+            warnings: Vec::new(),
+        };
+        let expected = json!({
+            "content": "Paris.",
+            "usage": { "prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5 },
+            "model": "m",
+            "engine": "ollama",
+            "finish_reason": "stop",
+        });
+        assert_eq!(shape(&generation, "ollama"), expected);
+        let uncounted = Generation { usage: None, ..generation };
+        assert_eq!(shape(&uncounted, "ollama")["usage"], Value::Null);
+    }
+}

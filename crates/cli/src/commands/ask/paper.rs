@@ -1,0 +1,71 @@
+//! What an answer is written on: text on stdout, thoughts on stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use tokio::io::{AsyncWriteExt, Stdout};
+
+use crate::commands::ask::Thoughts;
+use crate::output::style::DIM;
+use crate::output::text::printable;
+
+pub struct Paper {
+    /// Written without blocking, so that Ctrl-C works while a pipe is full.
+    out: Stdout,
+    /// A terminal obeys control characters, so it gets none. Another program gets the text as it is.
+    is_terminal: bool,
+    thoughts: Thoughts,
+    /// Whether something stands on the current line of stdout.
+    is_line_open: bool,
+    is_thinking: bool,
+}
+
+impl Paper {
+    pub fn new(thoughts: Thoughts) -> Self {
+        Paper {
+            out: tokio::io::stdout(),
+            is_terminal: io::stdout().is_terminal(),
+            thoughts,
+            is_line_open: false,
+            is_thinking: false,
+        }
+    }
+
+    /// Adds a piece of the answer, for all to see at once.
+    pub async fn write(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.stop_thinking();
+        self.is_line_open = !text.ends_with('\n');
+        if self.is_terminal {
+            self.out.write_all(printable(text).as_bytes()).await?;
+        } else {
+            self.out.write_all(text.as_bytes()).await?;
+        }
+        self.out.flush().await
+    }
+
+    /// Adds a piece of what the model thinks.
+    pub fn think(&mut self, text: &str) {
+        if self.thoughts == Thoughts::Shown {
+            self.is_thinking = true;
+            let _ = write!(anstream::stderr(), "{DIM}{}{DIM:#}", printable(text));
+        }
+    }
+
+    /// Ends the last line.
+    pub async fn end(&mut self) -> io::Result<()> {
+        self.stop_thinking();
+        if self.is_line_open {
+            self.is_line_open = false;
+            self.out.write_all(b"\n").await?;
+        }
+        self.out.flush().await
+    }
+
+    fn stop_thinking(&mut self) {
+        if std::mem::take(&mut self.is_thinking) {
+            let _ = writeln!(anstream::stderr());
+        }
+    }
+}

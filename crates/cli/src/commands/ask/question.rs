@@ -1,0 +1,82 @@
+//! What is asked: from the command line, from stdin, or from both.
+
+use std::io::{self, IsTerminal, Read};
+
+use anyhow::{Context, Result, bail};
+
+/// More text than any model can read.
+const LARGEST: usize = 10 << 20;
+
+/// Reads the question. May wait for stdin.
+pub fn read(query: Option<&str>) -> Result<String> {
+    let piped = match query {
+        Some("-") => read_all(io::stdin().lock(), LARGEST)?,
+        None if io::stdin().is_terminal() => {
+            bail!("there is no question. Write it behind 'hob ask', in quotes, or pipe it in.")
+        }
+        None => read_all(io::stdin().lock(), LARGEST)?,
+        Some(_) if is_piped() => read_all(io::stdin().lock(), LARGEST)?,
+        Some(_) => String::new(),
+    };
+    let asked = query.filter(|query| *query != "-").unwrap_or_default();
+    let question = join(asked, &piped);
+    if question.is_empty() {
+        bail!("the question is empty.");
+    }
+    Ok(question)
+}
+
+/// Whether somebody gave us text beside the question. What a service manager or a test gives a program as stdin, such as
+/// `/dev/null`, is neither a pipe nor a file.
+#[cfg(unix)]
+fn is_piped() -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let kind = stdin.and_then(|file| file.metadata()).map(|metadata| metadata.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
+}
+
+#[cfg(not(unix))]
+fn is_piped() -> bool {
+    !io::stdin().is_terminal()
+}
+
+fn read_all(input: impl Read, limit: usize) -> Result<String> {
+    let mut bytes = Vec::new();
+    input.take(limit as u64 + 1).read_to_end(&mut bytes).context("cannot read stdin")?;
+    if bytes.len() > limit {
+        bail!("what was piped in is larger than {} MiB, which no model can read.", limit >> 20);
+    }
+    String::from_utf8(bytes).ok().context("what was piped in is not UTF-8 text.")
+}
+
+/// The question, and below it the text it is about.
+fn join(asked: &str, piped: &str) -> String {
+    match (asked.trim(), piped.trim()) {
+        ("", piped) => piped.to_owned(),
+        (asked, "") => asked.to_owned(),
+        (asked, piped) => format!("{asked}\n\n{piped}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_piped_in_stands_below_the_question() {
+        assert_eq!(join("Why?", " a text\n"), "Why?\n\na text");
+        assert_eq!(join("Why?", "\n"), "Why?");
+        assert_eq!(join("", "Why?\n"), "Why?");
+        assert_eq!(join(" ", ""), "");
+    }
+
+    #[test]
+    fn stdin_has_a_limit_and_is_text() {
+        assert_eq!(read_all(&b"1234"[..], 4).ok().as_deref(), Some("1234"));
+        assert!(read_all(&b"12345"[..], 4).is_err());
+        assert!(read_all(io::repeat(b'x'), 4).is_err(), "an endless stdin ends too");
+        assert!(read_all(&b"\xff"[..], 4).is_err());
+    }
+}

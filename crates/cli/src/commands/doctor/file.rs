@@ -1,0 +1,60 @@
+//! The configuration file: can it be read, is it understood, who else may read it.
+
+use std::path::Path;
+
+use hob_config::{Config, Environment, Loaded};
+
+use super::report::{Check, Status};
+use crate::failure;
+
+const NAME: &str = "config";
+
+/// The settings, unless the file cannot be used.
+pub fn check(environment: &Environment) -> (Vec<Check>, Option<Config>) {
+    let Loaded { config, warnings, path } = match hob_config::load(environment) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let check = Check::new(NAME, Status::Bad, failure::explain(&error.into()))
+                .advise("Mend the file, or write a new one with 'hob init --force'");
+            return (vec![check], None);
+        }
+    };
+    let Some(path) = path else {
+        let check = Check::new(NAME, Status::Good, "no file, so everything is at its default")
+            .advise("'hob init' writes one for this machine");
+        return (vec![check], Some(config));
+    };
+    let mut checks = vec![Check::new(NAME, Status::Good, path.display().to_string())];
+    checks.extend(warnings.iter().map(|warning| {
+        Check::new(NAME, Status::Warning, warning.to_string())
+            .advise("It has no effect: correct or remove it")
+    }));
+    if holds_key(&config) && others_may_read(&path) {
+        let message = "the file holds a key, and other users of this machine may read it";
+        checks.push(
+            Check::new(NAME, Status::Warning, message).advise(format!("chmod 600 '{}'", path.display())),
+        );
+    }
+    (checks, Some(config))
+}
+
+/// Whether a key stands in the file.
+fn holds_key(config: &Config) -> bool {
+    let engine = &config.engine;
+    let servers = [&engine.ollama, &engine.vllm, &engine.sglang, &engine.llamacpp.server, &engine.litellm];
+    // The server's own key may come from the environment, which hides whether the file has one too.
+    let from_environment = std::env::var_os("HOB_API_KEY").is_some_and(|key| !key.is_empty());
+    (config.server.api_key.is_some() && !from_environment)
+        || servers.iter().any(|server| server.api_key.is_some())
+}
+
+#[cfg(unix)]
+fn others_may_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o044 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_may_read(_: &Path) -> bool {
+    false
+}

@@ -1,0 +1,49 @@
+//! One file per subcommand.
+
+mod ask;
+mod completions;
+mod doctor;
+mod init;
+mod model;
+#[cfg(feature = "server")]
+mod serve;
+#[cfg(not(feature = "server"))]
+#[path = "serve_missing.rs"]
+mod serve;
+#[cfg(test)]
+mod serve_missing;
+
+use std::future::Future;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::args::{Args, Command};
+
+/// How long work that was left behind may take to end.
+const LAST_BREATH: Duration = Duration::from_secs(1);
+
+/// Does what was asked.
+pub fn run(args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::Serve(serve) => serve::run(serve),
+        Command::Ask(ask) => ask::run(ask, args.verbose.into()),
+        Command::Model(model) => model::run(model),
+        Command::Init(init) => init::run(&init),
+        Command::Doctor(doctor) => doctor::run(&doctor),
+        Command::Completions(completions) => completions::run(&completions),
+    }
+}
+
+/// Runs a future to its end.
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let outcome = runtime.block_on(future);
+    // A look-up of a name, or a write to a pipe that nobody reads, must not hold the end up.
+    runtime.shutdown_timeout(LAST_BREATH);
+    outcome
+}

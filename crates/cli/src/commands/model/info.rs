@@ -1,0 +1,148 @@
+//! `hob model info`.
+
+use std::process::ExitCode;
+
+use anyhow::{Error, Result, anyhow};
+use hob_config::Config;
+use hob_core::ModelInfo;
+use hob_system::{ModelDetails, ollama};
+use serde_json::{Value, json};
+use strsim::jaro_winkler;
+
+use super::list::describe;
+use super::{Format, look_around};
+use crate::output;
+use crate::output::number::{memory, tokens, weights};
+use crate::output::table::print_facts;
+use crate::output::text::one_line;
+use crate::survey::{State, Surveyed};
+
+/// Names at least this alike, of 1.0, are taken for a slip of the fingers.
+const ALIKE: f64 = 0.8;
+
+/// So many of them are offered.
+const MOST_OFFERS: usize = 3;
+
+pub async fn run(config: &Config, name: &str, format: Format) -> Result<ExitCode> {
+    let found = look_around(config).await?;
+    let mut known = Vec::new();
+    for Surveyed { engine, state } in &found {
+        let State::Answers { models } = state else { continue };
+        let Some(model) = models.iter().find(|model| engine.means(name, &model.id)) else { continue };
+        let details = if engine.key() == "ollama" { ask_ollama(config, &model.id).await? } else { None };
+        known.push(Known { engine: engine.key(), address: engine.address(), model, details });
+    }
+    if known.is_empty() {
+        return Err(not_found(name, &found));
+    }
+    match format {
+        Format::Json => output::json(&known.iter().map(Known::as_json).collect::<Vec<_>>())?,
+        Format::People => {
+            for (index, model) in known.iter().enumerate() {
+                if index > 0 {
+                    output::line("")?;
+                }
+                print_facts(&model.facts())?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What Ollama tells beyond its list. The list is enough where it does not.
+async fn ask_ollama(config: &Config, model: &str) -> Result<Option<ModelDetails>> {
+    let details = ollama(config)?.show(model).await;
+    if let Err(error) = &details {
+        tracing::warn!(%error, "ollama does not describe the model");
+    }
+    Ok(details.ok())
+}
+
+/// A model on one engine.
+struct Known<'a> {
+    engine: &'a str,
+    address: &'a str,
+    model: &'a ModelInfo,
+    /// What only Ollama tells.
+    details: Option<ModelDetails>,
+}
+
+impl Known<'_> {
+    fn parameters(&self) -> Option<u64> {
+        self.details.as_ref().and_then(|details| details.parameters).or(self.model.parameters)
+    }
+
+    fn context(&self) -> Option<u64> {
+        self.details.as_ref().and_then(|details| details.context).or(self.model.context)
+    }
+
+    /// What is known, and nothing of what is not.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let details = self.details.clone().unwrap_or_default();
+        let quantization = self.model.quantization.clone().or(details.quantization);
+        let capabilities = Some(details.capabilities.join(", ")).filter(|list| !list.is_empty());
+        let facts = [
+            ("Model", Some(self.model.id.clone())),
+            ("Engine", Some(format!("{} at {}", self.engine, self.address))),
+            ("Family", details.family),
+            ("Parameters", self.parameters().map(weights)),
+            ("Quantisation", quantization),
+            ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
+            ("VRAM", self.model.size.map(|size| format!("about {}, and more for its context", memory(size)))),
+            ("Can", capabilities),
+            ("Licence", details.license),
+        ];
+        facts.into_iter().filter_map(|(name, value)| Some((name, one_line(&value?)))).collect()
+    }
+
+    fn as_json(&self) -> Value {
+        let mut value = describe(self.engine, self.model);
+        value["parameters"] = json!(self.parameters());
+        value["context"] = json!(self.context());
+        if let Some(details) = &self.details {
+            value["family"] = json!(details.family);
+            value["capabilities"] = json!(details.capabilities);
+            value["license"] = json!(details.license);
+        }
+        value
+    }
+}
+
+fn not_found(name: &str, found: &[Surveyed]) -> Error {
+    let names = found.iter().flat_map(|surveyed| match &surveyed.state {
+        State::Answers { models } => models.as_slice(),
+        State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => &[],
+    });
+    let meant = match near(name, names.map(|model| model.id.as_str())).as_slice() {
+        [] => String::new(),
+        near => format!(" Did you mean {}?", near.join(", ")),
+    };
+    anyhow!(
+        "no engine has a model '{name}'.{meant} 'hob model list' shows all, 'hob model pull {name}' downloads it."
+    )
+}
+
+/// The names that resemble it most, the best first.
+fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let name = name.to_lowercase();
+    let mut near: Vec<(f64, &str)> = names
+        .map(|known| (jaro_winkler(&name, &known.to_lowercase()), known))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    near.into_iter().map(|(_, known)| known).take(MOST_OFFERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_fingers_finds_the_model() {
+        let known = ["qwen3:8b", "llama3.2:latest", "SmolLM2:latest", "qwen3:4b"];
+        assert_eq!(near("lama3.2", known.into_iter()), ["llama3.2:latest"]);
+        assert_eq!(near("smolm2", known.into_iter()), ["SmolLM2:latest"]);
+        assert_eq!(near("qwen3:14b", known.into_iter()), ["qwen3:4b", "qwen3:8b"]);
+        assert_eq!(near("gpt-oss", known.into_iter()), [""; 0]);
+    }
+}

@@ -1,0 +1,120 @@
+//! `hob model list`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::{StreamExt, stream};
+use hob_config::Config;
+use hob_core::ModelInfo;
+use hob_system::ollama;
+use serde_json::{Value, json};
+
+use super::{Format, look_around, silent};
+use crate::output;
+use crate::output::number::{memory, tokens, weights};
+use crate::output::table::{self, Column};
+use crate::output::text::one_line;
+use crate::survey::{State, Surveyed};
+
+/// How many models Ollama is asked about at once, and how long it may take for each.
+const QUESTIONS: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const COLUMNS: [Column; 5] = [
+    Column::Words("ENGINE"),
+    Column::Words("MODEL"),
+    Column::Numbers("PARAMS"),
+    Column::Numbers("CONTEXT"),
+    Column::Numbers("VRAM"),
+];
+
+pub async fn run(config: &Config, format: Format) -> Result<ExitCode> {
+    let mut found = look_around(config).await?;
+    for Surveyed { engine, state } in &mut found {
+        if let (State::Answers { models }, "ollama") = (state, engine.key()) {
+            add_contexts(config, models).await?;
+        }
+    }
+    match format {
+        Format::Json => output::json(&found.iter().flat_map(as_json).collect::<Vec<_>>())?,
+        Format::People => print(&found)?,
+    }
+    tell_of_others(&found);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ollama's list has no context windows, but it knows them. What it does not tell stays open.
+async fn add_contexts(config: &Config, models: &mut [ModelInfo]) -> Result<()> {
+    let ollama = ollama(config)?;
+    stream::iter(models)
+        .for_each_concurrent(QUESTIONS, |model| async {
+            if let Ok(Ok(details)) = tokio::time::timeout(PATIENCE, ollama.show(&model.id)).await {
+                model.context = model.context.or(details.context);
+                model.parameters = details.parameters.or(model.parameters);
+            }
+        })
+        .await;
+    Ok(())
+}
+
+fn models(surveyed: &Surveyed) -> &[ModelInfo] {
+    match &surveyed.state {
+        State::Answers { models } => models,
+        State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => &[],
+    }
+}
+
+fn as_json(surveyed: &Surveyed) -> Vec<Value> {
+    let engine = surveyed.engine.key();
+    models(surveyed).iter().map(|model| describe(engine, model)).collect()
+}
+
+/// A model for another program. What is not known is null.
+pub fn describe(engine: &str, model: &ModelInfo) -> Value {
+    json!({
+        "engine": engine,
+        "model": model.id,
+        "parameters": model.parameters,
+        "context": model.context,
+        "size": model.size,
+        "quantization": model.quantization,
+    })
+}
+
+fn print(found: &[Surveyed]) -> Result<()> {
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .flat_map(|surveyed| models(surveyed).iter().map(|model| row(surveyed.engine.key(), model)))
+        .collect();
+    if rows.is_empty() {
+        output::note("No engine has a model yet. Get one, such as with 'hob model pull qwen3:0.6b'.");
+    } else {
+        table::print(&COLUMNS, &rows)?;
+    }
+    Ok(())
+}
+
+fn row(engine: &str, model: &ModelInfo) -> Vec<String> {
+    let known = |number: Option<u64>, shown: fn(u64) -> String| number.map_or_else(|| "-".to_owned(), shown);
+    vec![
+        engine.to_owned(),
+        one_line(&model.id),
+        known(model.parameters, weights),
+        known(model.context, tokens),
+        // What a model takes on disk is roughly what it takes of memory.
+        known(model.size, |bytes| format!("~{}", memory(bytes))),
+    ]
+}
+
+fn tell_of_others(found: &[Surveyed]) {
+    for Surveyed { engine, state } in found {
+        if let State::Failing { reason } = state {
+            output::warning(format_args!("{} does not list its models: {reason}", engine.key()));
+        }
+    }
+    let silent: Vec<String> = found.iter().filter_map(silent).collect();
+    if !silent.is_empty() {
+        output::note(format_args!("Not running: {}", silent.join(", ")));
+    }
+}

@@ -1,0 +1,70 @@
+//! `hob model pull`: a download by Ollama, and how far it is.
+
+mod bars;
+mod lines;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use futures::StreamExt;
+use hob_config::Config;
+use hob_core::Engine;
+use hob_system::{PullProgress, ollama};
+
+use self::bars::Bars;
+use self::lines::Lines;
+use crate::advice;
+use crate::output;
+use crate::output::text::one_line;
+use crate::signals::Signals;
+
+/// Layers that are shown; a model has about five.
+const MOST_LAYERS: usize = 64;
+
+/// Shows the steps of a download.
+trait Show {
+    fn step(&mut self, step: &PullProgress);
+    fn clear(&mut self);
+}
+
+/// The first characters of a layer's checksum, which are enough to tell it from others.
+fn short(digest: &str) -> String {
+    one_line(digest.strip_prefix("sha256:").unwrap_or(digest)).chars().take(12).collect()
+}
+
+pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
+    let ollama = ollama(config)?;
+    if !ollama.health().await {
+        let address = ollama.address();
+        bail!(
+            "models are downloaded by Ollama, which does not answer on {address}. {}.",
+            advice::how_to_start(ollama.key(), address)
+        );
+    }
+    let mut signals = Signals::listen()?;
+    let mut show: Box<dyn Show> =
+        if io::stderr().is_terminal() { Box::new(Bars::default()) } else { Box::new(Lines::default()) };
+    let download = async {
+        let mut steps = ollama.pull(model).await?;
+        while let Some(step) = steps.next().await {
+            show.step(&step?);
+        }
+        anyhow::Ok(())
+    };
+    let outcome = tokio::select! {
+        outcome = download => outcome.map(|()| None),
+        stop = signals.next() => Ok(Some(stop)),
+    };
+    show.clear();
+    match outcome? {
+        None => {
+            output::line(format_args!("{model} is here. Try it: hob ask -m {model} 'Hello'"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(stop) => {
+            output::note(format_args!("Stopped. 'hob model pull {model}' goes on where it was."));
+            Ok(stop.exit_code())
+        }
+    }
+}

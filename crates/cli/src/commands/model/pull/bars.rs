@@ -1,0 +1,67 @@
+//! A download on a terminal: a bar for every layer.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use hob_system::PullProgress;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use super::{MOST_LAYERS, Show};
+use crate::output::text::one_line;
+
+const BAR: &str = "{prefix:.cyan} {bar:30.green/dim} {binary_bytes:>11} of {binary_total_bytes:<11} {binary_bytes_per_sec:.dim} {eta:.dim}";
+const STATUS: &str = "{spinner:.cyan} {msg:.dim}";
+
+pub struct Bars {
+    all: MultiProgress,
+    status: ProgressBar,
+    layers: HashMap<String, ProgressBar>,
+}
+
+impl Default for Bars {
+    fn default() -> Self {
+        let all = MultiProgress::new();
+        let status = all.add(ProgressBar::new_spinner().with_style(style(STATUS)));
+        status.enable_steady_tick(Duration::from_millis(100));
+        Bars { all, status, layers: HashMap::new() }
+    }
+}
+
+/// The plain bar stands in for a template that cannot be read.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━━─")
+}
+
+impl Show for Bars {
+    fn step(&mut self, step: &PullProgress) {
+        self.status.set_message(one_line(&step.status));
+        let (Some(digest), Some(total)) = (&step.digest, step.total) else { return };
+        if !self.layers.contains_key(digest) {
+            if self.layers.len() >= MOST_LAYERS {
+                return;
+            }
+            let bar = ProgressBar::new(total).with_style(style(BAR)).with_prefix(super::short(digest));
+            let bar = self.all.insert_before(&self.status, bar);
+            // What is here already from an earlier try says nothing of the speed.
+            bar.set_position(step.completed.unwrap_or(0));
+            bar.reset_eta();
+            self.layers.insert(digest.clone(), bar);
+        }
+        if let Some(bar) = self.layers.get(digest) {
+            bar.set_length(total);
+            bar.set_position(step.completed.unwrap_or(0).min(total));
+            if step.completed == Some(total) {
+                bar.abandon();
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.status.finish_and_clear();
+        for bar in self.layers.values() {
+            bar.abandon();
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A download whose progress is piped: a line for every quarter of a layer.
+
+use std::collections::HashMap;
+
+use hob_system::PullProgress;
+
+use super::{MOST_LAYERS, Show, short};
+use crate::output;
+use crate::output::number::memory;
+use crate::output::text::one_line;
+
+#[derive(Default)]
+pub struct Lines {
+    last_status: String,
+    /// How many quarters of each layer were told of.
+    layers: HashMap<String, u64>,
+}
+
+impl Lines {
+    /// The line for a step; `None` when it is too little news.
+    fn news(&mut self, step: &PullProgress) -> Option<String> {
+        let (Some(digest), Some(total)) = (&step.digest, step.total) else {
+            let status = one_line(&step.status);
+            let is_new = status != self.last_status;
+            self.last_status.clone_from(&status);
+            return is_new.then_some(status);
+        };
+        let quarters = step.completed.unwrap_or(0).saturating_mul(4).checked_div(total).unwrap_or(4).min(4);
+        let has_room = self.layers.len() < MOST_LAYERS;
+        match self.layers.get_mut(digest) {
+            Some(told) if *told >= quarters => return None,
+            Some(told) => *told = quarters,
+            None if !has_room => return None,
+            None => {
+                self.layers.insert(digest.clone(), quarters);
+            }
+        }
+        Some(format!("{}: {} % of {}", short(digest), quarters * 25, memory(total)))
+    }
+}
+
+impl Show for Lines {
+    fn step(&mut self, step: &PullProgress) {
+        if let Some(line) = self.news(step) {
+            output::complain(line);
+        }
+    }
+
+    fn clear(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(digest: &str, total: u64, completed: Option<u64>) -> PullProgress {
+        PullProgress { status: "pulling".into(), digest: Some(digest.into()), total: Some(total), completed }
+    }
+
+    fn status(status: &str) -> PullProgress {
+        PullProgress { status: status.into(), digest: None, total: None, completed: None }
+    }
+
+    #[test]
+    fn a_long_download_takes_few_lines() {
+        let mut lines = Lines::default();
+        let mut steps = vec![status("pulling manifest"), status("pulling manifest")];
+        steps.extend((0..=1000).map(|done| layer("sha256:0123456789abcdef", 1000, Some(done))));
+        steps.push(layer("sha256:ffff", 0, None));
+        steps.push(status("success\u{1b}[2J"));
+        let told: Vec<String> = steps.iter().filter_map(|step| lines.news(step)).collect();
+        let expected = [
+            "pulling manifest",
+            "0123456789ab: 0 % of 0 MB",
+            "0123456789ab: 25 % of 0 MB",
+            "0123456789ab: 50 % of 0 MB",
+            "0123456789ab: 75 % of 0 MB",
+            "0123456789ab: 100 % of 0 MB",
+            "ffff: 100 % of 0 MB",
+            "success[2J",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_server_that_invents_layers_is_not_believed_for_ever() {
+        let mut lines = Lines::default();
+        let steps = (0..10_000).map(|number| layer(&number.to_string(), 1, None));
+        assert_eq!(steps.filter_map(|step| lines.news(&step)).count(), MOST_LAYERS);
+    }
+}

@@ -1,0 +1,182 @@
+//! `hob serve`: opens the house, says who answers where, and serves until it is told to stop.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hob_config::{Config, ServerConfig};
+use hob_server::Server;
+use hob_system::{Because, Household, System, Wishes};
+use tokio_util::sync::CancellationToken;
+
+use crate::advice;
+use crate::args::{AgentChoice, ServeArgs};
+use crate::commands::block_on;
+use crate::output;
+use crate::output::number::counted;
+use crate::output::progress::Spinner;
+use crate::output::table::print_facts;
+use crate::output::text::one_line;
+use crate::settings;
+use crate::signals::Signals;
+
+/// When everything ends sooner than this there is no need to speak of waiting.
+const NOTICEABLE: Duration = Duration::from_millis(250);
+
+pub fn run(args: ServeArgs) -> Result<ExitCode> {
+    let mut config = settings::load()?;
+    let wishes = Wishes { engine: args.engine };
+    apply(args, &mut config);
+    block_on(async {
+        let mut signals = Signals::listen().context("cannot listen for signals")?;
+        let household = {
+            let _waiting = Spinner::start("looking for an engine");
+            tokio::select! {
+                opened = Household::open(&config, &wishes) => opened?,
+                stop = signals.next() => return Ok(stop.exit_code()),
+            }
+        };
+        let outcome = serve(&household, &config, &mut signals).await;
+        household.close().await;
+        outcome
+    })
+}
+
+/// Flags over file over defaults.
+fn apply(args: ServeArgs, config: &mut Config) {
+    let ServeArgs { host, port, engine: _, model, agent } = args;
+    let server = &mut config.server;
+    if let Some(host) = host {
+        server.host = host;
+    }
+    if let Some(port) = port {
+        server.port = port;
+    }
+    if let Some(model) = model {
+        server.model = Some(model);
+    }
+    match agent {
+        Some(AgentChoice::Agent(agent)) => {
+            output::warning(format_args!(
+                "this build has no agents yet, so '{agent}' is left out: requests go straight to the engine"
+            ));
+            server.agent = Some(agent);
+        }
+        Some(AgentChoice::None) => server.agent = None,
+        None => {}
+    }
+}
+
+async fn serve(household: &Household, config: &Config, signals: &mut Signals) -> Result<ExitCode> {
+    let system = &household.system;
+    let server = Server::bind(system.clone(), &config.server).await?;
+    let model = default_model(system).await?;
+    let summary = print_facts(&[
+        ("Engine", engine_line(household, config)),
+        ("Model", model),
+        ("Agent", system.agent().unwrap_or("none (straight to the engine)").to_owned()),
+        ("URL", url(&config.server.host, server.address().port())),
+    ]);
+    // A server whose summary nobody reads still serves.
+    if let Err(error) = summary {
+        tracing::info!(%error, "cannot print the summary");
+    }
+    if is_open_to_strangers(&server, &config.server) {
+        output::warning(
+            "other machines may reach this server, and it asks nobody for a key. Set HOB_API_KEY, or use --host 127.0.0.1",
+        );
+    }
+
+    let shutdown = CancellationToken::new();
+    let mut running = Box::pin(server.run(shutdown.clone()));
+    tokio::select! {
+        _ = &mut running => return Ok(ExitCode::SUCCESS),
+        _ = signals.next() => shutdown.cancel(),
+    }
+    let grace = config.server.shutdown_grace.as_secs();
+    let notice = async {
+        tokio::time::sleep(NOTICEABLE).await;
+        output::note(format_args!(
+            "finishing the answers under way, {grace} s at most; press Ctrl-C again to stop at once"
+        ));
+        signals.next().await
+    };
+    tokio::select! {
+        cut_off = running => {
+            if cut_off > 0 {
+                output::warning(format_args!("{} cut off after {grace} s", counted(cut_off, "answer")));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        stop = notice => Ok(stop.exit_code()),
+    }
+}
+
+/// The model for those who name none. One that the engine does not have is worth a word, not a refusal: it may come.
+async fn default_model(system: &System) -> Result<String> {
+    let Some(model) = system.default_model().await? else {
+        return Ok("none yet".to_owned());
+    };
+    let engine = system.engine();
+    if engine.lists_every_model()
+        && let Ok(models) = system.models().await
+        && !models.iter().any(|listed| engine.means(&model, &listed.id))
+    {
+        output::warning(format_args!("{} has no model '{model}'; see 'hob model list'", engine.key()));
+    }
+    Ok(one_line(&model))
+}
+
+fn engine_line(household: &Household, config: &Config) -> String {
+    let engine = household.system.engine();
+    let place = match engine.address() {
+        "" => engine.key().to_owned(),
+        address => format!("{} at {address}", engine.key()),
+    };
+    match &household.because {
+        Because::Fallback { instead_of: Some(key) } => {
+            format!("{place} ({})", advice::passed_over(key, config))
+        }
+        Because::Fallback { instead_of: None } | Because::Given | Because::Default => place,
+    }
+}
+
+fn url(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") }
+}
+
+fn is_open_to_strangers(server: &Server, config: &ServerConfig) -> bool {
+    config.api_key.is_none() && !server.address().ip().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_config::{AgentKey, EngineKey};
+
+    use super::*;
+
+    #[test]
+    fn flags_go_before_the_file() {
+        let mut config = Config::default();
+        config.server.model = Some("from-file".into());
+        let args = ServeArgs {
+            host: Some("::1".into()),
+            port: Some(9000),
+            engine: Some(EngineKey::Vllm),
+            model: None,
+            agent: Some(AgentChoice::None),
+        };
+        apply(args, &mut config);
+        let server = config.server;
+        assert_eq!(
+            (server.host.as_str(), server.port, server.model.as_deref(), server.agent),
+            ("::1", 9000, Some("from-file"), None::<AgentKey>)
+        );
+    }
+
+    #[test]
+    fn a_url_has_brackets_around_colons() {
+        assert_eq!(url("0.0.0.0", 8000), "http://0.0.0.0:8000");
+        assert_eq!(url("::1", 80), "http://[::1]:80");
+    }
+}

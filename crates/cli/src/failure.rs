@@ -1,0 +1,154 @@
+//! Errors as a person should read them: what happened, and what to do.
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Error;
+use hob_core::EngineError;
+use hob_system::{NoEngine, OpenError, WhyNot};
+
+use crate::advice;
+use crate::output;
+use crate::output::style::BAD;
+use crate::output::text::printable;
+
+/// Says what went wrong on stderr. The code is 1, unless nobody listens any more.
+pub fn report(error: &Error) -> ExitCode {
+    if is_closed_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    output::complain(format_args!("{BAD}error:{BAD:#} {}", printable(&explain(error))));
+    ExitCode::FAILURE
+}
+
+/// Whether whoever read our output has gone, as `head` does when it has enough. That is no failure.
+fn is_closed_pipe(error: &Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The error in words.
+pub fn explain(error: &Error) -> String {
+    if let Some(OpenError::NoEngine(none)) = error.downcast_ref() {
+        return explain_no_engine(none);
+    }
+    let engine = match error.downcast_ref() {
+        Some(OpenError::Engine(engine)) => Some(engine),
+        _ => error.downcast_ref::<EngineError>(),
+    };
+    let happened = with_causes(error);
+    match engine.and_then(remedy) {
+        Some(remedy) => format!("{}. {remedy}.", happened.trim_end_matches('.')),
+        None => happened,
+    }
+}
+
+/// The error and its causes, leaving out what the error says already.
+fn with_causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+fn explain_no_engine(none: &NoEngine) -> String {
+    match none {
+        NoEngine::UnknownKey { key, known } => {
+            format!("this build of hob has no engine '{key}'; it has {}.", known.join(", "))
+        }
+        NoEngine::Given(tried) => advice::explain(tried),
+        NoEngine::NoneHealthy { tried } => {
+            let Some((first, others)) = tried.split_first() else {
+                return none.to_string();
+            };
+            // A cloud without a key is no engine that anybody waits for.
+            let others: Vec<String> = others
+                .iter()
+                .filter(|tried| !tried.address.is_empty())
+                .map(|tried| match tried.why_not {
+                    WhyNot::Unhealthy => format!("{} at {}", tried.key, tried.address),
+                    WhyNot::Ourselves | WhyNot::CloudNotAllowed => format!("({tried})"),
+                })
+                .collect();
+            match others.as_slice() {
+                [] => advice::explain(first),
+                others => format!("{}\nTried too: {}.", advice::explain(first), others.join(", ")),
+            }
+        }
+    }
+}
+
+/// What to do about an engine's failure, as a sentence without its full stop.
+fn remedy(error: &EngineError) -> Option<String> {
+    match error {
+        EngineError::Unreachable { engine, address, .. } => {
+            Some(format!("{}, or run 'hob doctor'", advice::how_to_start(engine, address)))
+        }
+        EngineError::Timeout { engine, .. } => {
+            Some(format!("It may still be loading the model: try again, or raise [engine.{engine}] timeout"))
+        }
+        EngineError::ModelNotFound { engine, model, .. } if engine == "ollama" => {
+            Some(format!("Get it with 'hob model pull {model}', or see 'hob model list'"))
+        }
+        EngineError::ModelNotFound { .. } => Some("See 'hob model list'".to_owned()),
+        EngineError::Refused { .. }
+        | EngineError::Unsupported { .. }
+        | EngineError::NotConfigured { .. }
+        | EngineError::Malformed { .. }
+        | EngineError::Interrupted { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, anyhow};
+    use hob_system::Tried;
+
+    use super::*;
+
+    fn tried(key: &str, address: &str, why_not: WhyNot) -> Tried {
+        Tried { key: key.into(), address: address.into(), why_not }
+    }
+
+    #[test]
+    fn without_any_engine_the_first_is_explained_and_the_others_are_named() {
+        let none = NoEngine::NoneHealthy {
+            tried: vec![
+                tried("ollama", "http://localhost:11434", WhyNot::Unhealthy),
+                tried("vllm", "http://localhost:8000", WhyNot::Ourselves),
+                tried("sglang", "http://localhost:30000", WhyNot::Unhealthy),
+                tried("cloud", "", WhyNot::CloudNotAllowed),
+            ],
+        };
+        insta::assert_snapshot!(explain(&OpenError::NoEngine(none).into()), @r"
+        no engine answered on http://localhost:11434 (ollama). Start it with 'ollama serve', or run 'hob doctor'.
+        Tried too: (vllm at http://localhost:8000 is the address we listen on ourselves), sglang at http://localhost:30000.
+        ");
+    }
+
+    #[test]
+    fn an_engine_on_our_own_port_is_no_mystery() {
+        let given = NoEngine::Given(tried("vllm", "http://localhost:8000", WhyNot::Ourselves));
+        insta::assert_snapshot!(
+            explain(&OpenError::NoEngine(given).into()),
+            @"vllm is configured at http://localhost:8000, where Hob itself listens. Give one of them another port: 'hob serve --port 8001', or [engine.vllm] host in the configuration."
+        );
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = anyhow!("disk full").context("cannot write a.toml: disk full").context("no luck");
+        assert_eq!(explain(&error), "no luck: cannot write a.toml: disk full");
+    }
+
+    #[test]
+    fn a_reader_who_left_is_no_failure() {
+        let closed = Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(is_closed_pipe(&closed));
+        let other: Error = io::Error::from(io::ErrorKind::NotFound).into();
+        assert!(!is_closed_pipe(&other));
+        assert!(is_closed_pipe(&Err::<(), _>(closed).context("printing").expect_err("an error")));
+    }
+}

@@ -1,0 +1,54 @@
+//! What goes on inside, for the operator: on stderr, quiet unless asked.
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::{Context, Result};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::{Args, Command};
+
+/// Says in detail what is logged, such as `hob_engine=trace`, and goes before `-v`.
+const VARIABLE: &str = "HOB_LOG";
+
+pub fn start(args: &Args) -> Result<()> {
+    let filter = match std::env::var(VARIABLE) {
+        Ok(directives) if !directives.trim().is_empty() => EnvFilter::builder()
+            .parse(&directives)
+            .with_context(|| format!("${VARIABLE} cannot be read. Write it like 'hob=debug'"))?,
+        _ => EnvFilter::new(directives(args.verbose)),
+    };
+    let format = tracing_subscriber::fmt()
+        .compact()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never);
+    // A command that ends in a moment needs no times; a server's log does.
+    let started = match args.command {
+        Command::Serve(_) => format.finish().try_init(),
+        _ => format.without_time().finish().try_init(),
+    };
+    started.context("cannot start logging")
+}
+
+/// The libraries' own details are for HOB_LOG.
+fn directives(verbose: u8) -> &'static str {
+    match verbose {
+        0 => "warn",
+        1 => "warn,hob=info",
+        2 => "info,hob=debug",
+        _ => "debug,hob=trace",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_can_be_read() {
+        for verbose in 0..=4 {
+            let directives = directives(verbose);
+            assert!(EnvFilter::builder().parse(directives).is_ok(), "{directives}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! How things look: on a terminal with colour and tables, plain when piped. stdout has the answers, stderr the rest.
+
+pub mod number;
+pub mod progress;
+pub mod style;
+pub mod table;
+pub mod text;
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::output::style::{DIM, WARNING};
+use crate::output::text::printable;
+
+/// A line on stdout. Colours in it are taken out where they do not belong.
+pub fn line(text: impl Display) -> io::Result<()> {
+    writeln!(anstream::stdout(), "{text}")
+}
+
+/// Something the user should know, on stderr.
+pub fn warning(text: impl Display) {
+    complain(format_args!("{WARNING}warning:{WARNING:#} {}", printable(&text.to_string())));
+}
+
+/// Something that may be of use, on stderr.
+pub fn note(text: impl Display) {
+    complain(format_args!("{DIM}{}{DIM:#}", printable(&text.to_string())));
+}
+
+/// A line on stderr. When nobody hears it, that is no reason to stop.
+pub fn complain(text: impl Display) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// A value for another program: on one line, or indented where a person looks.
+pub fn json(value: &impl Serialize) -> io::Result<()> {
+    let text = if io::stdout().is_terminal() {
+        serde_json::to_string_pretty(value)
+    } else {
+        serde_json::to_string(value)
+    };
+    writeln!(io::stdout(), "{}", text.map_err(io::Error::other)?)
+}

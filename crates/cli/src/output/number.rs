@@ -1,0 +1,43 @@
+//! Numbers as people say them.
+
+/// Memory in units of 2^20 and 2^30 bytes, as the makers of graphics cards count it.
+pub fn memory(bytes: u64) -> String {
+    let megabytes = bytes as f64 / f64::from(1 << 20);
+    if megabytes < 1000.0 { format!("{megabytes:.0} MB") } else { format!("{:.1} GB", megabytes / 1024.0) }
+}
+
+/// A number of weights, such as `7.6B`.
+pub fn weights(count: u64) -> String {
+    let count = count as f64;
+    for (size, unit) in [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")] {
+        if count >= size {
+            let shown = format!("{:.1}", count / size);
+            return format!("{}{unit}", shown.strip_suffix(".0").unwrap_or(&shown));
+        }
+    }
+    count.to_string()
+}
+
+/// A length of context, such as `128k`.
+pub fn tokens(count: u64) -> String {
+    if count >= 1024 && count.is_multiple_of(1024) { format!("{}k", count / 1024) } else { count.to_string() }
+}
+
+/// `1 model`, `2 models`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([98_363_034, 5_200_000_000, 0].map(memory), ["94 MB", "4.8 GB", "0 MB"]);
+        assert_eq!([134_515_008, 7_000_000_000, 1_500, 12].map(weights), ["134.5M", "7B", "1.5K", "12"]);
+        assert_eq!([131_072, 2048, 4000, 512].map(tokens), ["128k", "2k", "4000", "512"]);
+        assert_eq!(counted(1, "model"), "1 model");
+        assert_eq!(counted(0, "model"), "0 models");
+    }
+}

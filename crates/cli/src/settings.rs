@@ -1,0 +1,15 @@
+//! The configuration, and what the user should be told of its file.
+
+use anyhow::Result;
+use hob_config::{Config, Environment};
+
+use crate::output;
+
+/// Loads the settings. What is odd about the file is said on stderr, before anything else is.
+pub fn load() -> Result<Config> {
+    let loaded = hob_config::load(&Environment::from_process())?;
+    for warning in &loaded.warnings {
+        output::warning(warning);
+    }
+    Ok(loaded.config)
+}

@@ -1,0 +1,62 @@
+//! How all engines are, asked side by side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use hob_config::Config;
+use hob_core::{Engine, ModelInfo};
+use hob_system::{BindAddress, is_own_address, probe_all};
+
+use crate::failure;
+
+/// A list of models that takes longer than this is not worth waiting for.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An engine and how it is.
+pub struct Surveyed {
+    pub engine: Arc<dyn Engine>,
+    pub state: State,
+}
+
+pub enum State {
+    /// Its address is the one Hob listens on.
+    Ourselves,
+    /// It has nothing to be reached by: the cloud without a key.
+    NotSetUp,
+    Silent,
+    /// It answers, but not to the question for its models.
+    Failing {
+        reason: String,
+    },
+    Answers {
+        models: Vec<ModelInfo>,
+    },
+}
+
+/// Asks all engines.
+pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveyed> {
+    let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    join_all(engines.iter().map(|engine| async {
+        let address = engine.address();
+        let state = if address.is_empty() {
+            State::NotSetUp
+        } else if is_own_address(address, &bind) {
+            State::Ourselves
+        } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
+            list(engine.as_ref()).await
+        } else {
+            State::Silent
+        };
+        Surveyed { engine: Arc::clone(engine), state }
+    }))
+    .await
+}
+
+async fn list(engine: &dyn Engine) -> State {
+    match tokio::time::timeout(LIST_TIMEOUT, engine.list_models()).await {
+        Ok(Ok(models)) => State::Answers { models },
+        Ok(Err(error)) => State::Failing { reason: failure::explain(&error.into()) },
+        Err(_) => State::Failing { reason: format!("no list of models within {} s", LIST_TIMEOUT.as_secs()) },
+    }
+}

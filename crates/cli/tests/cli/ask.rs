@@ -1,0 +1,213 @@
+//! `hob ask`.
+
+use std::process::Stdio;
+
+use hob_testkit::{FakeServer, Hold, Reply};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::fakes::{self, END, STREAMED, WHOLE, piece};
+use crate::home::{Home, NOWHERE, Ran};
+
+fn home(ollama: &FakeServer) -> Home {
+    Home::with_engines(&[("ollama", &ollama.url())])
+}
+
+/// The body of the last chat request.
+fn asked(engine: &FakeServer) -> Value {
+    let requests = engine.requests();
+    let chat = requests.iter().rfind(|request| request.path == "/api/chat").expect("a chat");
+    serde_json::from_slice(&chat.body).expect("JSON")
+}
+
+#[tokio::test]
+async fn an_answer_streams_to_stdout_and_ends_with_a_newline() {
+    let ollama =
+        fakes::ollama_chatting(|_| Reply::ndjson([piece("Par"), piece("is."), END.into()].concat())).await;
+    let ran = home(&ollama).run(&["ask", "-t", "0.5", "--max-tokens", "9", "Capital?"]).await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: "Paris.\n".into(), stderr: String::new() });
+    let asked = asked(&ollama);
+    assert_eq!(asked["model"], "smollm2:latest");
+    assert_eq!(asked["messages"], json!([{ "role": "user", "content": "Capital?" }]));
+    assert_eq!(
+        (&asked["options"]["temperature"], &asked["options"]["num_predict"]),
+        (&json!(0.5), &json!(9))
+    );
+    assert_eq!(asked["stream"], true);
+}
+
+#[tokio::test]
+async fn a_piece_is_printed_before_the_next_one_comes() {
+    let hold = Hold::new();
+    let reply = Reply::ndjson(piece("first")).then_held(&hold, END);
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    let home = home(&ollama);
+    let mut child = home.hob(&["ask", "q"]).spawn().expect("hob starts");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    let mut first = [0; 5];
+    stdout.read_exact(&mut first).await.expect("a piece");
+    assert_eq!(&first, b"first");
+    hold.release();
+    assert_eq!(child.wait().await.expect("hob ends").code(), Some(0));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_short_says_so() {
+    let ollama = fakes::ollama().await;
+    let ran = home(&ollama).run(&["ask", "--max-tokens", "8", "Capital?"]).await;
+    let stderr = "The answer was cut off; it may have 8 tokens. Allow more with --max-tokens.\n";
+    assert_eq!(ran, Ran { code: Some(0), stdout: format!("{STREAMED}\n"), stderr: stderr.into() });
+}
+
+#[tokio::test]
+async fn without_a_stream_the_answer_comes_whole() {
+    let ollama = fakes::ollama().await;
+    let ran = home(&ollama).run(&["ask", "--no-stream", "Capital?"]).await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: format!("{WHOLE}\n"), stderr: String::new() });
+    assert_eq!(asked(&ollama)["stream"], false);
+}
+
+#[tokio::test]
+async fn json_is_one_object_with_answer_and_usage() {
+    let ollama = fakes::ollama().await;
+    let ran = home(&ollama).run(&["ask", "--json", "Capital?"]).await;
+    assert_eq!((ran.code, ran.stderr.as_str(), ran.stdout.lines().count()), (Some(0), "", 1));
+    let object: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let usage = &object["usage"];
+    let count = |name: &str| usage[name].as_u64().expect("a number");
+    assert_eq!(count("total_tokens"), count("prompt_tokens") + count("completion_tokens"));
+    assert_eq!(
+        json!([object["content"], object["model"], object["engine"], object["finish_reason"]]),
+        json!([WHOLE, "smollm2", "ollama", "stop"])
+    );
+}
+
+#[tokio::test]
+async fn the_question_may_come_from_stdin_or_stand_above_it() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama);
+    for (arguments, stdin, expected) in [
+        (&["ask"][..], "From stdin?\n", "From stdin?"),
+        (&["ask", "-"], "From stdin?\n", "From stdin?"),
+        (&["ask", "What is this?"], "some text\n", "What is this?\n\nsome text"),
+        (&["ask", "What is this?"], "", "What is this?"),
+    ] {
+        let ran = home.run_with_stdin(arguments, stdin.as_bytes()).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(asked(&ollama)["messages"][0]["content"], expected);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_is_none_is_refused() {
+    let home = Home::with_engines(&[]);
+    for (arguments, stdin, expected) in [
+        (&["ask", " "][..], &b""[..], "error: the question is empty.\n"),
+        (&["ask"], b"\n", "error: the question is empty.\n"),
+        (&["ask", "-"], b"\xff\xfe", "error: what was piped in is not UTF-8 text.\n"),
+    ] {
+        let ran = home.run_with_stdin(arguments, stdin).await;
+        assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: expected.into() });
+    }
+}
+
+#[tokio::test]
+async fn an_endless_stdin_is_refused() {
+    let home = Home::with_engines(&[]);
+    let mut child = home.hob(&["ask", "-"]).stdin(Stdio::piped()).spawn().expect("hob starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let chunk = vec![b'x'; 1 << 20];
+    let mut written = 0;
+    while pipe.write_all(&chunk).await.is_ok() {
+        written += 1;
+        assert!(written < 100, "hob swallows everything");
+    }
+    let ran = Ran::from(child.wait_with_output().await.expect("hob ends"));
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("larger than 10 MiB"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_never_looks_complete() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson(piece("Par")).then_cut()).await;
+    let ran = home(&ollama).run(&["ask", "q"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "Par\n"));
+    assert!(ran.stderr.starts_with("error: ollama broke off its answer"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_named_with_what_there_is() {
+    let ollama = fakes::ollama().await;
+    let ran = home(&ollama).run(&["ask", "-m", "nope", "q"]).await;
+    let stderr = "error: ollama has no model 'nope'; it has smollm2:latest, smollm2-tools:latest. \
+                  Get it with 'hob model pull nope', or see 'hob model list'.\n";
+    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
+}
+
+#[tokio::test]
+async fn thoughts_are_shown_on_stderr_and_only_on_request() {
+    let thought = "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"Hmm.\"},\"done\":false}\n";
+    let body = [thought, &piece("Yes."), END].concat();
+    let ollama = fakes::ollama_chatting(move |_| Reply::ndjson(body.clone())).await;
+    let home = home(&ollama);
+    let quiet = home.run(&["ask", "q"]).await;
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("Yes.\n", ""));
+    let verbose = home.run(&["ask", "-v", "q"]).await;
+    assert_eq!((verbose.stdout.as_str(), verbose.stderr.as_str()), ("Yes.\n", "Hmm.\n"));
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_the_engines_work() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson(piece("Once")).then_silence()).await;
+    let home = home(&ollama);
+    let mut child = home.hob(&["ask", "q"]).spawn().expect("hob starts");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    stdout.read_exact(&mut [0; 4]).await.expect("a piece");
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).expect("hob runs");
+    kill_process(pid, Signal::INT).expect("hob runs");
+    ollama.hung_up(1).await;
+    assert_eq!(child.wait().await.expect("hob ends").code(), Some(130));
+}
+
+#[tokio::test]
+async fn a_reader_who_has_enough_is_no_failure() {
+    let hold = Hold::new();
+    let rest = piece("more\\n").repeat(100) + END;
+    let reply = Reply::ndjson(piece("first\\n")).then_held(&hold, rest);
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    let home = home(&ollama);
+    let mut child = home.hob(&["ask", "q"]).spawn().expect("hob starts");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    stdout.read_exact(&mut [0; 6]).await.expect("a line");
+    drop(stdout);
+    hold.release();
+    let ran = Ran::from(child.wait_with_output().await.expect("hob ends"));
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: String::new() });
+}
+
+#[tokio::test]
+async fn another_engine_than_the_default_is_mentioned() {
+    let vllm = fakes::vllm().await;
+    let ran = Home::with_engines(&[("ollama", NOWHERE), ("vllm", &vllm.url())]).run(&["ask", "q"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let expected = format!("ollama does not answer; asking vllm at {}\n", vllm.url());
+    assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn an_engine_by_name_is_the_only_one() {
+    let ollama = fakes::ollama().await;
+    let ran = home(&ollama).run(&["ask", "-e", "vllm", "q"]).await;
+    let stderr = "error: no engine answered on http://127.0.0.1:9 (vllm). \
+                  Start it with 'vllm serve MODEL --port 9', or run 'hob doctor'.\n";
+    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
+}
+
+#[tokio::test]
+async fn an_engine_without_models_says_how_to_get_one() {
+    let empty = FakeServer::replying(Reply::json(200, "{\"models\": []}")).await;
+    let ran = home(&empty).run(&["ask", "q"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("has no model yet. Get one, such as with 'hob model pull"), "{}", ran.stderr);
+}

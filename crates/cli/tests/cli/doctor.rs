@@ -1,0 +1,190 @@
+//! `hob doctor`.
+
+use hob_testkit::{FakeServer, Reply};
+use serde_json::Value;
+
+use crate::fakes;
+use crate::home::{Home, NOWHERE, Ran, engines_config, finish, free_port};
+use crate::running::Running;
+
+/// A home whose server has this port.
+fn home_with_port(engines: &[(&str, &str)], port: u16) -> Home {
+    Home::with_config(&engines_config(engines).replace("[engine]", &format!("port = {port}\n[engine]")))
+}
+
+fn home(engines: &[(&str, &str)]) -> Home {
+    home_with_port(engines, free_port())
+}
+
+/// The status and message of a check.
+fn check(ran: &Ran, name: &str) -> Vec<(String, String)> {
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let checks = report["checks"].as_array().expect("a list").clone();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let named = checks.iter().filter(|check| check["name"] == name);
+    named.map(|check| (text(&check["status"]), text(&check["message"]))).collect()
+}
+
+fn one(status: &str, message: &str) -> Vec<(String, String)> {
+    vec![(status.to_owned(), message.to_owned())]
+}
+
+#[tokio::test]
+async fn a_house_in_order_is_ready() {
+    let ollama = fakes::ollama().await;
+    let port = free_port();
+    let home = home_with_port(&[("ollama", &ollama.url())], port);
+    let ran = home.run(&["doctor"]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let stdout = ran
+        .stdout
+        .replace(&home.config_file().display().to_string(), "CONFIG")
+        .replace(&ollama.url(), "http://OLLAMA")
+        .replace(&port.to_string(), "PORT");
+    // The machine is everybody's own.
+    let stdout: Vec<&str> = stdout.lines().filter(|line| !line.contains("machine")).collect();
+    insta::assert_snapshot!(stdout.join("\n"), @r"
+    ✓ config    CONFIG
+    ✓ ollama    http://OLLAMA, 2 models
+    · vllm      http://127.0.0.1:9 does not answer
+    · sglang    http://127.0.0.1:9 does not answer
+    · llamacpp  http://127.0.0.1:9 does not answer
+    · litellm   http://127.0.0.1:9 does not answer
+    · cloud     no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
+    ✓ engine    ollama answers
+    ✓ model     smollm2:latest, the first of ollama
+    ✓ port      PORT is free for 'hob serve'
+
+    Ready. Try it: hob ask 'Hello'
+    ");
+}
+
+#[tokio::test]
+async fn without_an_engine_it_is_not_ready_and_says_what_to_start() {
+    let ran = home(&[("ollama", NOWHERE)]).run(&["doctor"]).await;
+    assert_eq!(ran.code, Some(1));
+    for needle in ["✗ engine", "no engine answers", "ollama serve", "Not ready"] {
+        assert!(ran.stdout.contains(needle), "'{needle}' is missing in:\n{}", ran.stdout);
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_stands_in_is_a_warning() {
+    let vllm = fakes::vllm().await;
+    let ran = home(&[("ollama", NOWHERE), ("vllm", &vllm.url())]).run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(check(&ran, "engine"), one("warning", "vllm answers in place of ollama"));
+    assert_eq!(check(&ran, "ollama"), one("warning", "http://127.0.0.1:9 does not answer"));
+    assert_eq!(check(&ran, "sglang"), one("off", "http://127.0.0.1:9 does not answer"));
+    assert_eq!(check(&ran, "model"), one("good", "smollm2, the first of vllm"));
+}
+
+#[tokio::test]
+async fn an_engine_on_our_own_port_is_found_out() {
+    let ollama = fakes::ollama().await;
+    let port = free_port();
+    let own = format!("http://localhost:{port}");
+    let home = home_with_port(&[("ollama", &ollama.url()), ("vllm", &own)], port);
+    let ran = home.run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(check(&ran, "vllm"), one("off", &format!("{own} is where Hob itself listens")));
+}
+
+#[tokio::test]
+async fn a_default_model_that_is_missing_is_a_problem() {
+    let ollama = fakes::ollama().await;
+    let home = home(&[("ollama", &ollama.url())]);
+    let text = std::fs::read_to_string(home.config_file()).expect("a file");
+    std::fs::write(home.config_file(), format!("{text}[intelligence]\ndefault_model = \"nope\"\n"))
+        .expect("written");
+    let ran = home.run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(check(&ran, "model"), one("bad", "ollama has no model 'nope', which is the default"));
+    assert!(ran.stdout.contains("hob model pull nope"), "{}", ran.stdout);
+}
+
+#[tokio::test]
+async fn an_engine_without_models_cannot_answer() {
+    let empty = FakeServer::replying(Reply::json(200, "{\"models\": []}")).await;
+    let ran = home(&[("ollama", &empty.url())]).run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(check(&ran, "model"), one("bad", "ollama has no model"));
+}
+
+#[tokio::test]
+async fn a_broken_file_is_the_first_thing_to_mend() {
+    let ran = Home::with_config("[server]\nport = \"many\"\n").run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(1));
+    let config = check(&ran, "config");
+    assert_eq!(config.len(), 1);
+    assert_eq!(config[0].0, "bad");
+    assert!(config[0].1.contains("server.port"), "{}", config[0].1);
+    assert_eq!(check(&ran, "engine"), []);
+}
+
+#[tokio::test]
+async fn a_key_that_others_may_read_is_mentioned() {
+    use std::os::unix::fs::PermissionsExt;
+    let ollama = fakes::ollama().await;
+    let home = home(&[("ollama", &ollama.url())]);
+    let text = std::fs::read_to_string(home.config_file()).expect("a file");
+    std::fs::write(home.config_file(), text.replace("[server]", "[server]\napi_key = \"s3cret\""))
+        .expect("written");
+    let protect = |mode| {
+        std::fs::set_permissions(home.config_file(), std::fs::Permissions::from_mode(mode))
+            .expect("our file");
+    };
+    protect(0o644);
+    let ran = home.run(&["doctor", "--json"]).await;
+    let warning =
+        ("warning".into(), "the file holds a key, and other users of this machine may read it".into());
+    assert_eq!(check(&ran, "config").last(), Some(&warning));
+    assert!(!ran.stdout.contains("s3cret"), "{}", ran.stdout);
+    protect(0o600);
+    assert_eq!(check(&home.run(&["doctor", "--json"]).await, "config").len(), 1);
+}
+
+#[tokio::test]
+async fn the_port_is_free_or_ours_or_somebody_elses() {
+    let ollama = fakes::ollama().await;
+    let engines = [("ollama", ollama.url())];
+    let engines = [(engines[0].0, engines[0].1.as_str())];
+
+    let port = free_port();
+    let home = home_with_port(&engines, port);
+    let free = home.run(&["doctor", "--json"]).await;
+    assert_eq!(check(&free, "port"), one("good", &format!("{port} is free for 'hob serve'")));
+
+    let server = Running::of(home.hob(&["serve"])).await;
+    let ours = home.run(&["doctor", "--json"]).await;
+    assert_eq!(check(&ours, "port"), one("good", &format!("Hob runs on {port} already")));
+    drop(server);
+
+    let other = FakeServer::replying(Reply::json(200, "{}")).await;
+    let port = other.address().port();
+    let taken = home_with_port(&engines, port).run(&["doctor", "--json"]).await;
+    assert_eq!(check(&taken, "port"), one("warning", &format!("something else listens on {port}")));
+}
+
+#[tokio::test]
+async fn an_engine_that_hob_starts_itself_counts_if_its_program_exists() {
+    let managed = |binary: &str| {
+        let text = engines_config(&[("llamacpp", NOWHERE)]);
+        let text =
+            text.replace("[engine.llamacpp]", &format!("[engine.llamacpp]\nbinary_path = \"{binary}\""));
+        Home::with_config(&text.replace("[engine]", &format!("port = {}\n[engine]", free_port())))
+    };
+    let ran = managed("/bin/sh").run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(check(&ran, "engine"), one("good", "Hob starts /bin/sh when it is needed"));
+    let ran = managed("/no/llama-server").run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(check(&ran, "engine"), one("bad", "there is no program '/no/llama-server' to start"));
+}
+
+#[tokio::test]
+async fn without_a_file_the_defaults_hold() {
+    let home = Home::empty();
+    let ran = finish(home.hob(&["doctor", "--json"])).await;
+    assert_eq!(check(&ran, "config"), one("good", "no file, so everything is at its default"));
+}

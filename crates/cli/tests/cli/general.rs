@@ -1,0 +1,109 @@
+//! What holds for all commands: help, version, the configuration file, completions.
+
+use crate::home::{Home, finish};
+
+#[tokio::test]
+async fn help_says_what_there_is_and_gives_examples() {
+    let ran = Home::empty().run(&["--help"]).await;
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.stdout, @r"
+    One address for the models on your machine
+
+    Usage: hob [OPTIONS] <COMMAND>
+
+    Commands:
+      serve        Start the HTTP server
+      ask          Ask a model a question
+      model        Show and download models
+      init         Look at this machine and write a configuration file for it
+      doctor       Find out what is wrong, and what to do about it
+      completions  Print a script that completes hob's commands in your shell
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+      -v, --verbose...  Say more on stderr; -vv says even more
+      -h, --help        Print help
+      -V, --version     Print version
+
+    Examples:
+      hob init                              look at this machine and write a configuration
+      hob ask 'Why is the sky blue?'        ask the default model
+      hob serve                             answer OpenAI clients on http://localhost:8000/v1
+      hob doctor                            find out why something does not work
+    ");
+}
+
+#[tokio::test]
+async fn the_version_is_printed() {
+    let ran = Home::empty().run(&["--version"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hob 0.1.0\n"));
+}
+
+#[tokio::test]
+async fn every_command_explains_itself() {
+    let home = Home::empty();
+    for command in [
+        &["serve"][..],
+        &["ask"],
+        &["model"],
+        &["model", "list"],
+        &["model", "info"],
+        &["model", "pull"],
+        &["init"],
+        &["doctor"],
+        &["completions"],
+    ] {
+        let ran = home.run(&[command, &["--help"]].concat()).await;
+        assert_eq!(ran.code, Some(0), "{command:?}");
+        assert!(ran.stdout.contains("Usage: hob"), "{command:?}: {}", ran.stdout);
+        assert!(!ran.stdout.contains('\u{1b}'), "{command:?} is piped, and must be plain");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_value_names_file_key_and_what_was_expected() {
+    let home = Home::with_config("[server]\nport = \"many\"\n");
+    for arguments in [&["serve"][..], &["ask", "hi"], &["model", "list"]] {
+        let ran = home.run(arguments).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+        for needle in ["config.toml:2", "server.port", "expected", "many"] {
+            assert!(ran.stderr.contains(needle), "'{needle}' is missing in: {}", ran.stderr);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_a_warning_with_the_nearest_one() {
+    let home = Home::with_config("[server]\nprot = 1\n");
+    let ran = home.run(&["model", "info", "x"]).await;
+    assert!(
+        ran.stderr
+            .starts_with("warning: ~/config.toml:2: unknown key 'server.prot' (did you mean 'server.port'?)"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[tokio::test]
+async fn a_log_filter_that_cannot_be_read_is_an_error() {
+    let home = Home::empty();
+    let mut command = home.hob(&["model", "list"]);
+    command.env("HOB_LOG", "hob=[[[");
+    let ran = finish(command).await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("HOB_LOG"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn completions_know_the_commands() {
+    let home = Home::empty();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = home.run(&["completions", shell]).await;
+        assert_eq!(ran.code, Some(0), "{shell}");
+        for needle in ["doctor", "max-tokens", "sglang"] {
+            assert!(ran.stdout.contains(needle), "{shell} does not complete '{needle}'");
+        }
+    }
+    assert_eq!(home.run(&["completions", "tcsh"]).await.code, Some(2));
+}

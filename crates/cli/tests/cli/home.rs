@@ -1,0 +1,117 @@
+//! A home directory for one test, and `hob` run in it.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// An address on which nothing listens.
+pub const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// Engines with a server.
+const ENGINES: [&str; 5] = ["ollama", "vllm", "sglang", "llamacpp", "litellm"];
+
+/// What a run of `hob` left behind.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub struct Home {
+    directory: TempDir,
+}
+
+impl Home {
+    /// Without a configuration file.
+    pub fn empty() -> Self {
+        Home { directory: tempfile::tempdir().expect("a directory") }
+    }
+
+    /// With this configuration file.
+    pub fn with_config(text: &str) -> Self {
+        let home = Self::empty();
+        std::fs::write(home.config_file(), text).expect("a file");
+        home
+    }
+
+    /// With the given engines at their addresses, the first of them as the default, and no others: a test must not find
+    /// what happens to run on the machine.
+    pub fn with_engines(engines: &[(&str, &str)]) -> Self {
+        Self::with_config(&engines_config(engines))
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.directory.path().join("config.toml")
+    }
+
+    pub fn hob<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hob"));
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.directory.path())
+            .env("HOB_HOME", self.directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Runs `hob` to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Ran {
+        finish(self.hob(arguments)).await
+    }
+
+    /// The same with text on stdin.
+    pub async fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> Ran {
+        let mut child = self.hob(arguments).stdin(Stdio::piped()).spawn().expect("hob starts");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        pipe.write_all(stdin).await.expect("hob reads");
+        drop(pipe);
+        Ran::from(child.wait_with_output().await.expect("hob ends"))
+    }
+}
+
+pub async fn finish(mut command: Command) -> Ran {
+    Ran::from(command.output().await.expect("hob runs"))
+}
+
+impl From<std::process::Output> for Ran {
+    fn from(output: std::process::Output) -> Self {
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+}
+
+pub fn engines_config(engines: &[(&str, &str)]) -> String {
+    let mut text = "[server]\nhost = \"127.0.0.1\"\n[engine]\n".to_owned();
+    if let Some((default, _)) = engines.first() {
+        writeln!(text, "default = \"{default}\"").expect("a string takes all");
+    }
+    for key in ENGINES {
+        let address = engines.iter().find(|(known, _)| *known == key).map_or(NOWHERE, |(_, address)| address);
+        writeln!(text, "[engine.{key}]\nhost = \"{address}\"").expect("a string takes all");
+    }
+    text.push_str("[engine.cloud]\n");
+    for provider in ["openai", "anthropic", "gemini"] {
+        writeln!(text, "{provider}_host = \"{NOWHERE}\"").expect("a string takes all");
+    }
+    text
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound socket").port()
+}

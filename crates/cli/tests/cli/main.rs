@@ -1,0 +1,27 @@
+//! The program as people run it: real processes, a home of their own, and engines that are faked on real sockets.
+
+// They send signals.
+#![cfg(unix)]
+
+#[cfg(test)]
+mod ask;
+#[cfg(test)]
+mod doctor;
+#[cfg(test)]
+mod fakes;
+#[cfg(test)]
+mod general;
+#[cfg(test)]
+mod home;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod init;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod real_engine;
+#[cfg(test)]
+mod running;
+#[cfg(test)]
+mod serve;

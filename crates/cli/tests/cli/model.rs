@@ -1,0 +1,171 @@
+//! `hob model`.
+
+use hob_testkit::{FakeServer, Reply};
+use serde_json::{Value, json};
+
+use crate::fakes;
+use crate::home::{Home, NOWHERE};
+
+async fn two_engines() -> (FakeServer, FakeServer, Home) {
+    let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
+    let home = Home::with_engines(&[("ollama", &ollama.url()), ("vllm", &vllm.url())]);
+    (ollama, vllm, home)
+}
+
+#[tokio::test]
+async fn the_models_of_all_engines_stand_in_one_table() {
+    let (_ollama, _vllm, home) = two_engines().await;
+    let ran = home.run(&["model", "list"]).await;
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.stdout, @r"
+    ENGINE  MODEL                 PARAMS  CONTEXT    VRAM
+    ollama  smollm2:latest        134.5M       8k  ~94 MB
+    ollama  smollm2-tools:latest  134.5M       8k  ~94 MB
+    vllm    smollm2                    -       2k       -
+    ");
+    insta::assert_snapshot!(ran.stderr, @r"
+    Not running: sglang at http://127.0.0.1:9, llamacpp at http://127.0.0.1:9, litellm at http://127.0.0.1:9
+    ");
+}
+
+#[tokio::test]
+async fn a_program_reads_the_list_as_json() {
+    let (_ollama, _vllm, home) = two_engines().await;
+    let ran = home.run(&["model", "list", "--json"]).await;
+    let list: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(list.as_array().map(Vec::len), Some(3), "{list}");
+    let expected = json!({
+        "engine": "ollama",
+        "model": "smollm2:latest",
+        "parameters": 134515008,
+        "context": 8192,
+        "size": 98363034,
+        "quantization": "Q4_1",
+    });
+    assert_eq!(list[0], expected);
+}
+
+#[tokio::test]
+async fn without_an_engine_there_is_no_list() {
+    let ran = Home::with_engines(&[]).run(&["model", "list", "--json"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(
+        ran.stderr.starts_with("error: no engine answers: ollama at http://127.0.0.1:9, "),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[tokio::test]
+async fn names_from_outside_cannot_command_the_terminal() {
+    let evil = "{\"models\": [{\"name\": \"a\\u001b]0;owned\\u0007b\\nc\"}]}";
+    let ollama = FakeServer::start(move |request| match request.path.as_str() {
+        "/api/tags" => Reply::json(200, evil),
+        _ => Reply::json(404, "{}"),
+    })
+    .await;
+    let ran = Home::with_engines(&[("ollama", &ollama.url())]).run(&["model", "list"]).await;
+    assert!(ran.stdout.contains("a]0;ownedb c"), "{:?}", ran.stdout);
+    assert!(!ran.stdout.contains('\u{1b}'), "{:?}", ran.stdout);
+}
+
+#[tokio::test]
+async fn a_model_is_described_for_every_engine_that_has_it() {
+    let (ollama, vllm, home) = two_engines().await;
+    let ran = home.run(&["model", "info", "smollm2"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let stdout = ran.stdout.replace(&ollama.url(), "http://OLLAMA").replace(&vllm.url(), "http://VLLM");
+    insta::assert_snapshot!(stdout, @r"
+    Model         smollm2:latest
+    Engine        ollama at http://OLLAMA
+    Family        llama
+    Parameters    134.5M
+    Quantisation  Q4_1
+    Context       8k tokens
+    VRAM          about 94 MB, and more for its context
+    Can           completion
+    Licence       apache-2.0
+
+    Model    smollm2
+    Engine   vllm at http://VLLM
+    Context  2k tokens
+    ");
+    let ran = home.run(&["model", "info", "smollm2", "--json"]).await;
+    let known: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!((&known[0]["engine"], &known[1]["engine"]), (&json!("ollama"), &json!("vllm")));
+    assert_eq!(known[0]["family"], "llama");
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_has_is_looked_for_among_the_others() {
+    let (_ollama, _vllm, home) = two_engines().await;
+    let ran = home.run(&["model", "info", "smolm2:latest"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(ran.stderr, @r"
+    error: no engine has a model 'smolm2:latest'. Did you mean smollm2:latest, smollm2, smollm2-tools:latest? 'hob model list' shows all, 'hob model pull smolm2:latest' downloads it.
+    ");
+}
+
+/// An Ollama that downloads.
+async fn downloading(body: String) -> FakeServer {
+    FakeServer::start(move |request| match request.path.as_str() {
+        "/api/tags" => Reply::transcript("ollama/tags"),
+        "/api/pull" => Reply::ndjson(body.clone()),
+        _ => Reply::json(404, "{}"),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_download_tells_how_far_it_is() {
+    let layer = |completed: u64| json!({ "status": "pulling abc", "digest": "sha256:abcdef0123456789", "total": 400 << 20, "completed": completed << 20 });
+    let steps = [
+        json!({ "status": "pulling manifest" }),
+        layer(0),
+        layer(150),
+        layer(400),
+        json!({ "status": "verifying sha256 digest" }),
+        json!({ "status": "success" }),
+    ];
+    let ollama = downloading(steps.iter().map(|step| format!("{step}\n")).collect()).await;
+    let ran = Home::with_engines(&[("ollama", &ollama.url())]).run(&["model", "pull", "qwen3:0.6b"]).await;
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "qwen3:0.6b is here. Try it: hob ask -m qwen3:0.6b 'Hello'\n")
+    );
+    insta::assert_snapshot!(ran.stderr, @r"
+    pulling manifest
+    abcdef012345: 0 % of 400 MB
+    abcdef012345: 25 % of 400 MB
+    abcdef012345: 100 % of 400 MB
+    verifying sha256 digest
+    success
+    ");
+    let pull = ollama.requests().into_iter().find(|request| request.path == "/api/pull").expect("a download");
+    assert_eq!(pull.text(), "{\"model\":\"qwen3:0.6b\"}");
+}
+
+#[tokio::test]
+async fn a_download_that_fails_says_why() {
+    let offline = FakeServer::start(|request| match request.path.as_str() {
+        "/api/tags" => Reply::transcript("ollama/tags"),
+        _ => Reply::transcript("ollama/pull_offline"),
+    })
+    .await;
+    let ran = Home::with_engines(&[("ollama", &offline.url())]).run(&["model", "pull", "tinyllama"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.contains("no such host"), "{}", ran.stderr);
+
+    let broken = downloading("{\"status\": \"pulling manifest\"}\n".into()).await;
+    let ran = Home::with_engines(&[("ollama", &broken.url())]).run(&["model", "pull", "tinyllama"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn a_download_needs_ollama() {
+    let ran = Home::with_engines(&[("ollama", NOWHERE)]).run(&["model", "pull", "qwen3"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(ran.stderr, @r"
+    error: models are downloaded by Ollama, which does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
+    ");
+}

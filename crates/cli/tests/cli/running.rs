@@ -1,0 +1,88 @@
+//! A `hob serve` that runs.
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+
+use crate::home::{Home, Ran};
+
+/// The server. It is killed with its value.
+pub struct Running {
+    child: Child,
+    stdout: ChildStdout,
+    stderr: Lines<BufReader<ChildStderr>>,
+    /// The four lines it printed.
+    pub summary: [String; 4],
+    heard: String,
+}
+
+impl Running {
+    pub async fn start(home: &Home, arguments: &[&str]) -> Self {
+        let arguments: Vec<&str> = ["serve", "--port", "0"].iter().chain(arguments).copied().collect();
+        Self::of(home.hob(&arguments)).await
+    }
+
+    pub async fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("hob starts");
+        let mut stdout = child.stdout.take().expect("a pipe");
+        let mut stderr = child.stderr.take().expect("a pipe");
+        let Some(summary) = read_summary(&mut stdout).await else {
+            let mut complaint = String::new();
+            stderr.read_to_string(&mut complaint).await.expect("text");
+            panic!("hob serve did not start:\n{complaint}");
+        };
+        Running { child, stdout, stderr: BufReader::new(stderr).lines(), summary, heard: String::new() }
+    }
+
+    /// Such as `127.0.0.1:45123`.
+    pub fn address(&self) -> &str {
+        self.summary[3].strip_prefix("URL     http://").expect("the line with the URL")
+    }
+
+    pub fn pid(&self) -> Pid {
+        let pid = self.child.id().expect("hob runs");
+        Pid::from_raw(pid.try_into().expect("a small number")).expect("not zero")
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("hob runs");
+    }
+
+    /// Waits for a line on stderr.
+    pub async fn says(&mut self, needle: &str) {
+        loop {
+            let line = self.stderr.next_line().await.expect("text");
+            let line = line.unwrap_or_else(|| panic!("hob ended without saying '{needle}':\n{}", self.heard));
+            self.heard += &format!("{line}\n");
+            if line.contains(needle) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for its end. What it printed after the summary, and all it said.
+    pub async fn end(mut self) -> Ran {
+        let mut stdout = String::new();
+        self.stdout.read_to_string(&mut stdout).await.expect("text");
+        while let Some(line) = self.stderr.next_line().await.expect("text") {
+            self.heard += &format!("{line}\n");
+        }
+        let status = self.child.wait().await.expect("hob ends");
+        Ran { code: status.code(), stdout, stderr: self.heard }
+    }
+
+    pub async fn terminate(self) -> Ran {
+        self.signal(Signal::TERM);
+        self.end().await
+    }
+}
+
+/// Byte by byte, so that nothing behind it is lost; `None` when there are fewer lines.
+async fn read_summary(stdout: &mut (impl AsyncRead + Unpin)) -> Option<[String; 4]> {
+    let mut text = String::new();
+    while text.matches('\n').count() < 4 {
+        text.push(stdout.read_u8().await.ok()?.into());
+    }
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.try_into().ok()
+}

@@ -1,0 +1,210 @@
+//! `hob serve`.
+
+use std::process::Stdio;
+
+use hob_testkit::{Hold, Reply};
+use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::fakes::{self, END, STREAMED, WHOLE, piece};
+use crate::home::{Home, NOWHERE, engines_config, finish, free_port};
+use crate::http::{chat, get};
+use crate::running::Running;
+
+const QUESTION: &str = r#"{"model": "default", "messages": [{"role": "user", "content": "Capital?"}]}"#;
+const STREAMED_QUESTION: &str =
+    r#"{"model": "default", "stream": true, "messages": [{"role": "user", "content": "Capital?"}]}"#;
+
+#[tokio::test]
+async fn four_lines_say_who_answers_where_and_a_chat_goes_through() {
+    let ollama = fakes::ollama().await;
+    let server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &[]).await;
+    let summary = server.summary.join("\n").replace(&ollama.url(), "http://OLLAMA");
+    let summary = summary.replace(server.address(), "127.0.0.1:PORT");
+    insta::assert_snapshot!(summary, @r"
+    Engine  ollama at http://OLLAMA
+    Model   smollm2:latest
+    Agent   none (straight to the engine)
+    URL     http://127.0.0.1:PORT
+    ");
+
+    let whole = chat(server.address(), QUESTION).await.all().await;
+    assert!(whole.starts_with("HTTP/1.1 200") && whole.contains(WHOLE), "{whole}");
+    let streamed = chat(server.address(), STREAMED_QUESTION).await.all().await;
+    assert!(streamed.contains("data: [DONE]"), "{streamed}");
+    let last = STREAMED.rsplit(' ').next().expect("a word");
+    assert!(streamed.contains(&format!("\"content\":\" {last}\"")), "{streamed}");
+    assert!(get(server.address(), "/health").await.all().await.contains("{\"status\":\"ok\"}"));
+
+    let ran = server.terminate().await;
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", ""));
+}
+
+#[tokio::test]
+async fn an_engine_that_stands_in_says_for_whom() {
+    let vllm = fakes::vllm().await;
+    let home = Home::with_engines(&[("ollama", NOWHERE), ("vllm", &vllm.url())]);
+    let server = Running::start(&home, &[]).await;
+    assert_eq!(server.summary[0], format!("Engine  vllm at {} (ollama does not answer)", vllm.url()));
+}
+
+#[tokio::test]
+async fn without_an_engine_it_says_what_to_start() {
+    let home = Home::with_engines(&[("ollama", NOWHERE)]);
+    let ran = home.run(&["serve"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(ran.stderr, @r"
+    error: no engine answered on http://127.0.0.1:9 (ollama). Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve', or run 'hob doctor'.
+    Tried too: vllm at http://127.0.0.1:9, sglang at http://127.0.0.1:9, llamacpp at http://127.0.0.1:9, litellm at http://127.0.0.1:9.
+    ");
+}
+
+#[tokio::test]
+async fn flags_go_before_the_file() {
+    let ollama = fakes::ollama().await;
+    let vllm = fakes::vllm().await;
+    let home = Home::with_config(
+        &engines_config(&[("ollama", &ollama.url()), ("vllm", &vllm.url())])
+            .replace("[engine]", "port = 1\nmodel = \"from-file\"\n[engine]"),
+    );
+    let server = Running::start(&home, &["--host", "localhost", "-e", "vllm", "-m", "smollm2"]).await;
+    assert_eq!(server.summary[0], format!("Engine  vllm at {}", vllm.url()));
+    assert_eq!(server.summary[1], "Model   smollm2");
+    assert!(server.summary[3].starts_with("URL     http://localhost:"), "{}", server.summary[3]);
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_default_model_that_is_not_there_is_mentioned() {
+    let ollama = fakes::ollama().await;
+    let server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &["-m", "nope"]).await;
+    let ran = server.terminate().await;
+    assert_eq!(ran.stderr, "warning: ollama has no model 'nope'; see 'hob model list'\n");
+}
+
+#[tokio::test]
+async fn an_agent_that_was_asked_for_is_not_left_out_in_silence() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &["-a", "react"]).await;
+    assert_eq!(server.summary[2], "Agent   none (straight to the engine)");
+    let ran = server.terminate().await;
+    assert_eq!(
+        ran.stderr,
+        "warning: this build has no agents yet, so 'react' is left out: requests go straight to the engine\n"
+    );
+    let server = Running::start(&home, &["-a", "none"]).await;
+    assert_eq!(server.terminate().await.stderr, "");
+}
+
+#[tokio::test]
+async fn a_public_address_without_a_key_is_mentioned() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let warning = "warning: other machines may reach this server, and it asks nobody for a key. \
+                   Set HOB_API_KEY, or use --host 127.0.0.1\n";
+    let open = Running::start(&home, &["--host", "0.0.0.0"]).await;
+    assert!(open.summary[3].starts_with("URL     http://0.0.0.0:"), "{}", open.summary[3]);
+    assert_eq!(open.terminate().await.stderr, warning);
+
+    let mut command = home.hob(&["serve", "--port", "0", "--host", "0.0.0.0"]);
+    command.env("HOB_API_KEY", "s3cret");
+    let locked = Running::of(command).await;
+    assert_eq!(locked.terminate().await.stderr, "");
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let ollama = fakes::ollama().await;
+    let port = ollama.address().port().to_string();
+    let vllm = fakes::vllm().await;
+    let home = Home::with_engines(&[("vllm", &vllm.url())]);
+    let ran = home.run(&["serve", "--port", &port]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}: ")), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--port"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn an_answer_under_way_is_finished_before_the_server_stops() {
+    let hold = Hold::new();
+    let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    let mut server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &[]).await;
+    let mut answer = chat(server.address(), STREAMED_QUESTION).await;
+    answer.until("Once").await;
+    server.signal(Signal::TERM);
+    server.says("press Ctrl-C again to stop at once").await;
+    hold.release();
+    let answer = answer.all().await;
+    assert!(answer.contains(" more") && answer.contains("data: [DONE]"), "{answer}");
+    assert_eq!(server.end().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_second_signal_stops_at_once() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson(piece("Once")).then_silence()).await;
+    let mut server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &[]).await;
+    let mut answer = chat(server.address(), STREAMED_QUESTION).await;
+    answer.until("Once").await;
+    server.signal(Signal::INT);
+    server.says("press Ctrl-C again to stop at once").await;
+    server.signal(Signal::INT);
+    assert_eq!(server.end().await.code, Some(130));
+    ollama.hung_up(1).await;
+}
+
+#[tokio::test]
+async fn a_key_never_shows() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let mut command = home.hob(&["-vvv", "serve", "--port", "0"]);
+    command.env("HOB_API_KEY", "s3cret-s3cret").env("OPENAI_API_KEY", "s3cret-s3cret");
+    let server = Running::of(command).await;
+    let refused = chat(server.address(), QUESTION).await.all().await;
+    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    let ran = server.terminate().await;
+    assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
+
+    let mut command = home.hob(&["doctor"]);
+    command.env("HOB_API_KEY", "s3cret-s3cret").env("ANTHROPIC_API_KEY", "s3cret-s3cret");
+    let ran = finish(command).await;
+    assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"), "{ran:?}");
+    assert!(ran.stdout.contains("for Anthropic"), "{}", ran.stdout);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_ends_with_its_terminal_unless_told_to_outlive_it() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    server.signal(Signal::HUP);
+    assert_eq!(server.end().await.code, Some(0));
+
+    let hob = home.hob(&[""; 0]);
+    let mut nohup = tokio::process::Command::new("nohup");
+    nohup.arg(hob.as_std().get_program()).args(["serve", "--port", "0"]).env_clear();
+    for (name, value) in hob.as_std().get_envs() {
+        nohup.env(name, value.expect("a variable that is set"));
+    }
+    nohup.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let server = Running::of(nohup).await;
+    server.signal(Signal::HUP);
+    assert!(chat(server.address(), QUESTION).await.all().await.starts_with("HTTP/1.1 200"));
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_summary_that_nobody_reads_is_no_reason_to_stop() {
+    let ollama = fakes::ollama().await;
+    let port = free_port();
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let mut child = home.hob(&["-v", "serve", "--port", &port.to_string()]).spawn().expect("hob starts");
+    drop(child.stdout.take());
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let said = lines.next_line().await.expect("text").expect("a line");
+    assert!(said.contains("cannot print the summary"), "{said}");
+    let answer = chat(&format!("127.0.0.1:{port}"), QUESTION).await.all().await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
