@@ -2,3 +2,13 @@
 //!
 //! Reaches engines, memory, tasks and channels only through the contracts of `core`. Knows no HTTP server, no database and no
 //! configuration file.
+
+pub mod mcp;
+pub mod sandbox;
+pub mod tools;
+
+mod agents;
+mod toolbox;
+
+pub use agents::{AGENTS, agent};
+pub use toolbox::{Permit, RunTools, ToolBox, ToolBoxError};

@@ -93,6 +93,7 @@ pub struct ServeArgs {
     "hob ask -m qwen3:8b -t 0 'Name three rivers.'"
     "git diff | hob ask 'Write a commit message for this change.'"
     "hob ask - < question.txt"
+    "hob ask -a orchestrator --tools calculator 'What is 17 * 23?'"
     "hob ask --json 'Hello' | jq .usage"
 })]
 pub struct AskArgs {
@@ -115,7 +116,15 @@ pub struct AskArgs {
     #[arg(long, value_parser = max_tokens, allow_negative_numbers = true)]
     pub max_tokens: Option<MaxTokens>,
 
-    /// Print one JSON object: content, usage, model, engine, finish_reason
+    /// Agent that answers: simple, orchestrator, react, codeact or none [default: none, or orchestrator with --tools]
+    #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
+    pub agent: Option<AgentChoice>,
+
+    /// Tools the agent may use, separated by commas [default: all]; see 'hob tools list'
+    #[arg(long, value_delimiter = ',')]
+    pub tools: Option<Vec<String>>,
+
+    /// Print one JSON object: content, usage, model, engine, finish_reason; with an agent also turns and tool_results
     #[arg(long)]
     pub json: bool,
 

@@ -33,7 +33,10 @@ pub fn explain(error: &Error) -> String {
     }
     let engine = match error.downcast_ref() {
         Some(OpenError::Engine(engine)) => Some(engine),
-        _ => error.downcast_ref::<EngineError>(),
+        _ => match error.downcast_ref() {
+            Some(AskError::Engine(engine)) => Some(engine),
+            _ => error.downcast_ref::<EngineError>(),
+        },
     };
     let happened = with_causes(error);
     match engine.and_then(remedy) {

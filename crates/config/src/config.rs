@@ -6,9 +6,13 @@ use crate::engine::EngineConfig;
 use crate::env::ProviderKeys;
 use crate::intelligence::IntelligenceConfig;
 use crate::keys::{Keys, Section};
+use crate::mcp::McpConfig;
 use crate::sandbox::SandboxConfig;
+use crate::savings::SavingsConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::server::ServerConfig;
+use crate::telemetry::TelemetryConfig;
+use crate::tools::ToolsConfig;
 
 /// What Hob was told, resolved and complete. `Config::default()` is what an empty file gives.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +24,10 @@ pub struct Config {
     pub channel: ChannelConfig,
     pub scheduler: SchedulerConfig,
     pub sandbox: SandboxConfig,
+    pub tools: ToolsConfig,
+    pub mcp: McpConfig,
+    pub telemetry: TelemetryConfig,
+    pub savings: SavingsConfig,
     /// The cloud providers' keys. They come from the environment only.
     pub provider_keys: ProviderKeys,
 }
@@ -35,8 +43,20 @@ impl Config {
 // The fields are taken apart without `..`, here and in the sections: one that no file can set does not compile.
 impl Section for Config {
     fn keys<K: Keys>(&mut self, keys: &mut K) {
-        let Config { server, engine, intelligence, agent, channel, scheduler, sandbox, provider_keys: _ } =
-            self;
+        let Config {
+            server,
+            engine,
+            intelligence,
+            agent,
+            channel,
+            scheduler,
+            sandbox,
+            tools,
+            mcp,
+            telemetry,
+            savings,
+            provider_keys: _,
+        } = self;
         keys.section("server", server, "The HTTP server that 'hob serve' starts.");
         keys.section(
             "engine",
@@ -48,6 +68,10 @@ impl Section for Config {
         keys.section("channel", channel, "Messaging through a gateway.");
         keys.section("scheduler", scheduler, "Tasks that run at a set time.");
         keys.section("sandbox", sandbox, "Where code written by a model runs: no network, read-only mounts.");
+        keys.section("tools", tools, "What agents' tools may touch.");
+        keys.section("mcp", mcp, "Servers of the Model Context Protocol, whose tools agents may use.");
+        keys.section("telemetry", telemetry, "The record of calls, and traces.");
+        keys.section("savings", savings, "What the cloud would have cost.");
     }
 }
 

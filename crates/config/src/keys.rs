@@ -1,6 +1,7 @@
 //! How a section tells what keys it has, once, for everything that needs to know: the reader of the file and the
 //! template that `init` writes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use toml::de::DeValue;
@@ -37,6 +38,15 @@ pub(crate) trait Keys {
 
     /// One key.
     fn key<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>, about: &'static str);
+
+    /// A table whose names are the user's own, and whose values are all of one kind.
+    fn table<T>(
+        &mut self,
+        name: &'static str,
+        field: &mut BTreeMap<String, T>,
+        kind: Kind<T>,
+        about: &'static str,
+    );
 
     /// A former name of a key: still read, no longer written. Comes before the key, which therefore wins.
     fn older<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>);

@@ -1,7 +1,10 @@
 //! All sections and keys of a configuration in order, with their values as TOML.
 
+use std::collections::BTreeMap;
+
 use crate::config::Config;
 use crate::keys::{Keys, Kind, Section};
+use crate::kind::quote_name;
 
 /// A section and the keys that stand directly in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,6 +57,22 @@ impl Keys for Listing {
 
     fn key<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>, about: &'static str) {
         self.sections[self.current].keys.push(ListedKey { name, about, value: (kind.write)(field) });
+    }
+
+    fn table<T>(
+        &mut self,
+        name: &'static str,
+        field: &mut BTreeMap<String, T>,
+        kind: Kind<T>,
+        about: &'static str,
+    ) {
+        let entries: Vec<String> = field
+            .iter()
+            .map(|(name, value)| format!("{} = {}", quote_name(name), (kind.write)(value)))
+            .collect();
+        let value =
+            if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) };
+        self.sections[self.current].keys.push(ListedKey { name, about, value });
     }
 
     fn older<T>(&mut self, _name: &'static str, _field: &mut T, _kind: Kind<T>) {}

@@ -1,5 +1,6 @@
 //! Reads the text of a configuration file into a [`Config`]. Touches no disk.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use toml::Spanned;
@@ -171,6 +172,31 @@ impl Keys for Reader<'_> {
         match (kind.read)(&Typed { value: value.get_ref(), home: self.source.home }) {
             Some(read) => *field = read,
             None => self.refuse(name, value, kind.expected, kind.exposure),
+        }
+    }
+
+    fn table<T>(
+        &mut self,
+        name: &'static str,
+        field: &mut BTreeMap<String, T>,
+        kind: Kind<T>,
+        _about: &'static str,
+    ) {
+        let Some(value) = self.take(name) else { return };
+        let Some(table) = value.get_ref().as_table() else {
+            let expected = format!("a section [{}]", join(&self.section, name));
+            return self.refuse(name, value, &expected, Exposure::Open);
+        };
+        for (entry, value) in table {
+            match (kind.read)(&Typed { value: value.get_ref(), home: self.source.home }) {
+                Some(read) => {
+                    field.insert(entry.get_ref().clone().into_owned(), read);
+                }
+                None => {
+                    let entry = shorten(&entry.get_ref().escape_debug().to_string());
+                    self.refuse(&join(name, &entry), value, kind.expected, kind.exposure);
+                }
+            }
         }
     }
 

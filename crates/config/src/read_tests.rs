@@ -96,11 +96,17 @@ fn the_defaults_are_the_documented_ones() {
     scheduler.poll_interval = 60.0
     scheduler.max_concurrent = 4
     sandbox.enabled = false
-    sandbox.runtime = "docker"
+    sandbox.runtime = "auto"
     sandbox.image = "python:3.13-slim"
     sandbox.timeout = 300.0
     sandbox.max_concurrent = 5
     sandbox.allowlist = []
+    tools.file_roots = []
+    mcp.servers = {}
+    telemetry.enabled = true
+    telemetry.retention_days = 0
+    telemetry.otlp_endpoint = ""
+    savings.prices = {}
     "#);
 }
 
@@ -138,6 +144,42 @@ fn values_of_the_file_are_resolved() {
     assert_eq!(config.engine.llamacpp.args, ["--ctx-size", "8192"]);
     assert_eq!(config.channel.default_agent, Some(AgentKey::Codeact));
     assert!(config.channel.whatsapp.assistant_has_own_number);
+}
+
+#[test]
+fn prices_may_stand_in_a_section_or_behind_a_key() {
+    let section = config(
+        "[savings.prices]
+        'gpt-5.2' = { input = 1.5, output = 12 }
+        [savings.prices.claude-haiku-5]
+        input = 1
+        output = 5.25",
+    );
+    let key = config(
+        "[savings]
+        prices = { 'gpt-5.2' = { input = 1.5, output = 12 }, claude-haiku-5 = { input = 1, output = 5.25 } }",
+    );
+    let prices: Vec<(&str, u64, u64)> = section
+        .savings
+        .prices
+        .iter()
+        .map(|(name, price)| (name.as_str(), price.input, price.output))
+        .collect();
+    assert_eq!(prices, [("claude-haiku-5", 1_000_000, 5_250_000), ("gpt-5.2", 1_500_000, 12_000_000)]);
+    assert_eq!(key.savings.prices, section.savings.prices);
+}
+
+#[test]
+fn a_bad_price_is_named_by_its_model_and_line() {
+    assert_eq!(
+        error("[savings.prices]\ngood = { input = 1, output = 1 }\nbad = { input = 'x', output = 1 }\n"),
+        "~/.hob/config.toml:3: savings.prices.bad: expected dollars per million tokens from 0 to 1000, with up to six \
+         decimals, such as { input = 1.75, output = 14.0 }, got a section"
+    );
+    assert_eq!(
+        error("savings.prices = 3"),
+        "~/.hob/config.toml:1: savings.prices: expected a section [savings.prices], got 3"
+    );
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub struct SandboxConfig {
 /// What runs the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SandboxRuntime {
+    /// Docker or Podman if one of them has the image, bubblewrap otherwise.
+    Auto,
     Docker,
     Podman,
     Bwrap,
@@ -35,7 +37,7 @@ impl Default for SandboxConfig {
     fn default() -> Self {
         SandboxConfig {
             enabled: false,
-            runtime: SandboxRuntime::Docker,
+            runtime: SandboxRuntime::Auto,
             image: "python:3.13-slim".to_owned(),
             timeout: Duration::from_secs(300),
             max_concurrent: 5,
@@ -45,14 +47,16 @@ impl Default for SandboxConfig {
 }
 
 const RUNTIME: Kind<SandboxRuntime> = Kind {
-    expected: "docker, podman, bwrap, or the path of one of them",
+    expected: "auto, docker, podman, bwrap, or the path of one of them",
     read: |typed| match typed.text()?.trim() {
+        "auto" => Some(SandboxRuntime::Auto),
         "docker" => Some(SandboxRuntime::Docker),
         "podman" => Some(SandboxRuntime::Podman),
         "bwrap" => Some(SandboxRuntime::Bwrap),
         path => expand(path, typed.home).filter(|path| path.is_absolute()).map(SandboxRuntime::Path),
     },
     write: |runtime| match runtime {
+        SandboxRuntime::Auto => quote("auto"),
         SandboxRuntime::Docker => quote("docker"),
         SandboxRuntime::Podman => quote("podman"),
         SandboxRuntime::Bwrap => quote("bwrap"),
@@ -64,7 +68,7 @@ const RUNTIME: Kind<SandboxRuntime> = Kind {
 keys_of! {
     SandboxConfig {
         enabled: FLAG, "Whether code may be run at all.";
-        runtime: RUNTIME, "What runs it: docker, podman, bwrap, or the path of one of them.";
+        runtime: RUNTIME, "What runs it: auto, docker, podman, bwrap, or the path of one of them.";
         image: TEXT, "Container image; bwrap needs none.";
         timeout: SECONDS, "Seconds a run may take.";
         max_concurrent: COUNT, "Runs that may go on at once.";

@@ -10,6 +10,7 @@ use super::*;
 use crate::agent::AgentKey;
 use crate::hardware::{Cpu, Gpu, GpuVendor, Platform};
 use crate::read::{Source, read};
+use crate::savings::TokenPrice;
 
 fn loaded(text: &str) -> Config {
     let (config, warnings) = read(Source { file: "config.toml", text, home: None }).expect("it loads");
@@ -108,8 +109,20 @@ fn field_names(shown: impl std::fmt::Debug) -> BTreeSet<String> {
 
 #[test]
 fn every_setting_is_in_the_template_and_the_template_has_no_other() {
-    let Config { server, engine, intelligence, agent, channel, scheduler, sandbox, provider_keys: _ } =
-        Config::default();
+    let Config {
+        server,
+        engine,
+        intelligence,
+        agent,
+        channel,
+        scheduler,
+        sandbox,
+        tools,
+        mcp,
+        telemetry,
+        savings,
+        provider_keys: _,
+    } = Config::default();
     let fields = [
         ("server", field_names(server)),
         ("engine", field_names(engine)),
@@ -118,6 +131,10 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         ("channel", field_names(channel)),
         ("scheduler", field_names(scheduler)),
         ("sandbox", field_names(sandbox)),
+        ("tools", field_names(tools)),
+        ("mcp", field_names(mcp)),
+        ("telemetry", field_names(telemetry)),
+        ("savings", field_names(savings)),
     ];
     let text: toml::Table = uncommented(&template(EngineKey::Ollama, None)).parse().expect("it is TOML");
     let sections: BTreeSet<&str> = text.keys().map(String::as_str).collect();
@@ -129,13 +146,12 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
 
 fn key_names(value: &toml::Value) -> BTreeSet<String> {
     let table = value.as_table().into_iter().flatten();
-    table
-        .flat_map(
-            |(name, value)| {
-                if value.is_table() { key_names(value) } else { BTreeSet::from([name.clone()]) }
-            },
-        )
-        .collect()
+    let names = |(name, value): (&String, &toml::Value)| match value.as_table() {
+        // A section; a table without entries is a key whose names are the user's own.
+        Some(table) if !table.is_empty() => key_names(value),
+        _ => BTreeSet::from([name.clone()]),
+    };
+    table.flat_map(names).collect()
 }
 
 #[test]
@@ -170,6 +186,7 @@ prop_compose! {
         path in prop::option::of("/[ -~]{0,12}"),
         max_waiting in 0usize..=1_000_000,
         enabled in any::<bool>(),
+        prices in prop::collection::btree_map(any::<String>(), (0u64..=1_000_000_000, 0u64..=1_000_000_000), 0..4),
     ) -> Config {
         let not_blank = |text: &String| !text.trim().is_empty();
         let mut config = Config::default();
@@ -184,6 +201,8 @@ prop_compose! {
         config.engine.llamacpp.model_path = path.clone().map(Into::into);
         config.sandbox.allowlist = path.into_iter().map(Into::into).collect();
         config.sandbox.enabled = enabled;
+        let price = |(name, (input, output))| (name, TokenPrice { input, output });
+        config.savings.prices = prices.into_iter().map(price).collect();
         config
     }
 }

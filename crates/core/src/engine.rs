@@ -90,6 +90,23 @@ pub enum EngineError {
     Interrupted { engine: String, reason: String },
 }
 
+impl EngineError {
+    /// Whether the engine says that the conversation is too long for its model. Every engine has its own words for it.
+    pub fn is_context_overflow(&self) -> bool {
+        const WORDS: [&str; 6] = [
+            "context length",
+            "context size",
+            "context window",
+            "context_length",
+            "prompt is too long",
+            "input token count",
+        ];
+        let EngineError::Refused { status: 400 | 413, message, .. } = self else { return false };
+        let message = message.to_lowercase();
+        WORDS.iter().any(|words| message.contains(words))
+    }
+}
+
 fn known(available: &[String]) -> String {
     match available {
         [] => String::new(),

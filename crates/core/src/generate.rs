@@ -221,12 +221,18 @@ impl Usage {
 pub enum Warning {
     /// The engine refused the request with tools, and answered it without.
     ToolsDropped,
+    /// The conversation outgrew the model, and results of tools were left out of it.
+    ContextCompacted,
+    /// The model went in circles with a tool, and the run was ended with what it had.
+    LoopStopped,
 }
 
 impl Warning {
     pub fn as_str(self) -> &'static str {
         match self {
             Warning::ToolsDropped => "tools-dropped",
+            Warning::ContextCompacted => "context-compacted",
+            Warning::LoopStopped => "loop-stopped",
         }
     }
 }

@@ -22,5 +22,5 @@ pub use generate::{
 pub use inference::{Ending, Inference, InferenceLog, Source, Unrecorded};
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
 pub use model::ModelInfo;
-pub use stream::{Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};
+pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};
 pub use tool::{NoTools, Reach, Tool, ToolError, ToolSpec, Tools};

@@ -32,6 +32,13 @@ pub struct ToolCallDelta {
     pub arguments: String,
 }
 
+/// What an agent did: an event's name and data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub name: &'static str,
+    pub data: Value,
+}
+
 /// A piece of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
@@ -42,6 +49,8 @@ pub enum Delta {
         text: String,
     },
     ToolCall(ToolCallDelta),
+    /// Something an agent did on its way to the answer. Not part of the answer.
+    Step(Box<Step>),
     /// One of the `n` answers is complete.
     Finish {
         choice: u32,
@@ -119,6 +128,7 @@ impl Collector {
             Delta::Finish { choice, reason } => {
                 self.choices.entry(choice).or_default().finish_reason = Some(reason)
             }
+            Delta::Step(_) => {}
             Delta::Done { usage } => self.usage = usage,
         }
     }

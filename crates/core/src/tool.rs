@@ -88,6 +88,11 @@ pub trait Tools: Send + Sync {
 
     /// Runs a call and always has a result: what goes wrong is told to the model.
     async fn execute(&self, call: &ToolCall) -> ToolResult;
+
+    /// Whether the run goes in circles and should end with what it has. Further calls are not run.
+    fn stopped(&self) -> bool {
+        false
+    }
 }
 
 /// No tools at all.

@@ -49,8 +49,10 @@ impl OpenAiCompat {
             Ok(response) => return Ok((response, Vec::new())),
             Err(error) => error,
         };
-        let about_tools =
-            matches!(refused, EngineError::Refused { status: 400, .. }) && !request.tools.is_empty();
+        // A conversation that is too long would still be so, or lose its tools for no good reason.
+        let about_tools = matches!(refused, EngineError::Refused { status: 400, .. })
+            && !request.tools.is_empty()
+            && !refused.is_context_overflow();
         if !about_tools {
             return Err(refused);
         }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hob_core::EngineError;
+use hob_system::AskError;
 use serde::Serialize;
 
 /// An error of ours or of the engine's.
@@ -82,6 +83,13 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
 
+    pub(crate) fn owner_only(path: &str) -> Self {
+        let message = format!(
+            "{path} is for the owner only: ask from this machine, or set [server] api_key and send it as a bearer token"
+        );
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
     /// No room, not even to wait.
     pub(crate) fn too_many() -> Self {
         let message = "too many requests are waiting already ([server] max_waiting)";
@@ -140,6 +148,16 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+impl From<AskError> for ApiError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Engine(error) => error.into(),
+            AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
+            AskError::Tools(error) => Self::invalid("tools", error.to_string()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod listen;
 mod router;
 mod routes;
 mod sse;
+mod trust;
 mod wire;
 
 pub use listen::{ServeError, Server};

@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::router::router;
+use crate::trust::Peer;
 
 /// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
@@ -54,6 +55,8 @@ pub struct Server {
     shared: Arc<Shared>,
     max_connections: usize,
     shutdown_grace: Duration,
+    /// Tells answers that never end by themselves that it is time.
+    stopping: CancellationToken,
 }
 
 /// What every connection needs.
@@ -69,8 +72,9 @@ impl Server {
         let failed = |source| ServeError::Bind { host: config.host.clone(), port: config.port, source };
         let listener = TcpListener::bind((config.host.as_str(), config.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let stopping = CancellationToken::new();
         let shared = Shared {
-            router: router(system, config),
+            router: router(system, config, stopping.clone()),
             header_timeout: config.header_timeout,
             write_timeout: config.write_timeout,
         };
@@ -85,6 +89,7 @@ impl Server {
                 .max(32)
                 .saturating_mul(2),
             shutdown_grace: config.shutdown_grace,
+            stopping,
         })
     }
 
@@ -106,8 +111,8 @@ impl Server {
                 accepted = accept(&self.listener, &room) => accepted,
             };
             match accepted {
-                Ok((socket, permit)) => {
-                    let connection = serve(socket, Arc::clone(&self.shared), shutdown.clone());
+                Ok((socket, peer, permit)) => {
+                    let connection = serve(socket, peer, Arc::clone(&self.shared), shutdown.clone());
                     let cut = cut.clone();
                     connections.spawn(async move {
                         cut.run_until_cancelled(connection).await;
@@ -121,6 +126,7 @@ impl Server {
             }
         }
         drop(self.listener);
+        self.stopping.cancel();
         connections.close();
         match tokio::time::timeout(self.shutdown_grace, connections.wait()).await {
             Ok(()) => 0,
@@ -138,13 +144,13 @@ impl Server {
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, Peer, OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
-    let (socket, _peer) = listener.accept().await?;
-    Ok((socket, permit))
+    let (socket, peer) = listener.accept().await?;
+    Ok((socket, Peer(peer.ip()), permit))
 }
 
-async fn serve(socket: TcpStream, shared: Arc<Shared>, shutdown: CancellationToken) {
+async fn serve(socket: TcpStream, peer: Peer, shared: Arc<Shared>, shutdown: CancellationToken) {
     // Without this a stream's first token waits for an acknowledgement, 40 ms.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch Nagle's algorithm off");
@@ -152,7 +158,7 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
     let mut socket = TimeoutStream::new(socket);
     socket.set_write_timeout(Some(shared.write_timeout));
 
-    let service = service_fn(|request: Request<Incoming>| answer(&shared, request));
+    let service = service_fn(|request: Request<Incoming>| answer(&shared, peer, request));
     let mut builder = http1::Builder::new();
     // The time-out also ends connections on which no request comes.
     builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
@@ -169,8 +175,13 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
     }
 }
 
-async fn answer(shared: &Shared, request: Request<Incoming>) -> Result<Response, std::convert::Infallible> {
+async fn answer(
+    shared: &Shared,
+    peer: Peer,
+    mut request: Request<Incoming>,
+) -> Result<Response, std::convert::Infallible> {
     let version = request.version();
+    request.extensions_mut().insert(peer);
     let mut response = shared.router.clone().oneshot(request.map(Body::new)).await?;
     if version == Version::HTTP_10 {
         // Only the end of the connection ends a stream of HTTP/1.0, so nothing may promise to keep it.

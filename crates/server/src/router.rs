@@ -10,31 +10,39 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use hob_config::ServerConfig;
 use hob_system::System;
+use tokio_util::sync::CancellationToken;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::admission::Admission;
 use crate::body::BodyLimits;
 use crate::error::ApiError;
 use crate::gate::Gate;
-use crate::routes::{chat, health, models, openapi};
+use crate::routes::{chat, events, health, models, openapi};
+use crate::trust::Trust;
 
 /// What handlers share.
 pub(crate) struct App {
     pub(crate) system: Arc<System>,
     pub(crate) admission: Admission,
     pub(crate) body_limits: BodyLimits,
+    pub(crate) trust: Trust,
+    /// Cancelled when the server stops, for answers that would otherwise never end.
+    pub(crate) stopping: CancellationToken,
 }
 
-pub(crate) fn router(system: Arc<System>, config: &ServerConfig) -> Router {
+pub(crate) fn router(system: Arc<System>, config: &ServerConfig, stopping: CancellationToken) -> Router {
     let app = Arc::new(App {
         system,
         admission: Admission::new(config.max_in_flight, config.max_waiting, config.queue_timeout),
         body_limits: BodyLimits { max_mb: config.max_body_mb, pause: config.body_timeout },
+        trust: Trust { keyed: config.api_key.is_some() },
+        stopping,
     });
     let router = Router::new()
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::show))
+        .route("/v1/events", get(events::watch))
         .route("/health", get(health::show))
         .route("/openapi.json", get(openapi::show))
         .fallback(|request: Request| async move { ApiError::no_such_path(request.uri().path()) })

@@ -67,6 +67,14 @@ impl ChatChunks {
                 push_json(out, &WirePiece::new(piece));
                 out.extend_from_slice(b"]},\"finish_reason\":null}]}\n\n");
             }
+            // A comment, which clients of the API pass over and people who watch can read.
+            Delta::Step(step) => {
+                out.extend_from_slice(b": hob ");
+                out.extend_from_slice(step.name.as_bytes());
+                out.push(b' ');
+                push_json(out, &step.data);
+                out.extend_from_slice(b"\n\n");
+            }
             Delta::Finish { choice, reason } => {
                 self.begin(*choice, out);
                 out.extend_from_slice(b"},\"finish_reason\":");

@@ -1,15 +1,18 @@
 //! Opens the house: makes the engines, starts the one that is ours to start, chooses who answers.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, EngineKey};
-use hob_core::{Engine, EngineError};
+use hob_core::{Engine, EngineError, EventBus};
 use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Wanted, select};
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use thiserror::Error;
 
 use crate::engines::engines;
+use crate::record::Record;
 use crate::system::{System, SystemParts};
+use crate::workshop::{Workshop, WorkshopError};
 
 /// What the command line asks for beyond the configuration.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +30,8 @@ pub enum OpenError {
     NoEngine(#[from] NoEngine),
     #[error(transparent)]
     Managed(#[from] ManagedError),
+    #[error(transparent)]
+    Tools(#[from] WorkshopError),
 }
 
 /// A house that is open: the system, and what runs beside it.
@@ -34,11 +39,15 @@ pub struct Household {
     pub system: Arc<System>,
     /// Why this engine was chosen.
     pub because: Because,
+    /// What was asked and answered.
+    pub record: Record,
     managed: Option<ManagedServer>,
+    workshop: Workshop,
 }
 
 impl Household {
-    pub async fn open(config: &Config, wishes: &Wishes) -> Result<Self, OpenError> {
+    /// `home` is where Hob keeps its files.
+    pub async fn open(config: &Config, home: &Path, wishes: &Wishes) -> Result<Self, OpenError> {
         let engines = engines(config)?;
         let managed = start_managed(config, wishes).await?;
         let chosen = choose(&engines, config, wishes).await;
@@ -51,13 +60,27 @@ impl Household {
                 return Err(error.into());
             }
         };
+        let record = Record::open(config, home);
         let default_model = config.default_model().map(str::to_owned);
-        let system = Arc::new(System::new(SystemParts { engine, default_model, agent: None }));
-        Ok(Household { system, because, managed })
+        let workshop = Workshop::open(config)?;
+        let system = Arc::new(System::new(SystemParts {
+            engine,
+            default_model,
+            agent: config.server.agent.and_then(|key| hob_agent::agent(key.as_str())),
+            tools: workshop.tools()?,
+            max_turns: u32::try_from(config.agent.max_turns).unwrap_or(u32::MAX),
+            bus: EventBus::new(),
+            log: Arc::new(record.clone()),
+        }));
+        workshop.keep_up(&system);
+        Ok(Household { system, because, record, managed, workshop })
     }
 
     /// Stops what was started.
     pub async fn close(self) {
+        self.workshop.close().await;
+        drop(self.system);
+        self.record.close().await;
         if let Some(managed) = self.managed {
             managed.shutdown().await;
         }

@@ -9,6 +9,15 @@ pub enum Delivery {
     Streamed,
 }
 
+/// Which agent the caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish<A> {
+    /// Whatever the house is set up with, which may be none.
+    Configured(Option<A>),
+    Named(A),
+    None,
+}
+
 /// The two ways.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Lane<A> {
@@ -16,12 +25,18 @@ pub enum Lane<A> {
     Agent(A),
 }
 
-/// Decides. A caller who brings tools wants the calls back, so an agent must not swallow them; a stream comes straight
-/// from the engine; everything else goes through the agent, where there is one.
-pub fn lane<A>(request: &GenerateRequest, delivery: Delivery, agent: Option<A>) -> Lane<A> {
-    match agent {
-        Some(agent) if request.tools.is_empty() && delivery == Delivery::Whole => Lane::Agent(agent),
-        _ => Lane::Engine,
+/// Decides. A caller who brings tools wants the calls back, so an agent must not swallow them; a stream, and a request for
+/// what an agent does not give (several answers, probabilities), goes straight to the engine unless an agent was asked
+/// for by name; everything else goes through the agent, where there is one.
+pub fn lane<A>(request: &GenerateRequest, delivery: Delivery, wish: Wish<A>) -> Lane<A> {
+    if !request.tools.is_empty() {
+        return Lane::Engine;
+    }
+    let engines_own = request.answers() > 1 || request.sampling.logprobs;
+    match (wish, delivery) {
+        (Wish::Named(agent), _) => Lane::Agent(agent),
+        (Wish::Configured(Some(agent)), Delivery::Whole) if !engines_own => Lane::Agent(agent),
+        (Wish::Configured(_) | Wish::None, _) => Lane::Engine,
     }
 }
 
@@ -31,16 +46,37 @@ mod tests {
 
     use super::*;
 
+    const CONFIGURED: Wish<&str> = Wish::Configured(Some("simple"));
+
     #[test]
     fn only_a_whole_answer_without_the_callers_tools_goes_through_an_agent() {
         let plain = GenerateRequest::default();
+        assert_eq!(lane(&plain, Delivery::Whole, CONFIGURED), Lane::Agent("simple"));
+        assert_eq!(lane(&plain, Delivery::Streamed, CONFIGURED), Lane::Engine);
+        assert_eq!(lane(&plain, Delivery::Whole, Wish::Configured(None::<&str>)), Lane::Engine);
+        assert_eq!(lane(&plain, Delivery::Whole, Wish::<&str>::None), Lane::Engine);
+
+        let mut several = GenerateRequest::default();
+        several.sampling.n = std::num::NonZeroU32::new(2);
+        assert_eq!(lane(&several, Delivery::Whole, CONFIGURED), Lane::Engine);
+    }
+
+    #[test]
+    fn an_agent_that_was_named_answers_streams_too() {
+        let plain = GenerateRequest::default();
+        for delivery in [Delivery::Whole, Delivery::Streamed] {
+            assert_eq!(lane(&plain, delivery, Wish::Named("react")), Lane::Agent("react"));
+        }
+    }
+
+    #[test]
+    fn the_callers_tools_always_come_back_to_the_caller() {
         let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
         let with_tools = GenerateRequest { tools: vec![tool], ..GenerateRequest::default() };
-
-        assert_eq!(lane(&plain, Delivery::Whole, Some("simple")), Lane::Agent("simple"));
-        assert_eq!(lane(&plain, Delivery::Streamed, Some("simple")), Lane::Engine);
-        assert_eq!(lane(&with_tools, Delivery::Whole, Some("simple")), Lane::Engine);
-        assert_eq!(lane(&with_tools, Delivery::Streamed, Some("simple")), Lane::Engine);
-        assert_eq!(lane(&plain, Delivery::Whole, None::<&str>), Lane::Engine);
+        for delivery in [Delivery::Whole, Delivery::Streamed] {
+            for wish in [CONFIGURED, Wish::Named("react")] {
+                assert_eq!(lane(&with_tools, delivery, wish), Lane::Engine);
+            }
+        }
     }
 }

@@ -2,15 +2,28 @@
 //!
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
+mod agent_stream;
+mod caller;
 mod catalog;
 mod engines;
+mod estimate;
 mod household;
 mod lane;
+mod metered;
+mod record;
 mod system;
+mod workshop;
 
+pub use caller::{AgentWish, AskError, Caller};
 pub use engines::{engines, ollama};
+pub use hob_agent::{Permit, ToolBox, ToolBoxError};
 pub use hob_engine::ollama::{ModelDetails, PullProgress};
-pub use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, probe_all};
+pub use hob_engine::select::{
+    Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, probe_all,
+};
+pub use hob_store as store;
 pub use household::{Household, OpenError, Wishes, choose};
-pub use lane::{Delivery, Lane, lane};
+pub use lane::{Delivery, Lane, Wish, lane};
+pub use record::{Record, open_telemetry};
 pub use system::{Streaming, System, SystemParts};
+pub use workshop::{Workshop, WorkshopError};

@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use hob_core::{AgentOutcome, Delta, Message, Role, ToolDefinition};
+use hob_core::{AgentOutcome, Delta, Message, Role, Source, ToolDefinition, Unrecorded};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -25,8 +25,20 @@ impl Agent for Butler {
 
 fn system(engine: ScriptedEngine, agent: Option<Arc<dyn Agent>>) -> (System, Arc<ScriptedEngine>) {
     let engine = Arc::new(engine);
-    let parts = SystemParts { engine: Arc::clone(&engine) as Arc<dyn Engine>, default_model: None, agent };
+    let parts = SystemParts {
+        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        default_model: None,
+        agent,
+        tools: ToolBox::default(),
+        max_turns: 10,
+        bus: EventBus::new(),
+        log: Arc::new(Unrecorded),
+    };
     (System::new(parts), engine)
+}
+
+fn caller() -> Caller {
+    Caller::trusted(Source::Server, "run")
 }
 
 fn asking(model: &str) -> GenerateRequest {
@@ -40,12 +52,15 @@ fn asking(model: &str) -> GenerateRequest {
 #[tokio::test]
 async fn the_agent_answers_whole_requests_and_the_callers_tools_pass_it_by() {
     let (system, _engine) = system(ScriptedEngine::saying(&["dinner ", "is served"]), Some(Arc::new(Butler)));
-    let answer = system.complete(asking("m")).await.unwrap().answer.content;
+    let answer = system.complete(asking("m"), &caller()).await.unwrap().generation.answer.content;
     assert_eq!(answer, "Sir, dinner is served");
 
     let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
     let with_tools = GenerateRequest { tools: vec![tool], ..asking("m") };
-    assert_eq!(system.complete(with_tools).await.unwrap().answer.content, "dinner is served");
+    assert_eq!(
+        system.complete(with_tools, &caller()).await.unwrap().generation.answer.content,
+        "dinner is served"
+    );
 }
 
 #[tokio::test]
@@ -53,11 +68,11 @@ async fn trouble_before_the_first_piece_is_an_error_and_not_a_stream() {
     let broken = ScriptedEngine::new(|_| {
         vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() })]
     });
-    let error = system(broken, None).0.stream(asking("m")).await.err().unwrap();
+    let error = system(broken, None).0.stream(asking("m"), &caller()).await.err().unwrap();
     assert_eq!(error.to_string(), "scripted broke off its answer: cable");
 
     let silent = ScriptedEngine::new(|_| Vec::new());
-    let error = system(silent, None).0.stream(asking("m")).await.err().unwrap();
+    let error = system(silent, None).0.stream(asking("m"), &caller()).await.err().unwrap();
     assert_eq!(error.to_string(), "scripted broke off its answer: it ended before it began");
 }
 
@@ -65,7 +80,7 @@ async fn trouble_before_the_first_piece_is_an_error_and_not_a_stream() {
 async fn awaiting_the_first_piece_loses_nothing() {
     let (system, _engine) = system(ScriptedEngine::saying(&["a", "b", "c"]), None);
     let deltas: Vec<Delta> =
-        system.stream(asking("m")).await.unwrap().deltas.map(Result::unwrap).collect().await;
+        system.stream(asking("m"), &caller()).await.unwrap().deltas.map(Result::unwrap).collect().await;
     assert_eq!(deltas[..3], [Delta::text("a"), Delta::text("b"), Delta::text("c")]);
     assert_eq!(deltas.len(), 5);
 }
@@ -73,14 +88,14 @@ async fn awaiting_the_first_piece_loses_nothing() {
 #[tokio::test]
 async fn default_means_the_first_model_of_the_engine() {
     let (system, engine) = system(ScriptedEngine::saying(&["hi"]).with_models(&["big", "small"]), None);
-    system.complete(asking("default")).await.unwrap();
+    system.complete(asking("default"), &caller()).await.unwrap();
     assert_eq!(engine.requests()[0].model, "big");
 }
 
 #[tokio::test]
 async fn a_model_nobody_has_is_never_replaced_by_another() {
     let (system, engine) = system(ScriptedEngine::saying(&["hi"]), None);
-    let error = system.complete(asking("gpt-4")).await.unwrap_err();
-    assert!(matches!(error, EngineError::ModelNotFound { .. }), "{error}");
+    let error = system.complete(asking("gpt-4"), &caller()).await.unwrap_err();
+    assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
     assert_eq!(engine.requests(), []);
 }

@@ -1,9 +1,6 @@
 //! What tests of several crates share. Knows only the wire: no crate of the house but `core` may be needed here.
 
-#![expect(
-    clippy::expect_used,
-    reason = "a test that cannot set itself up should fail loudly"
-)]
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
 mod fake_server;
 mod scripted_engine;

@@ -40,16 +40,10 @@ impl ScriptedEngine {
     /// Says these words, one piece each, and stops.
     pub fn saying(words: &'static [&'static str]) -> Self {
         Self::new(move |_| {
-            let usage = Usage {
-                prompt_tokens: 3,
-                completion_tokens: words.len() as u64,
-                cached_tokens: None,
-            };
+            let usage =
+                Usage { prompt_tokens: 3, completion_tokens: words.len() as u64, cached_tokens: None };
             let mut deltas: Vec<_> = words.iter().map(|word| Ok(Delta::text(*word))).collect();
-            deltas.push(Ok(Delta::Finish {
-                choice: 0,
-                reason: FinishReason::Stop,
-            }));
+            deltas.push(Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }));
             deltas.push(Ok(Delta::Done { usage: Some(usage) }));
             deltas
         })
@@ -72,10 +66,7 @@ impl ScriptedEngine {
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<GenerateRequest> {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How often the models were listed.
@@ -84,10 +75,7 @@ impl ScriptedEngine {
     }
 
     fn answer(&self, request: &GenerateRequest) -> Vec<Result<Delta, EngineError>> {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request.clone());
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         (self.script)(request)
     }
 }
@@ -107,12 +95,10 @@ impl Engine for ScriptedEngine {
         for delta in self.answer(request) {
             collector.push(delta?);
         }
-        let generation = collector
-            .finish(&request.model)
-            .ok_or_else(|| EngineError::Interrupted {
-                engine: "scripted".into(),
-                reason: "the script has no finish".into(),
-            })?;
+        let generation = collector.finish(&request.model).ok_or_else(|| EngineError::Interrupted {
+            engine: "scripted".into(),
+            reason: "the script has no finish".into(),
+        })?;
         Ok(Generation { warnings: self.warnings.clone(), ..generation })
     }
 

@@ -16,9 +16,7 @@ pub struct Transcript {
 impl Transcript {
     /// Loads `transcripts/NAME.txt`, such as `ollama/chat`.
     pub fn load(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("transcripts")
-            .join(format!("{name}.txt"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("transcripts").join(format!("{name}.txt"));
         let text =
             std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Self::parse(&text).unwrap_or_else(|| panic!("{} is no transcript", path.display()))
@@ -41,14 +39,7 @@ impl Transcript {
             .collect();
         // The recorder ends a body with one line feed of its own.
         let body = body.strip_suffix('\n').unwrap_or(body).to_owned();
-        Some(Transcript {
-            method,
-            path,
-            request_body: request_body.trim().to_owned(),
-            status,
-            headers,
-            body,
-        })
+        Some(Transcript { method, path, request_body: request_body.trim().to_owned(), status, headers, body })
     }
 }
 
@@ -60,18 +51,11 @@ mod tests {
     fn a_recorded_exchange_is_read_whole() {
         let transcript = Transcript::load("ollama/err_model_not_found");
         assert_eq!(
-            (
-                transcript.method.as_str(),
-                transcript.path.as_str(),
-                transcript.status
-            ),
+            (transcript.method.as_str(), transcript.path.as_str(), transcript.status),
             ("POST", "/api/chat", 404)
         );
         assert!(transcript.request_body.starts_with("{\"model\": \"nope\""));
-        assert_eq!(
-            transcript.body,
-            "{\"error\":\"model \\\"nope\\\" not found, try pulling it first\"}"
-        );
+        assert_eq!(transcript.body, "{\"error\":\"model \\\"nope\\\" not found, try pulling it first\"}");
     }
 
     #[test]

@@ -46,7 +46,8 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
     for entry in std::fs::read_dir(crates_dir()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let manifest: toml::Table = std::fs::read_to_string(path.join("Cargo.toml")).unwrap().parse().unwrap();
+        let manifest: toml::Table =
+            std::fs::read_to_string(path.join("Cargo.toml")).unwrap().parse().unwrap();
         let table = manifest["dependencies"].as_table().unwrap();
         found.insert(name, table.keys().cloned().collect());
     }
@@ -63,7 +64,12 @@ fn floor(name: &str) -> u8 {
 fn arrows_point_down_only() {
     for (name, uses) in dependencies() {
         for used in uses.iter().filter_map(|used| used.strip_prefix("hob-")) {
-            assert!(floor(used) < floor(&name), "{name} (floor {}) uses {used} (floor {})", floor(&name), floor(used));
+            assert!(
+                floor(used) < floor(&name),
+                "{name} (floor {}) uses {used} (floor {})",
+                floor(&name),
+                floor(used)
+            );
         }
     }
 }
@@ -99,7 +105,10 @@ fn only_the_outer_floors_read_the_environment_and_write_to_the_terminal() {
 fn every_floor_is_in_the_picture() {
     let picture = std::fs::read_to_string(crates_dir().join("../ARCHITECTURE.md")).unwrap();
     for name in dependencies().keys() {
-        assert!(picture.contains(&format!("crates/{name}")), "ARCHITECTURE.md does not speak of crates/{name}");
+        assert!(
+            picture.contains(&format!("crates/{name}")),
+            "ARCHITECTURE.md does not speak of crates/{name}"
+        );
         floor(name);
     }
 }
@@ -110,7 +119,8 @@ fn product_files(dir: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(product_files(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") && !path.to_string_lossy().ends_with("_tests.rs")
+        } else if path.extension().is_some_and(|ending| ending == "rs")
+            && !path.to_string_lossy().ends_with("_tests.rs")
         {
             files.push(path);
         }

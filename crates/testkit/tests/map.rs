@@ -38,7 +38,12 @@ fn rows() -> Vec<Row> {
 fn every_file_the_map_names_exists() {
     for row in rows() {
         let later = row.files.is_empty();
-        assert_eq!(later, row.tests.is_empty(), "'{}' has files without tests or tests without files", row.feature);
+        assert_eq!(
+            later,
+            row.tests.is_empty(),
+            "'{}' has files without tests or tests without files",
+            row.feature
+        );
         for file in row.files {
             assert!(root().join(&file).exists(), "'{}' names {file}, which is not there", row.feature);
         }
@@ -53,7 +58,9 @@ fn every_test_the_map_names_exists() {
             let (file, name) = test.split_once("::").unwrap_or((&test, ""));
             let text = std::fs::read_to_string(root().join(file))
                 .unwrap_or_else(|error| panic!("'{}' names {file}: {error}", row.feature));
-            let there = name.is_empty() || text.contains(&format!("fn {name}(")) || text.contains(&format!("def {name}("));
+            let there = name.is_empty()
+                || text.contains(&format!("fn {name}("))
+                || text.contains(&format!("def {name}("));
             assert!(there, "'{}' names the test {name}, which is not in {file}", row.feature);
         }
     }

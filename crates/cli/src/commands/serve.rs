@@ -27,12 +27,13 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
     let wishes = Wishes { engine: args.engine };
     apply(args, &mut config);
+    let home = settings::home()?;
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let household = {
             let _waiting = Spinner::start("looking for an engine");
             tokio::select! {
-                opened = Household::open(&config, &wishes) => opened?,
+                opened = Household::open(&config, &home, &wishes) => opened?,
                 stop = signals.next() => return Ok(stop.exit_code()),
             }
         };
@@ -56,12 +57,7 @@ fn apply(args: ServeArgs, config: &mut Config) {
         server.model = Some(model);
     }
     match agent {
-        Some(AgentChoice::Agent(agent)) => {
-            output::warning(format_args!(
-                "this build has no agents yet, so '{agent}' is left out: requests go straight to the engine"
-            ));
-            server.agent = Some(agent);
-        }
+        Some(AgentChoice::Agent(agent)) => server.agent = Some(agent),
         Some(AgentChoice::None) => server.agent = None,
         None => {}
     }

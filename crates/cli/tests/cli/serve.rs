@@ -24,7 +24,7 @@ async fn four_lines_say_who_answers_where_and_a_chat_goes_through() {
     insta::assert_snapshot!(summary, @r"
     Engine  ollama at http://OLLAMA
     Model   smollm2:latest
-    Agent   none (straight to the engine)
+    Agent   orchestrator
     URL     http://127.0.0.1:PORT
     ");
 
@@ -83,18 +83,14 @@ async fn a_default_model_that_is_not_there_is_mentioned() {
 }
 
 #[tokio::test]
-async fn an_agent_that_was_asked_for_is_not_left_out_in_silence() {
+async fn the_agent_that_was_asked_for_answers() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
-    let server = Running::start(&home, &["-a", "react"]).await;
-    assert_eq!(server.summary[2], "Agent   none (straight to the engine)");
-    let ran = server.terminate().await;
-    assert_eq!(
-        ran.stderr,
-        "warning: this build has no agents yet, so 'react' is left out: requests go straight to the engine\n"
-    );
-    let server = Running::start(&home, &["-a", "none"]).await;
-    assert_eq!(server.terminate().await.stderr, "");
+    for (asked, told) in [("react", "Agent   react"), ("none", "Agent   none (straight to the engine)")] {
+        let server = Running::start(&home, &["-a", asked]).await;
+        assert_eq!(server.summary[2], told);
+        assert_eq!(server.terminate().await.stderr, "");
+    }
 }
 
 #[tokio::test]

@@ -43,6 +43,16 @@ pub(crate) fn quote(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
+/// The left side of a `name = …` as TOML, on one line: there, [`quote`] might write a text over several.
+pub(crate) fn quote_name(name: &str) -> String {
+    let escaped = |character: char| match character {
+        '"' | '\\' => format!("\\{character}"),
+        _ if character.is_control() => format!("\\u{:04x}", u32::from(character)),
+        _ => character.to_string(),
+    };
+    format!("\"{}\"", name.chars().map(escaped).collect::<String>())
+}
+
 /// A list of texts as TOML.
 pub(crate) fn quote_all(texts: &[impl AsRef<str>]) -> String {
     toml::Value::Array(texts.iter().map(|text| toml::Value::from(text.as_ref())).collect()).to_string()

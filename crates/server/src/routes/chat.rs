@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hob_core::{GenerateRequest, Warning};
-use hob_system::Streaming;
+use hob_core::{GenerateRequest, Source, Warning};
+use hob_system::{Caller, Streaming};
 
 use crate::admission::Admitted;
 use crate::body::read_json;
@@ -23,30 +23,33 @@ const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    let permit = app.trust.permit(request.extensions());
     let body = read_json(request, app.body_limits).await?;
-    let ChatRequest { request, reply } = ChatRequest::parse(&body)?;
+    let ChatRequest { request, reply, agent } = ChatRequest::parse(&body)?;
     drop(body);
+    let caller = Caller { run: completion_id().into(), source: Source::Server, permit, agent };
     let admitted = app.admission.enter().await?;
     match reply {
-        Reply::Whole => whole(&app, request).await,
-        Reply::Streamed { include_usage } => streamed(&app, request, include_usage, admitted).await,
+        Reply::Whole => whole(&app, request, &caller).await,
+        Reply::Streamed { include_usage } => streamed(&app, request, &caller, include_usage, admitted).await,
     }
 }
 
-async fn whole(app: &App, request: GenerateRequest) -> Result<Response, ApiError> {
-    let generation = app.system.complete(request).await?;
-    let body = Json(Completion::new(&completion_id(), unix_now(), &generation)).into_response();
+async fn whole(app: &App, request: GenerateRequest, caller: &Caller) -> Result<Response, ApiError> {
+    let generation = app.system.complete(request, caller).await?.generation;
+    let body = Json(Completion::new(&caller.run, unix_now(), &generation)).into_response();
     Ok(with_warnings(body, &generation.warnings))
 }
 
 async fn streamed(
     app: &App,
     request: GenerateRequest,
+    caller: &Caller,
     include_usage: bool,
     admitted: Admitted,
 ) -> Result<Response, ApiError> {
-    let Streaming { model, warnings, deltas } = app.system.stream(request).await?;
-    let chunks = ChatChunks::new(&completion_id(), unix_now(), &model, include_usage);
+    let Streaming { model, warnings, deltas } = app.system.stream(request, caller).await?;
+    let chunks = ChatChunks::new(&caller.run, unix_now(), &model, include_usage);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use hob_core::{GenerateRequest, MaxTokens, ResponseFormat, Sampling, Temperature};
+use hob_system::AgentWish;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -23,6 +24,7 @@ pub(crate) enum Reply {
 pub(crate) struct ChatRequest {
     pub(crate) request: GenerateRequest,
     pub(crate) reply: Reply,
+    pub(crate) agent: AgentWish,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +69,9 @@ struct WireRequest {
     logprobs: Option<bool>,
     #[serde(default)]
     top_logprobs: Option<i64>,
+    /// Our own: which agent answers this request, also as a stream.
+    #[serde(default)]
+    agent: Option<String>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -164,7 +169,12 @@ impl WireRequest {
         let include_usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
         let reply =
             if self.stream.unwrap_or(false) { Reply::Streamed { include_usage } } else { Reply::Whole };
-        Ok(ChatRequest { request, reply })
+        let agent = match self.agent.as_deref() {
+            None => AgentWish::Configured,
+            Some("" | "none") => AgentWish::None,
+            Some(name) => AgentWish::Named(name.to_owned()),
+        };
+        Ok(ChatRequest { request, reply, agent })
     }
 }
 

@@ -28,6 +28,7 @@ fn plain() -> ChatRequest {
             ..GenerateRequest::default()
         },
         reply: Reply::Whole,
+        agent: AgentWish::Configured,
     }
 }
 

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hob_config::ServerConfig;
-use hob_core::Engine;
+use hob_core::{Engine, EventBus, Unrecorded};
 use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_server::Server;
-use hob_system::{System, SystemParts};
+use hob_system::{System, SystemParts, ToolBox};
 use hob_testkit::FakeServer;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -29,7 +29,15 @@ impl Running {
 
     /// The same with other settings; `host` and `port` are seen to.
     pub async fn start_with(engine: Arc<dyn Engine>, config: ServerConfig) -> Self {
-        let parts = SystemParts { engine, default_model: None, agent: None };
+        let parts = SystemParts {
+            engine,
+            default_model: None,
+            agent: None,
+            tools: ToolBox::default(),
+            max_turns: 10,
+            bus: EventBus::new(),
+            log: Arc::new(Unrecorded),
+        };
         let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
         let server = Server::bind(Arc::new(System::new(parts)), &config).await.unwrap();
         let address = server.address();

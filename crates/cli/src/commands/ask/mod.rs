@@ -7,14 +7,14 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use futures::StreamExt;
-use hob_config::Config;
-use hob_core::{Delta, EngineError, FinishReason, GenerateRequest, Generation, Message, Role};
-use hob_system::{Because, Household, System, Wishes};
-use serde_json::{Value, json};
+use hob_config::{AgentKey, Config};
+use hob_core::{AgentOutcome, Delta, FinishReason, GenerateRequest, Message, Reach, Role, Source, Step};
+use hob_system::{AgentWish, AskError, Because, Caller, Household, Permit, System, Wishes};
+use serde_json::{Map, Value, json};
 
 use self::paper::Paper;
 use crate::advice;
-use crate::args::AskArgs;
+use crate::args::{AgentChoice, AskArgs};
 use crate::commands::block_on;
 use crate::output;
 use crate::output::progress::Spinner;
@@ -42,13 +42,15 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
     if let Some(model) = &args.model {
         config.server.model = Some(model.clone());
     }
+    let home = settings::home()?;
+    let caller = caller(&args);
     block_on(async {
         let mut signals = Signals::listen()?;
         let wishes = Wishes { engine: args.engine };
         let household = {
             let _waiting = Spinner::start("looking for an engine");
             tokio::select! {
-                opened = Household::open(&config, &wishes) => opened?,
+                opened = Household::open(&config, &home, &wishes) => opened?,
                 stop = signals.next() => return Ok(stop.exit_code()),
             }
         };
@@ -56,9 +58,9 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
         let asking = async {
             let request = request(&household.system, &args, question).await?;
             match (args.json, args.no_stream) {
-                (true, _) => print_json(&household.system, request).await,
-                (false, true) => print_whole(&household.system, request, thoughts).await,
-                (false, false) => print_as_it_comes(&household.system, request, thoughts).await,
+                (true, _) => print_json(&household.system, request, &caller).await,
+                (false, true) => print_whole(&household.system, request, &caller, thoughts).await,
+                (false, false) => print_as_it_comes(&household.system, request, &caller, thoughts).await,
             }
         };
         // Dropping the question ends the engine's work on it.
@@ -69,6 +71,17 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
         household.close().await;
         outcome
     })
+}
+
+/// The person at this machine, who may have everything done. Tools need an agent to use them.
+fn caller(args: &AskArgs) -> Caller {
+    let agent = match (args.agent, &args.tools) {
+        (Some(AgentChoice::Agent(agent)), _) => AgentWish::Named(agent.to_string()),
+        (None, Some(_)) => AgentWish::Named(AgentKey::Orchestrator.to_string()),
+        (Some(AgentChoice::None) | None, _) => AgentWish::None,
+    };
+    let permit = Permit { only: args.tools.clone(), ..Permit::up_to(Reach::Act) };
+    Caller { permit, agent, ..Caller::trusted(Source::Ask, "ask") }
 }
 
 /// An answer from another engine than the user set up should not come as a surprise.
@@ -102,13 +115,18 @@ async fn request(system: &System, args: &AskArgs, question: String) -> Result<Ge
     })
 }
 
-async fn print_json(system: &System, request: GenerateRequest) -> Result<()> {
-    let generation = complete(system, request).await?;
-    output::json(&shape(&generation, system.engine().key()))?;
+async fn print_json(system: &System, request: GenerateRequest, caller: &Caller) -> Result<()> {
+    let outcome = complete(system, request, caller).await?;
+    let mut object = shape(&outcome, system.engine().key());
+    if caller.agent == AgentWish::None {
+        object.retain(|field, _| field != "turns" && field != "tool_results");
+    }
+    output::json(&Value::Object(object))?;
     Ok(())
 }
 
-fn shape(generation: &Generation, engine: &str) -> Value {
+fn shape(outcome: &AgentOutcome, engine: &str) -> Map<String, Value> {
+    let AgentOutcome { generation, turns, tool_results } = outcome;
     let usage = generation.usage.map(|usage| {
         json!({
             "prompt_tokens": usage.prompt_tokens,
@@ -116,18 +134,32 @@ fn shape(generation: &Generation, engine: &str) -> Value {
             "total_tokens": usage.total_tokens(),
         })
     });
-    json!({
-        "content": generation.answer.content,
-        "usage": usage,
-        "model": generation.model,
-        "engine": engine,
-        "finish_reason": generation.answer.finish_reason.as_str(),
-    })
+    let tool_results: Vec<Value> = tool_results
+        .iter()
+        .map(|result| {
+            json!({ "tool_name": result.tool_name, "content": result.content, "success": result.success })
+        })
+        .collect();
+    let fields = [
+        ("content", json!(generation.answer.content)),
+        ("turns", json!(turns)),
+        ("tool_results", json!(tool_results)),
+        ("usage", json!(usage)),
+        ("model", json!(generation.model)),
+        ("engine", json!(engine)),
+        ("finish_reason", json!(generation.answer.finish_reason.as_str())),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-async fn print_whole(system: &System, request: GenerateRequest, thoughts: Thoughts) -> Result<()> {
+async fn print_whole(
+    system: &System,
+    request: GenerateRequest,
+    caller: &Caller,
+    thoughts: Thoughts,
+) -> Result<()> {
     let max_tokens = request.max_tokens();
-    let answer = complete(system, request).await?.answer;
+    let answer = complete(system, request, caller).await?.generation.answer;
     let mut paper = Paper::new(thoughts);
     if let Some(reasoning) = &answer.reasoning {
         paper.think(reasoning);
@@ -138,15 +170,24 @@ async fn print_whole(system: &System, request: GenerateRequest, thoughts: Though
     Ok(())
 }
 
-async fn complete(system: &System, request: GenerateRequest) -> Result<Generation, EngineError> {
+async fn complete(
+    system: &System,
+    request: GenerateRequest,
+    caller: &Caller,
+) -> Result<AgentOutcome, AskError> {
     let _waiting = Spinner::start(format!("asking {}", request.model));
-    system.complete(request).await
+    system.complete(request, caller).await
 }
 
-async fn print_as_it_comes(system: &System, request: GenerateRequest, thoughts: Thoughts) -> Result<()> {
+async fn print_as_it_comes(
+    system: &System,
+    request: GenerateRequest,
+    caller: &Caller,
+    thoughts: Thoughts,
+) -> Result<()> {
     let max_tokens = request.max_tokens();
     let waiting = Spinner::start(format!("asking {}", request.model));
-    let mut deltas = system.stream(request).await?.deltas;
+    let mut deltas = system.stream(request, caller).await?.deltas;
     let mut waiting = Some(waiting);
     let mut paper = Paper::new(thoughts);
     let mut finish_reason = None;
@@ -161,6 +202,12 @@ async fn print_as_it_comes(system: &System, request: GenerateRequest, thoughts: 
                     drop(waiting.take());
                 }
                 paper.think(&text);
+            }
+            Ok(Delta::Step(step)) => {
+                if thoughts == Thoughts::Shown {
+                    drop(waiting.take());
+                    paper.step(&one_step(&step));
+                }
             }
             Ok(Delta::Finish { reason, .. }) => finish_reason = Some(reason),
             Ok(Delta::ToolCall(_) | Delta::Done { .. }) => {}
@@ -180,6 +227,19 @@ async fn print_as_it_comes(system: &System, request: GenerateRequest, thoughts: 
     Ok(())
 }
 
+/// A tool at work, in a line.
+fn one_step(step: &Step) -> String {
+    let text = |field: &str| match &step.data[field] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match step.name {
+        "TOOL_CALL_START" => format!("→ {} {}", text("tool"), text("arguments")),
+        _ if step.data["success"] == true => format!("← {} in {} s", text("tool"), text("latency")),
+        _ => format!("← {} failed after {} s", text("tool"), text("latency")),
+    }
+}
+
 fn tell_of_early_end(reason: &FinishReason, max_tokens: u32) {
     match reason {
         FinishReason::Length => output::note(format_args!(
@@ -192,7 +252,7 @@ fn tell_of_early_end(reason: &FinishReason, max_tokens: u32) {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{Answer, Usage};
+    use hob_core::{Answer, Generation, Usage};
 
     use super::*;
 
@@ -211,15 +271,16 @@ mod tests {
             usage: Some(Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None }),
             warnings: Vec::new(),
         };
+        let outcome = AgentOutcome { generation, turns: 1, tool_results: Vec::new() };
         let expected = json!({
             "content": "Paris.",
+            "turns": 1,
+            "tool_results": [],
             "usage": { "prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5 },
             "model": "m",
             "engine": "ollama",
             "finish_reason": "stop",
         });
-        assert_eq!(shape(&generation, "ollama"), expected);
-        let uncounted = Generation { usage: None, ..generation };
-        assert_eq!(shape(&uncounted, "ollama")["usage"], Value::Null);
+        assert_eq!(Value::Object(shape(&outcome, "ollama")), expected);
     }
 }

@@ -53,6 +53,14 @@ impl Paper {
         }
     }
 
+    /// Tells of something an agent does, on a line of its own.
+    pub fn step(&mut self, line: &str) {
+        if self.thoughts == Thoughts::Shown {
+            self.stop_thinking();
+            let _ = writeln!(anstream::stderr(), "{DIM}{}{DIM:#}", printable(line));
+        }
+    }
+
     /// Ends the last line.
     pub async fn end(&mut self) -> io::Result<()> {
         self.stop_thinking();

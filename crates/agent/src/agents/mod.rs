@@ -1,0 +1,52 @@
+//! The agents: different ways to let a model use tools.
+//!
+//! An agent is a [`protocol::Protocol`], which says how it speaks with its model and is pure, driven by `turns`, which is the
+//! only part that asks engines and runs tools.
+
+mod code_blocks;
+mod codeact;
+mod conversation;
+mod orchestrator;
+mod protocol;
+mod react;
+mod react_text;
+mod simple;
+mod turns;
+
+use std::sync::Arc;
+
+use hob_core::Agent;
+
+use codeact::CodeAct;
+use orchestrator::Orchestrator;
+use react::React;
+use simple::Simple;
+use turns::InTurns;
+
+/// The agents by name.
+pub const AGENTS: [&str; 4] = ["simple", "orchestrator", "react", "codeact"];
+
+/// The agent of that name, or of its other name.
+pub fn agent(name: &str) -> Option<Arc<dyn Agent>> {
+    Some(match name {
+        "simple" => Arc::new(InTurns(Simple)),
+        "orchestrator" => Arc::new(InTurns(Orchestrator)),
+        "react" => Arc::new(InTurns(React)),
+        "codeact" | "openhands" => Arc::new(InTurns(CodeAct)),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_answers_to_its_name() {
+        for name in AGENTS {
+            assert_eq!(agent(name).map(|agent| agent.name().to_owned()).as_deref(), Some(name));
+        }
+        assert_eq!(agent("openhands").map(|agent| agent.name().to_owned()).as_deref(), Some("codeact"));
+        assert!(agent("jeeves").is_none());
+    }
+}

@@ -1,0 +1,29 @@
+//! The agent that just asks: one turn, no tools.
+
+use hob_core::{Answer, EngineError, GenerateRequest, ToolCall, ToolDefinition, ToolResult};
+
+use super::protocol::{Earshot, Everything, Protocol, Reading, Shown};
+
+pub(super) struct Simple;
+
+impl Protocol for Simple {
+    fn name(&self) -> &'static str {
+        "simple"
+    }
+
+    fn prepare(&self, _request: &mut GenerateRequest, _tools: &[ToolDefinition]) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> Reading {
+        Reading::Answer(answer.content.clone())
+    }
+
+    fn show(&self, _calls: &[ToolCall], _results: &[ToolResult]) -> Vec<Shown> {
+        Vec::new()
+    }
+
+    fn earshot(&self) -> Box<dyn Earshot> {
+        Box::new(Everything::default())
+    }
+}

@@ -1,0 +1,141 @@
+//! The one tool box of the house: every tool by its name, and what a caller may take out of it.
+//!
+//! Knows no tool in particular, and no agent. How a call is run is in `run_tools`.
+
+mod arguments;
+mod cut;
+mod loop_guard;
+mod run_tools;
+
+use std::fmt;
+use std::sync::Arc;
+
+use hob_core::{Reach, RunEvents, Tool, ToolSpec};
+use jsonschema::Validator;
+use thiserror::Error;
+
+pub use run_tools::RunTools;
+
+/// Why a tool cannot be put in or picked out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ToolBoxError {
+    #[error("there are two tools of the name '{name}'; rename one of them")]
+    Duplicate { name: String },
+
+    #[error("the schema of the tool '{name}' is no JSON Schema: {reason}")]
+    Schema { name: String, reason: String },
+
+    #[error("there is no tool '{name}'{}", advice(near, known))]
+    Unknown {
+        name: String,
+        /// The names that were probably meant.
+        near: Vec<String>,
+        known: Vec<String>,
+    },
+}
+
+fn advice(near: &[String], known: &[String]) -> String {
+    match (near, known) {
+        ([], []) => "; there are none at all".to_owned(),
+        ([], known) => format!("; the tools are {}", known.join(", ")),
+        (near, _) => format!("; did you mean {}?", near.join(" or ")),
+    }
+}
+
+/// What the caller of a run may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permit {
+    /// How far tools may reach.
+    pub most: Reach,
+    /// Tools that are allowed even though they reach further. A name that is not there allows nothing.
+    pub also: Vec<String>,
+    /// The caller's own selection, which can only take away; `None` for everything allowed.
+    pub only: Option<Vec<String>>,
+}
+
+impl Permit {
+    /// Everything that reaches no further than `most`.
+    pub fn up_to(most: Reach) -> Self {
+        Permit { most, also: Vec::new(), only: None }
+    }
+
+    fn allows(&self, tool: &ToolSpec) -> bool {
+        let reachable = tool.reach <= self.most || self.also.contains(&tool.name);
+        reachable && self.only.as_ref().is_none_or(|only| only.contains(&tool.name))
+    }
+}
+
+/// A tool with its schema made ready for checking.
+struct Held {
+    tool: Arc<dyn Tool>,
+    schema: Validator,
+}
+
+impl Held {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+}
+
+/// All tools there are. Clones share them.
+#[derive(Clone, Default)]
+pub struct ToolBox {
+    tools: Vec<Arc<Held>>,
+}
+
+impl fmt::Debug for ToolBox {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.specs().map(|spec| &spec.name)).finish()
+    }
+}
+
+impl ToolBox {
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolBoxError> {
+        let mut tool_box = ToolBox::default();
+        for tool in tools {
+            tool_box.add(tool)?;
+        }
+        Ok(tool_box)
+    }
+
+    /// Puts one more tool in. On an error the box is as it was.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolBoxError> {
+        let ToolSpec { name, parameters, .. } = tool.spec();
+        if self.find(name).is_some() {
+            return Err(ToolBoxError::Duplicate { name: name.clone() });
+        }
+        let schema = jsonschema::validator_for(parameters)
+            .map_err(|error| ToolBoxError::Schema { name: name.clone(), reason: error.to_string() })?;
+        self.tools.push(Arc::new(Held { tool, schema }));
+        Ok(())
+    }
+
+    /// Every tool, in the order they were put in.
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.iter().map(|held| held.spec())
+    }
+
+    /// The tools as one run sees them. The run's calls are counted, so every run needs its own.
+    pub fn for_run(&self, permit: Permit, events: RunEvents) -> Result<RunTools, ToolBoxError> {
+        let unknown = permit.only.iter().flatten().find(|name| self.find(name).is_none());
+        match unknown {
+            Some(name) => Err(self.unknown(name)),
+            None => Ok(RunTools::new(self.tools.clone(), permit, events)),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<Held>> {
+        self.tools.iter().find(|held| held.spec().name == name)
+    }
+
+    fn unknown(&self, name: &str) -> ToolBoxError {
+        let known: Vec<String> = self.specs().map(|spec| spec.name.clone()).collect();
+        let slips = name.chars().count().div_ceil(3);
+        // Longer names are nobody's typing slip, and comparing them would take time.
+        let comparable = name.len() <= 64;
+        let near = known.iter().filter(|known| {
+            comparable && strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase()) <= slips
+        });
+        ToolBoxError::Unknown { name: name.to_owned(), near: near.cloned().collect(), known }
+    }
+}

@@ -1,0 +1,64 @@
+//! `code_interpreter`: runs code in the sandbox, and only there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::arguments;
+use crate::sandbox::{Job, Language, Sandbox};
+
+/// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// The tool.
+pub struct CodeInterpreter {
+    sandbox: Arc<Sandbox>,
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    language: Language,
+    code: String,
+}
+
+impl CodeInterpreter {
+    pub fn new(sandbox: Arc<Sandbox>) -> Self {
+        let spec = ToolSpec {
+            name: "code_interpreter".to_owned(),
+            description: "Runs a program in a sandbox without network and gives its output. Every run starts afresh: print what \
+                          you need to know. Only /tmp can be written to."
+                .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "language": { "type": "string", "enum": ["python", "sh"] },
+                    "code": { "type": "string", "description": "The whole program" }
+                },
+                "required": ["language", "code"],
+                "additionalProperties": false
+            }),
+            reach: Reach::Act,
+            timeout: Some(sandbox.timeout() + MARGIN),
+        };
+        CodeInterpreter { sandbox, spec }
+    }
+}
+
+#[async_trait]
+impl Tool for CodeInterpreter {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { language, code } = arguments::read(arguments)?;
+        let outcome = self.sandbox.run(Job::new(language, code)).await;
+        // A program that fails is a result to learn from; only a sandbox that fails is an error.
+        outcome.map(|outcome| outcome.report()).map_err(|error| ToolError::new(error.to_string()))
+    }
+}

@@ -1,0 +1,62 @@
+//! From what a model calls a file to where it really is, if it may be read at all.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hob_core::ToolError;
+
+use super::is_secret;
+
+/// A file below a root, with every link resolved.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place {
+    pub root: PathBuf,
+    /// The way from the root: ordinary names only.
+    pub below: PathBuf,
+}
+
+/// Finds the file that `path` means. An absolute path is taken as it is, any other is looked for in every root.
+pub fn locate(path: &Path, roots: &[PathBuf]) -> Result<Place, ToolError> {
+    // A root that is not there (yet) allows nothing.
+    let roots: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    if is_secret(path) {
+        return Err(secret(path));
+    }
+    let candidates: Vec<PathBuf> = match path.is_absolute() {
+        true => vec![path.to_owned()],
+        false => roots.iter().map(|root| root.join(path)).collect(),
+    };
+    for candidate in candidates {
+        let resolved = match candidate.canonicalize() {
+            Ok(resolved) => resolved,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // Which files outside there are is nobody's business, so any other trouble sounds the same.
+            Err(_) => return Err(not_allowed(path)),
+        };
+        let Some(root) = roots.iter().find(|root| resolved.starts_with(root)) else {
+            return Err(not_allowed(path));
+        };
+        if is_secret(&resolved) {
+            return Err(secret(path));
+        }
+        let below = resolved.strip_prefix(root).map_err(|_| not_allowed(path))?.to_owned();
+        return Ok(Place { root: root.clone(), below });
+    }
+    let is_outside = path.is_absolute() && !roots.iter().any(|root| path.starts_with(root));
+    Err(if is_outside {
+        not_allowed(path)
+    } else {
+        ToolError::new(format!("there is no file '{}'", path.display()))
+    })
+}
+
+fn not_allowed(path: &Path) -> ToolError {
+    ToolError::new(format!("'{}' is not below a directory that may be read", path.display()))
+}
+
+fn secret(path: &Path) -> ToolError {
+    ToolError::new(format!(
+        "'{}' is named like a key or a password file, and those are never read",
+        path.display()
+    ))
+}

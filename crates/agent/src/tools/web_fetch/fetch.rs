@@ -1,0 +1,252 @@
+//! Gets a page from the public web: checks every step of the way, reads a bounded amount.
+
+use std::error::Error as StdError;
+use std::net::IpAddr;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Response, StatusCode, redirect};
+use thiserror::Error;
+use url::{Host, Url};
+
+use super::address::AddressPolicy;
+use super::resolve::{CheckedResolver, Forbidden, Lookup, system_lookup};
+
+const MAX_REDIRECTS: usize = 5;
+
+/// The longest address that is looked at.
+const MAX_URL_BYTES: usize = 4_096;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+const ACCEPTED: &str =
+    "text/html, application/xhtml+xml, text/plain, application/json;q=0.9, text/*;q=0.8, */*;q=0.1";
+
+/// How pages are fetched.
+#[derive(Clone)]
+pub struct WebFetchOptions {
+    pub policy: AddressPolicy,
+    pub lookup: Lookup,
+    /// The time for everything, redirects included.
+    pub timeout: Duration,
+    /// As much of a page as is read.
+    pub max_bytes: usize,
+}
+
+impl Default for WebFetchOptions {
+    fn default() -> Self {
+        WebFetchOptions {
+            policy: AddressPolicy::public_only(),
+            lookup: system_lookup(),
+            timeout: Duration::from_secs(20),
+            max_bytes: 2 << 20,
+        }
+    }
+}
+
+/// Why a page could not be had.
+#[derive(Debug, Error)]
+pub enum FetchError {
+    #[error("'{url}' is no address: {reason}")]
+    BadUrl { url: String, reason: String },
+    #[error("only http and https can be fetched, not '{0}'")]
+    Scheme(String),
+    #[error("an address with a user name or password in it is not fetched")]
+    Credentials,
+    #[error("'{0}' is no public address, and only those can be fetched")]
+    NotPublic(String),
+    #[error("{0}, and only public addresses can be fetched")]
+    ForbiddenName(Forbidden),
+    #[error("the page redirects more than {MAX_REDIRECTS} times")]
+    TooManyRedirects,
+    #[error("the page redirects to nowhere")]
+    RedirectWithoutTarget,
+    #[error("the server answered {0}")]
+    Status(StatusCode),
+    #[error("the page is compressed ({0}) although that was not asked for")]
+    Compressed(String),
+    #[error("no answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    #[error("cannot fetch from {host}: {reason}")]
+    Transport { host: String, reason: String },
+    #[error("the HTTP client cannot be set up: {0}")]
+    Client(String),
+}
+
+/// What came back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Where it was found in the end.
+    pub url: Url,
+    /// As the server named it.
+    pub content_type: Option<String>,
+    pub body: Vec<u8>,
+    /// Whether there was more than is read.
+    pub is_cut: bool,
+}
+
+/// Fetches pages.
+pub struct Fetcher {
+    client: Client,
+    options: WebFetchOptions,
+}
+
+impl Fetcher {
+    pub fn new(options: WebFetchOptions) -> Result<Self, FetchError> {
+        install_crypto();
+        let resolver =
+            CheckedResolver { policy: options.policy.clone(), lookup: Arc::clone(&options.lookup) };
+        let client = Client::builder()
+            .user_agent(concat!("hob/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(Arc::new(resolver))
+            // A proxy would look names up itself, and connect to whatever it finds: nothing checked here would hold.
+            .no_proxy()
+            // Followed by hand, so that every step is checked.
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT_TIMEOUT.min(options.timeout))
+            // A kept connection would outlive the check of its address.
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| FetchError::Client(innermost(&error)))?;
+        Ok(Fetcher { client, options })
+    }
+
+    pub async fn fetch(&self, address: &str) -> Result<Page, FetchError> {
+        let work = tokio::time::timeout(self.options.timeout, self.follow(address));
+        work.await.unwrap_or(Err(FetchError::Timeout(self.options.timeout)))
+    }
+
+    async fn follow(&self, address: &str) -> Result<Page, FetchError> {
+        let mut url = parse(address, None)?;
+        for _ in 0..=MAX_REDIRECTS {
+            self.check(&url)?;
+            let response = self.get(&url).await?;
+            if !response.status().is_redirection() {
+                return self.read(url, response).await;
+            }
+            let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+            url = parse(target.ok_or(FetchError::RedirectWithoutTarget)?, Some(&url))?;
+        }
+        Err(FetchError::TooManyRedirects)
+    }
+
+    /// Addresses given as numbers are checked here. The URL's parser has brought all their spellings (`0x7f.1`, `2130706433`)
+    /// to one form. Names are checked when they are resolved.
+    fn check(&self, url: &Url) -> Result<(), FetchError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(FetchError::Scheme(url.scheme().to_owned()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(FetchError::Credentials);
+        }
+        let address: IpAddr = match url.host() {
+            Some(Host::Ipv4(address)) => address.into(),
+            Some(Host::Ipv6(address)) => address.into(),
+            Some(Host::Domain(name)) if is_local_name(name) => {
+                return Err(FetchError::NotPublic(name.to_owned()));
+            }
+            Some(Host::Domain(_)) => return Ok(()),
+            None => {
+                return Err(FetchError::BadUrl {
+                    url: url.to_string(),
+                    reason: "it names no host".to_owned(),
+                });
+            }
+        };
+        let port = url.port_or_known_default().unwrap_or(0);
+        match self.options.policy.permits((address, port).into()) {
+            true => Ok(()),
+            false => Err(FetchError::NotPublic(address.to_string())),
+        }
+    }
+
+    async fn get(&self, url: &Url) -> Result<Response, FetchError> {
+        let request = self.client.get(url.clone()).header(ACCEPT, ACCEPTED);
+        // Nothing compressed, so nothing that could unpack into gigabytes.
+        let sent = request.header(ACCEPT_ENCODING, "identity").send().await;
+        sent.map_err(|error| self.failure(url, &error))
+    }
+
+    async fn read(&self, url: Url, mut response: Response) -> Result<Page, FetchError> {
+        if !response.status().is_success() {
+            return Err(FetchError::Status(response.status()));
+        }
+        let header = |name| {
+            response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        if let Some(encoding) =
+            header(CONTENT_ENCODING).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
+        {
+            return Err(FetchError::Compressed(encoding));
+        }
+        let content_type = header(CONTENT_TYPE);
+        let mut body = Vec::new();
+        let mut is_cut = false;
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&url, &error))? {
+            let room = self.options.max_bytes - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                is_cut = true;
+                break;
+            }
+        }
+        Ok(Page { url, content_type, body, is_cut })
+    }
+
+    fn failure(&self, url: &Url, error: &reqwest::Error) -> FetchError {
+        let mut source: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(cause) = source {
+            if let Some(forbidden) = cause.downcast_ref::<Forbidden>() {
+                return FetchError::ForbiddenName(forbidden.clone());
+            }
+            source = cause.source();
+        }
+        match error.is_timeout() {
+            true => FetchError::Timeout(CONNECT_TIMEOUT.min(self.options.timeout)),
+            false => FetchError::Transport {
+                host: url.host_str().unwrap_or_default().to_owned(),
+                reason: innermost(error),
+            },
+        }
+    }
+}
+
+fn parse(address: &str, base: Option<&Url>) -> Result<Url, FetchError> {
+    let shown = || address.chars().take(200).collect::<String>();
+    if address.len() > MAX_URL_BYTES {
+        return Err(FetchError::BadUrl {
+            url: shown(),
+            reason: format!("it is longer than {MAX_URL_BYTES} bytes"),
+        });
+    }
+    let mut url = Url::options()
+        .base_url(base)
+        .parse(address.trim())
+        .map_err(|error| FetchError::BadUrl { url: shown(), reason: error.to_string() })?;
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// These never leave the machine or its network; the check of their addresses would find out too, but after asking around.
+fn is_local_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    name == "localhost" || [".localhost", ".local", ".internal"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn innermost(error: &dyn StdError) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// The first to come in the process wins, and all crates of the house install the same.
+fn install_crypto() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}

@@ -1,0 +1,121 @@
+//! `web_fetch`: a page of the public web as readable text.
+//!
+//! Whatever a model or a page says, nothing but public addresses can be reached: not by numbers in any spelling, not by
+//! names, not by redirects, not by a name that changes its mind. Requests go out directly and never through a proxy.
+
+mod address;
+mod charset;
+mod fetch;
+mod readable;
+mod resolve;
+
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::arguments;
+pub use address::{AddressPolicy, is_public};
+pub use fetch::{FetchError, WebFetchOptions};
+use fetch::{Fetcher, Page};
+pub use resolve::{Forbidden, Found, Lookup, system_lookup};
+
+/// The tool.
+pub struct WebFetch {
+    fetcher: Fetcher,
+}
+
+impl WebFetch {
+    pub fn new(options: WebFetchOptions) -> Result<Self, FetchError> {
+        Ok(WebFetch { fetcher: Fetcher::new(options)? })
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    url: String,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+    name: "web_fetch".to_owned(),
+    description: "Fetches a page of the public web and gives its text, with headings and links. Text and JSON come as they are."
+        .to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": { "url": { "type": "string", "description": "Begins with https:// or http://" } },
+        "required": ["url"],
+        "additionalProperties": false
+    }),
+    // It tells a stranger's server that somebody here asked, and what for.
+    reach: Reach::Act,
+    timeout: None,
+}
+});
+
+#[async_trait]
+impl Tool for WebFetch {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { url } = arguments::read(arguments)?;
+        let page = self.fetcher.fetch(&url).await.map_err(|error| ToolError::new(error.to_string()))?;
+        // A large page takes a moment, which other requests should not wait for.
+        let telling = tokio::task::spawn_blocking(move || tell(&page));
+        telling.await.map_err(|error| ToolError::new(format!("reading the page failed: {error}")))?
+    }
+}
+
+/// How a kind of content is made readable.
+enum Kind {
+    Html,
+    Text,
+}
+
+fn tell(page: &Page) -> Result<String, ToolError> {
+    let kind = kind(page)?;
+    let decoded = charset::decode(&page.body, page.content_type.as_deref());
+    let (title, text) = match kind {
+        Kind::Html => {
+            let readable = readable::readable(&decoded, &page.url);
+            (readable.title, readable.text)
+        }
+        Kind::Text => (None, decoded),
+    };
+    if text.trim().is_empty() {
+        return Err(ToolError::new(format!("{} has no readable text", page.url)));
+    }
+    let title = title.map(|title| format!("Title: {title}\n")).unwrap_or_default();
+    let cut = if page.is_cut { "\n\n[the page is longer; this is its beginning]" } else { "" };
+    Ok(format!("{title}URL: {}\n\n{text}{cut}", page.url))
+}
+
+fn kind(page: &Page) -> Result<Kind, ToolError> {
+    let named = page
+        .content_type
+        .as_deref()
+        .unwrap_or("")
+        .split(';')
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_ascii_lowercase();
+    match named.as_str() {
+        "text/html" | "application/xhtml+xml" => Ok(Kind::Html),
+        "application/json" | "application/xml" | "application/yaml" | "application/javascript" => {
+            Ok(Kind::Text)
+        }
+        named if named.starts_with("text/") || named.ends_with("+json") || named.ends_with("+xml") => {
+            Ok(Kind::Text)
+        }
+        "" if !page.body.contains(&0) => Ok(Kind::Text),
+        other => {
+            let what = if other.is_empty() { "binary data" } else { other };
+            Err(ToolError::new(format!("{} is {what}, and only web pages and text can be read", page.url)))
+        }
+    }
+}

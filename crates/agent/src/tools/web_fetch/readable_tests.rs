@@ -1,0 +1,85 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn base() -> Url {
+    Url::parse("https://example.org/docs/page.html").unwrap()
+}
+
+fn text(html: &str) -> String {
+    readable(html, &base()).text
+}
+
+#[test]
+fn a_page_reads_as_a_person_would_read_it() {
+    let page = readable(
+        "<!doctype html><html><head><title> Bees &amp;\n flowers </title><style>p { color: red }</style></head><body>\
+         <nav><a href='/'>Home</a><ul><li>Menu</ul></nav>\
+         <script>if (a < b) document.write('<p>gone</p>')</script>\
+         <h1>Bees</h1><p>They   <b>fly</b> far,\nsee <a href='../more'>more</a> or <a href='#top'>top</a>.</p>\
+         <ul><li>one<li>two</li></ul><pre>  a\n  b</pre>\
+         <table><tr><th>x<th>y</tr><tr><td>1</td><td>2</td></tr></table>\
+         <img src=x alt='a bee'><a href='javascript:alert(1)'>click</a><footer>© 2026</footer></body></html>",
+        &base(),
+    );
+    assert_eq!(page.title.as_deref(), Some("Bees & flowers"));
+    let expected = "# Bees\n\nThey fly far, see more (https://example.org/more) or top.\n\n- one\n- two\n\n  a\n  b\n\n\
+                    | x | y\n| 1 | 2\n\n[image: a bee] click";
+    assert_eq!(page.text, expected);
+}
+
+#[test]
+fn a_page_that_is_all_navigation_is_read_after_all() {
+    assert_eq!(
+        text("<nav><a href=/a>Alpha</a> <a href=/b>Beta</a>"),
+        "Alpha (https://example.org/a) Beta (https://example.org/b)"
+    );
+}
+
+#[test]
+fn words_are_neither_glued_nor_torn() {
+    assert_eq!(text("a<b>b</b>c <i>d</i> e<br>f<div>g</div>h<span>i</span>"), "abc d e\nf\ng\nhi");
+    assert_eq!(text("1 &lt; 2 &amp;&amp; 3&nbsp;km"), "1 < 2 && 3\u{a0}km");
+    assert_eq!(text("<p>one<nav>x</nav>two</p>"), "one two");
+}
+
+#[test]
+fn hostile_nesting_takes_no_longer_than_any_other_page() {
+    let size = 1 << 18;
+    for piece in [
+        "<b>",
+        "<div><p>",
+        "<a href=x>",
+        "<table><tr><td>",
+        "<nav>",
+        "<svg/>",
+        "<ul><li>",
+        "</p>",
+        "<p a=",
+        "&#x1F;",
+        "<h1>",
+        "<a href=x>w</a>",
+    ] {
+        let html = piece.repeat(size / piece.len());
+        let began = std::time::Instant::now();
+        let page = readable(&html, &base());
+        assert!(began.elapsed().as_secs() < 10, "{piece}: {:?}", began.elapsed());
+        assert!(page.text.len() <= 2 * MAX_TEXT_BYTES, "{piece}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_markup_becomes_text_without_scripts(
+        pieces in prop::collection::vec(
+            prop::sample::select(vec![
+                "<p>", "</p>", "<a href='x'>", "</a>", "<nav>", "</nav>", "<li>", "<pre>", "</pre>", "<h2>", "</h2>", "word", " ", "é",
+                "<script>SECRET</script>", "<td>", "<br>", "<title>t</title>", "<img alt=i>", "< ", "> ", "&amp;", "\n",
+            ]),
+            0..60,
+        )
+    ) {
+        let page = readable(&pieces.concat(), &base());
+        prop_assert!(!page.text.contains("SECRET"));
+    }
+}

@@ -1,0 +1,98 @@
+//! `GET /v1/events`: what happens in the house, as server-sent events. For the owner only: it shows everybody's words.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, UNIX_EPOCH};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::FutureExt;
+use hob_core::{Happening, Subscription};
+use http_body::Frame;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Interval;
+
+use crate::error::ApiError;
+use crate::router::App;
+
+/// Events that may wait for a reader who is slow. Those that find no room are counted and told of.
+const WAITING_EVENTS: usize = 256;
+
+/// A comment this often shows proxies and readers that the line is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+pub(crate) async fn watch(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    if !app.trust.is_owner(request.extensions()) {
+        return Err(ApiError::owner_only("/v1/events"));
+    }
+    let (sender, receiver) = mpsc::channel(WAITING_EVENTS);
+    let missed = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&missed);
+    let subscription = app.system.bus().subscribe(move |happening| {
+        if sender.try_send(event(happening)).is_err() {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let events = Events {
+        receiver,
+        missed,
+        heartbeat: tokio::time::interval(HEARTBEAT),
+        stopping: app.stopping.clone().cancelled_owned().boxed(),
+        _subscription: subscription,
+    };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    Ok((headers, Body::new(events)).into_response())
+}
+
+fn event(happening: &Happening) -> Bytes {
+    let at = happening.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let name = happening.event.name();
+    let data = json!({ "event": name, "at": at, "run": &*happening.run, "data": happening.event.data() });
+    format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+/// The body. It ends when the reader leaves or the server stops.
+struct Events {
+    receiver: mpsc::Receiver<Bytes>,
+    missed: Arc<AtomicU64>,
+    heartbeat: Interval,
+    stopping: futures::future::BoxFuture<'static, ()>,
+    _subscription: Subscription,
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if this.stopping.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        let missed = this.missed.swap(0, Ordering::Relaxed);
+        if missed > 0 {
+            let comment = format!(": {missed} events were left out, you read too slowly\n\n");
+            return Poll::Ready(Some(Ok(Frame::data(comment.into()))));
+        }
+        if let Poll::Ready(event) = this.receiver.poll_recv(context) {
+            return Poll::Ready(event.map(|event| Ok(Frame::data(event))));
+        }
+        if this.heartbeat.poll_tick(context).is_ready() {
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": alive\n\n")))));
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,92 @@
+//! How long reports take over a million rows: `cargo run -p hob-store --example telemetry_bench [rows]`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+use hob_store::{Prices, Store, Telemetry, UtcDay};
+
+const DAYS: u64 = 365;
+const BATCH: u64 = 512;
+const MODELS: [(&str, &str); 6] = [
+    ("ollama", "qwen3:8b"),
+    ("ollama", "llama3.2:3b"),
+    ("vllm", "Qwen/Qwen3-32B"),
+    ("llamacpp", "gpt-oss-20b"),
+    ("cloud", "gpt-5.2"),
+    ("cloud", "claude-opus-4-6"),
+];
+const AGENTS: [Option<&str>; 3] = [None, Some("orchestrator"), Some("react")];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rows: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("hob.db");
+    let telemetry = Telemetry::new(Store::open(&path)?, Prices::standard());
+    let now = SystemTime::now();
+
+    let filling = Instant::now();
+    let mut next = 0;
+    while next < rows {
+        let end = (next + BATCH).min(rows);
+        let batch: Vec<Inference> = (next..end).map(|number| call(number, rows, now)).collect();
+        telemetry.record_batch(&batch)?;
+        next = end;
+    }
+    let filled = filling.elapsed();
+    let bytes = std::fs::metadata(&path)?.len();
+    println!(
+        "{rows} rows over {DAYS} days: {filled:.1?} to write ({:.1?} each), {} MB",
+        filled / rows as u32,
+        bytes / 1_000_000
+    );
+
+    let month = Some(UtcDay::of(now).minus(30));
+    time("overview", || telemetry.overview(None))?;
+    time("overview of 30 days", || telemetry.overview(month))?;
+    time("top_models(10)", || telemetry.top_models(None, 10))?;
+    time("engines", || telemetry.engines(None))?;
+    time("agents", || telemetry.agents(None))?;
+    time("per_day(30)", || telemetry.per_day(30, now))?;
+    time("recent(10)", || telemetry.recent(10))?;
+    time("savings", || telemetry.savings())?;
+    time("export", || telemetry.export(None).try_fold(0u64, |count, row| row.map(|_| count + 1)))?;
+    Ok(())
+}
+
+/// Prints the best of five: the others measure the machine.
+fn time<T, E>(what: &str, mut work: impl FnMut() -> Result<T, E>) -> Result<(), E> {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        work()?;
+        best = best.min(start.elapsed());
+    }
+    println!("{what:<20} {best:>10.1?}");
+    Ok(())
+}
+
+/// The call with this number. Spread over days, models and agents without chance, so that two runs are alike.
+fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
+    let (engine, model) = MODELS[(number * 7 % 6) as usize];
+    let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let latency = Duration::from_micros(50_000 + scattered % 8_000_000);
+    Inference {
+        started: now - Duration::from_secs(DAYS * 86_400 * (rows - number) / rows),
+        run: Arc::from(format!("chatcmpl-{number:024}")),
+        source: Source::ALL[(number % 4) as usize],
+        engine: engine.to_owned(),
+        model: model.to_owned(),
+        agent: AGENTS[(number % 3) as usize].map(str::to_owned),
+        streamed: number.is_multiple_of(2),
+        usage: Usage {
+            prompt_tokens: scattered % 4000,
+            completion_tokens: scattered % 700,
+            cached_tokens: None,
+        },
+        estimated: false,
+        latency,
+        first_token: number.is_multiple_of(2).then_some(latency / 9),
+        ending: Ending::Complete(FinishReason::Stop),
+    }
+}

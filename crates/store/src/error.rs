@@ -1,0 +1,66 @@
+//! How the database fails. Every message names the file and says what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum StoreError {
+    #[error("cannot create the directory {}", path.display())]
+    Directory { path: PathBuf, source: io::Error },
+
+    #[error("cannot create the database {}", path.display())]
+    Create { path: PathBuf, source: io::Error },
+
+    #[error("cannot open the database {}. It has to be a file that you may read and write.", path.display())]
+    Open { path: PathBuf, source: rusqlite::Error },
+
+    #[error(
+        "the database {} was written by a newer Hob: its version is {found}, and this Hob knows none above {known}. \
+         Update Hob, or set HOB_HOME to another directory.",
+        path.display()
+    )]
+    Newer { path: PathBuf, found: i64, known: i64 },
+
+    #[error(
+        "the file {0} is damaged, or no database of Hob's. Move it away, and Hob starts with a new one; \
+         'sqlite3 {0} .recover' shows what can still be read of it.",
+        path.display()
+    )]
+    Damaged { path: PathBuf, source: rusqlite::Error },
+
+    #[error("another process keeps the database {} locked. Wait until it is done, or stop it.", path.display())]
+    Busy { path: PathBuf, source: rusqlite::Error },
+
+    #[error("there is no space left for the database {}. Make room on its disk.", path.display())]
+    Full { path: PathBuf, source: rusqlite::Error },
+
+    #[error(
+        "the database {} cannot be written. Look at its permissions and its directory's, and whether the disk is mounted \
+         read-only.",
+        path.display()
+    )]
+    ReadOnly { path: PathBuf, source: rusqlite::Error },
+
+    #[error("the database {} failed", path.display())]
+    Failed { path: PathBuf, source: rusqlite::Error },
+}
+
+impl StoreError {
+    /// What SQLite's words mean for whoever runs Hob.
+    pub(crate) fn explain(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                StoreError::Damaged { path, source }
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, source },
+            Some(ErrorCode::DiskFull) => StoreError::Full { path, source },
+            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path, source },
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => StoreError::Open { path, source },
+            _ => StoreError::Failed { path, source },
+        }
+    }
+}

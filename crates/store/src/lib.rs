@@ -1,0 +1,23 @@
+//! What Hob keeps on disk: one SQLite file, `hob.db`, in the configuration directory.
+//!
+//! [`Store`] is the file: how it is opened, brought up to date, read and written. Everything that lives in it has a module
+//! and tables of its own; [`Telemetry`] is the first. This is the only crate that knows the database. It knows nothing of
+//! `config.toml`, of engines or of serving HTTP, and it never waits on a runtime: every call blocks, so asynchronous callers
+//! go through `spawn_blocking`, except for [`TelemetryWriter`], which takes records without blocking.
+
+mod error;
+mod migrations;
+mod private_file;
+pub mod savings;
+mod store;
+pub mod telemetry;
+mod time;
+
+pub use error::StoreError;
+pub use savings::{Dollars, Price, Prices, Savings, savings};
+pub use store::Store;
+pub use telemetry::{Telemetry, TelemetryWriter};
+pub use time::{Moment, UtcDay};
+
+#[cfg(test)]
+mod processes_tests;

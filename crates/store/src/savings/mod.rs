@@ -1,0 +1,154 @@
+//! What local answers would have cost in the cloud, and what the cloud did cost. Plain arithmetic: knows no database.
+
+mod dollars;
+mod prices;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use dollars::Dollars;
+pub use prices::{Price, PricedModel, Prices};
+
+use crate::telemetry::{Outcome, Row};
+use crate::time::{Moment, as_seconds, as_seconds_if_known};
+
+/// What was answered, as far as savings depend on it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Served {
+    /// When the first call was made.
+    pub since: Option<Moment>,
+    /// What local engines answered. Failed calls and those of `bench` are not in it: nobody would have paid for them.
+    pub models: Vec<ServedModel>,
+    /// What calls to the cloud cost, as far as their price is known.
+    pub cloud_cost: Dollars,
+    /// The last calls, newest first.
+    pub recent: Vec<Row>,
+}
+
+/// What one model on one local engine answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedModel {
+    pub model: String,
+    pub engine: String,
+    pub calls: u64,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+}
+
+/// The body of `GET /v1/savings`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Savings {
+    /// Calls that local engines answered, as are all the totals.
+    pub total_calls: u64,
+    pub total_prompt_tokens: u64,
+    pub total_completion_tokens: u64,
+    pub total_tokens: u64,
+    /// What was spent all the same: on calls to the cloud.
+    pub local_cost: Dollars,
+    /// When the first call was made; null when there was none.
+    pub since: Option<Moment>,
+    pub prices_as_of: &'static str,
+    pub per_provider: Vec<ProviderSavings>,
+    pub per_model: Vec<ModelSavings>,
+    pub recent: Vec<RecentCall>,
+}
+
+/// What the local answers would have cost at one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProviderSavings {
+    pub provider: &'static str,
+    pub label: String,
+    pub input_cost: Dollars,
+    pub output_cost: Dollars,
+    pub total_cost: Dollars,
+}
+
+/// One model's part in the totals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelSavings {
+    pub model: String,
+    pub engine: String,
+    pub calls: u64,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub total_tokens: u64,
+}
+
+/// A call as strangers may see it: without the run it belongs to, and without an engine's error. Times are in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecentCall {
+    pub at: Moment,
+    pub engine: String,
+    pub model: String,
+    pub agent: Option<String>,
+    pub source: String,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub total_tokens: u64,
+    #[serde(serialize_with = "as_seconds")]
+    pub latency: Duration,
+    #[serde(serialize_with = "as_seconds_if_known")]
+    pub first_token: Option<Duration>,
+    pub ending: Outcome,
+}
+
+/// Compares what was served with the prices of the cloud.
+pub fn savings(served: Served, prices: &Prices) -> Savings {
+    let Served { since, models, cloud_cost, recent } = served;
+    let total_prompt_tokens = models.iter().map(|model| model.prompt_tokens).sum();
+    let total_completion_tokens = models.iter().map(|model| model.completion_tokens).sum();
+    let at = |model: &PricedModel| {
+        let input_cost = model.price.of_input(total_prompt_tokens);
+        let output_cost = model.price.of_output(total_completion_tokens);
+        ProviderSavings {
+            provider: model.provider,
+            label: model.label.clone(),
+            input_cost,
+            output_cost,
+            total_cost: input_cost + output_cost,
+        }
+    };
+    Savings {
+        total_calls: models.iter().map(|model| model.calls).sum(),
+        total_prompt_tokens,
+        total_completion_tokens,
+        total_tokens: total_prompt_tokens + total_completion_tokens,
+        local_cost: cloud_cost,
+        since,
+        prices_as_of: prices.as_of(),
+        per_provider: prices.models().iter().map(at).collect(),
+        per_model: models.into_iter().map(ModelSavings::from).collect(),
+        recent: recent.into_iter().map(RecentCall::from).collect(),
+    }
+}
+
+impl From<ServedModel> for ModelSavings {
+    fn from(served: ServedModel) -> Self {
+        let ServedModel { model, engine, calls, prompt_tokens, completion_tokens } = served;
+        let total_tokens = prompt_tokens + completion_tokens;
+        ModelSavings { model, engine, calls, prompt_tokens, completion_tokens, total_tokens }
+    }
+}
+
+impl From<Row> for RecentCall {
+    fn from(row: Row) -> Self {
+        RecentCall {
+            at: row.started,
+            engine: row.engine,
+            model: row.model,
+            agent: row.agent,
+            source: row.source,
+            prompt_tokens: row.prompt_tokens,
+            completion_tokens: row.completion_tokens,
+            total_tokens: row.prompt_tokens + row.completion_tokens,
+            latency: row.latency,
+            first_token: row.first_token,
+            ending: row.outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "savings_tests.rs"]
+mod tests;

@@ -1,0 +1,128 @@
+//! The arithmetic, and the body that the dashboard reads.
+
+use std::time::UNIX_EPOCH;
+
+use super::*;
+
+fn model(model: &str, tokens: (u64, u64)) -> ServedModel {
+    ServedModel {
+        model: model.to_owned(),
+        engine: "ollama".to_owned(),
+        calls: 2,
+        prompt_tokens: tokens.0,
+        completion_tokens: tokens.1,
+    }
+}
+
+#[test]
+fn the_body_is_the_documented_one() {
+    let served = Served {
+        since: Some(Moment::of(UNIX_EPOCH + Duration::from_secs(1_794_744_000))),
+        models: vec![model("qwen3:8b", (900_000, 90_000)), model("llama3.2", (100_000, 10_000))],
+        cloud_cost: Dollars::from_pico(30_000_000),
+        recent: vec![Row {
+            started: Moment::of(UNIX_EPOCH + Duration::from_secs(1_794_744_060)),
+            run: "run-1".to_owned(),
+            source: "server".to_owned(),
+            engine: "ollama".to_owned(),
+            model: "llama3.2".to_owned(),
+            agent: None,
+            streamed: false,
+            prompt_tokens: 12,
+            completion_tokens: 0,
+            cached_tokens: None,
+            estimated: true,
+            latency: Duration::from_micros(1500),
+            first_token: None,
+            tokens_per_second: None,
+            outcome: Outcome::Failed,
+            finish_reason: None,
+            error: Some("cannot open /home/ann/models/llama3.2".to_owned()),
+            cost: None,
+        }],
+    };
+    insta::assert_json_snapshot!(savings(served, &Prices::standard()), @r#"
+    {
+      "total_calls": 4,
+      "total_prompt_tokens": 1000000,
+      "total_completion_tokens": 100000,
+      "total_tokens": 1100000,
+      "local_cost": 0.00003,
+      "since": "2026-11-15T12:00:00.000000Z",
+      "prices_as_of": "2026-11-15",
+      "per_provider": [
+        {
+          "provider": "openai",
+          "label": "gpt-5.2",
+          "input_cost": 1.75,
+          "output_cost": 1.4,
+          "total_cost": 3.15
+        },
+        {
+          "provider": "anthropic",
+          "label": "claude-opus-4.6",
+          "input_cost": 5.0,
+          "output_cost": 2.5,
+          "total_cost": 7.5
+        },
+        {
+          "provider": "google",
+          "label": "gemini-3.1-pro",
+          "input_cost": 2.0,
+          "output_cost": 1.2,
+          "total_cost": 3.2
+        }
+      ],
+      "per_model": [
+        {
+          "model": "qwen3:8b",
+          "engine": "ollama",
+          "calls": 2,
+          "prompt_tokens": 900000,
+          "completion_tokens": 90000,
+          "total_tokens": 990000
+        },
+        {
+          "model": "llama3.2",
+          "engine": "ollama",
+          "calls": 2,
+          "prompt_tokens": 100000,
+          "completion_tokens": 10000,
+          "total_tokens": 110000
+        }
+      ],
+      "recent": [
+        {
+          "at": "2026-11-15T12:01:00.000000Z",
+          "engine": "ollama",
+          "model": "llama3.2",
+          "agent": null,
+          "source": "server",
+          "prompt_tokens": 12,
+          "completion_tokens": 0,
+          "total_tokens": 12,
+          "latency": 0.0015,
+          "first_token": null,
+          "ending": "failed"
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn a_house_without_calls_has_saved_nothing_yet() {
+    let nothing = savings(Served::default(), &Prices::standard());
+    assert_eq!((nothing.total_calls, nothing.since), (0, None));
+    assert!(nothing.per_provider.iter().all(|provider| provider.total_cost == Dollars::ZERO));
+    assert_eq!(nothing.per_provider.len(), 3);
+}
+
+#[test]
+fn a_lifetime_of_tokens_is_added_up_to_the_last_one() {
+    // As floating-point numbers, these lose the last token.
+    let tokens = 10_000_000_000_000_001;
+    let served = Served { models: vec![model("m", (tokens, tokens))], ..Served::default() };
+    let saved = savings(served, &Prices::standard()).per_provider.remove(0).total_cost;
+    assert_eq!(saved.pico(), 157_500_000_000_000_015_750_000);
+}

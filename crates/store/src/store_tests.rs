@@ -1,0 +1,159 @@
+//! Opening, reading and writing the file.
+
+use std::fs;
+
+use super::*;
+
+fn file() -> (tempfile::TempDir, PathBuf) {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("deep/.hob/hob.db");
+    (root, path)
+}
+
+fn count(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT count(*) FROM telemetry_series", [], |row| row.get(0))
+}
+
+fn add(transaction: &Transaction<'_>, model: &str) -> rusqlite::Result<usize> {
+    let sql = "INSERT INTO telemetry_series (engine, model, agent, source) VALUES ('', ?1, '', '')";
+    transaction.execute(sql, [model])
+}
+
+#[test]
+fn what_was_written_is_there_when_it_is_opened_again() {
+    let (_root, path) = file();
+    let store = Store::open(&path).expect("opened");
+    store.write(|transaction| add(transaction, "a")).expect("written");
+    drop(store);
+    let store = Store::open(&path).expect("opened again");
+    assert_eq!(store.read(count).expect("read"), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_files_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_root, path) = file();
+    let store = Store::open(&path).expect("opened");
+    store.write(|transaction| add(transaction, "a")).expect("written");
+    let mode = |path: &Path| fs::metadata(path).expect("exists").permissions().mode() & 0o777;
+    let directory = path.parent().expect("a parent");
+    assert_eq!(mode(directory), 0o700);
+    let names: Vec<PathBuf> =
+        fs::read_dir(directory).expect("readable").map(|entry| entry.expect("readable").path()).collect();
+    assert_eq!(names.len(), 3, "the database, its log and the log's index: {names:?}");
+    for name in names {
+        assert_eq!(mode(&name), 0o600, "{}", name.display());
+    }
+}
+
+#[test]
+fn a_long_report_and_a_record_do_not_wait_for_each_other() {
+    let (_root, path) = file();
+    let store = Store::open(&path).expect("opened");
+    let seen = store.read(|report| {
+        let before = count(report)?;
+        // From another thread, as it would be; the report goes on meanwhile, and sees what it saw.
+        let writer = store.clone();
+        thread::spawn(move || writer.write(|transaction| add(transaction, "a")))
+            .join()
+            .expect("no panic")
+            .expect("written");
+        Ok((before, count(report)?))
+    });
+    assert_eq!(seen.expect("read"), (0, 0));
+    assert_eq!(store.read(count).expect("read"), 1);
+}
+
+#[test]
+fn work_that_fails_or_panics_leaves_nothing_behind_and_the_store_usable() {
+    for store in [Store::in_memory().expect("opened"), Store::open(&file().1).expect("opened")] {
+        let failed = store.write(|transaction| {
+            add(transaction, "a")?;
+            transaction.execute("INSERT INTO no_such_table VALUES (1)", [])
+        });
+        assert!(matches!(failed, Err(StoreError::Failed { .. })));
+        let worker = store.clone();
+        let panicked = thread::spawn(move || {
+            worker.write::<()>(|transaction| {
+                add(transaction, "a")?;
+                panic!("in the midst of it");
+            })
+        });
+        assert!(panicked.join().is_err());
+        assert_eq!(store.read(count).expect("read"), 0);
+        store.write(|transaction| add(transaction, "b")).expect("written");
+        assert_eq!(store.read(count).expect("read"), 1);
+    }
+}
+
+#[test]
+fn many_threads_may_open_it_at_once() {
+    let (_root, path) = file();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let path = &path;
+            scope.spawn(move || {
+                let store = Store::open(path).expect("opened");
+                store.write(|transaction| add(transaction, &number.to_string())).expect("written");
+            });
+        }
+    });
+    assert_eq!(Store::open(&path).expect("opened").read(count).expect("read"), 8);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named_and_left_alone() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("hob.db");
+    let text = "once upon a time ".repeat(1000);
+    fs::write(&path, &text).expect("written");
+    let error = Store::open(&path).err().expect("refused").to_string();
+    assert_eq!(
+        error,
+        format!(
+            "the file {0} is damaged, or no database of Hob's. Move it away, and Hob starts with a new one; \
+             'sqlite3 {0} .recover' shows what can still be read of it.",
+            path.display()
+        )
+    );
+    assert_eq!(fs::read_to_string(&path).expect("readable"), text);
+}
+
+#[test]
+fn a_damaged_database_is_an_error_that_says_so() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("hob.db");
+    drop(Store::open(&path).expect("opened"));
+    let mut bytes = fs::read(&path).expect("readable");
+    // The header stays; the tables' first page and all others do not.
+    bytes[100..].fill(0xa5);
+    fs::write(&path, &bytes).expect("written");
+    let error = Store::open(&path).and_then(|store| store.read(count)).expect_err("damaged");
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+}
+
+#[test]
+fn a_place_where_no_file_can_be_is_named() {
+    let root = tempfile::tempdir().expect("a directory");
+    let blocker = root.path().join("file");
+    fs::write(&blocker, "").expect("written");
+    let error = Store::open(&blocker.join("hob.db")).err().expect("refused").to_string();
+    assert_eq!(error, format!("cannot create the directory {}", blocker.display()));
+    let error = Store::open(root.path()).err().expect("refused").to_string();
+    assert!(error.starts_with("cannot open the database "), "{error}");
+}
+
+#[test]
+fn text_can_be_searched() {
+    let store = Store::in_memory().expect("opened");
+    let found: String = store
+        .write(|transaction| {
+            transaction.execute_batch(
+                "CREATE VIRTUAL TABLE probe USING fts5(text); INSERT INTO probe VALUES ('a hob does the chores')",
+            )?;
+            transaction.query_row("SELECT text FROM probe WHERE probe MATCH 'chores'", [], |row| row.get(0))
+        })
+        .expect("FTS5 is built in");
+    assert_eq!(found, "a hob does the chores");
+}

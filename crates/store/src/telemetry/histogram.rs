@@ -1,0 +1,147 @@
+//! Counts of durations in buckets, from which percentiles come. Knows no database.
+//!
+//! A bucket reaches from one boundary to the next, and there are fifteen to every doubling; a percentile is the middle of
+//! the bucket it falls into. It is therefore never further than 2.5 % from the duration that would stand at its place if all of
+//! them were kept and sorted.
+
+use std::time::Duration;
+
+const PER_DOUBLING: f64 = 15.0;
+
+/// Bytes of a bucket in the encoded form: its number and its calls, little end first.
+const ENCODED: usize = size_of::<u16>() + size_of::<u32>();
+
+/// The bucket that a duration falls into; 0 is for those too short to measure.
+fn bucket(microseconds: i64) -> u16 {
+    if microseconds < 1 { 0 } else { 1 + (PER_DOUBLING * (microseconds as f64).log2()) as u16 }
+}
+
+/// What stands for all durations in a bucket: as far, in proportion, from its lower end as from its upper one.
+fn middle(bucket: u16) -> Duration {
+    if bucket == 0 {
+        return Duration::ZERO;
+    }
+    let width = (1.0 / PER_DOUBLING).exp2();
+    let lower = (f64::from(bucket - 1) / PER_DOUBLING).exp2();
+    Duration::try_from_secs_f64(lower * 2.0 * width / (1.0 + width) / 1e6).unwrap_or(Duration::MAX)
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Histogram {
+    /// By bucket, up to the last that has any.
+    calls: Vec<u64>,
+}
+
+impl Histogram {
+    /// Counts one call.
+    pub(super) fn count(&mut self, microseconds: i64) {
+        self.add(bucket(microseconds), 1);
+    }
+
+    fn add(&mut self, bucket: u16, calls: u64) {
+        let bucket = usize::from(bucket);
+        if self.calls.len() <= bucket {
+            self.calls.resize(bucket + 1, 0);
+        }
+        self.calls[bucket] = self.calls[bucket].saturating_add(calls);
+    }
+
+    /// Counts the calls of a histogram as [`Self::encode`] wrote it.
+    pub(super) fn add_encoded(&mut self, bytes: &[u8]) {
+        for &[low, high, ref calls @ ..] in bytes.as_chunks::<ENCODED>().0 {
+            self.add(u16::from_le_bytes([low, high]), u64::from(u32::from_le_bytes(*calls)));
+        }
+    }
+
+    /// Only the buckets with calls: a model's answers mostly take similar times.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (bucket, calls) in (0..=u16::MAX).zip(&self.calls).filter(|(_, calls)| **calls > 0) {
+            bytes.extend(bucket.to_le_bytes());
+            // So many calls of one kind on one day would be fifty thousand a second.
+            bytes.extend(u32::try_from(*calls).unwrap_or(u32::MAX).to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The duration that `percent` of all calls did not exceed; `None` without calls.
+    pub(super) fn percentile(&self, percent: u64) -> Option<Duration> {
+        let all: u64 = self.calls.iter().sum();
+        let rank = all.saturating_mul(percent).div_ceil(100).max(1);
+        let mut passed = 0;
+        let found = (0..=u16::MAX).zip(&self.calls).find(|(_, calls)| {
+            passed += **calls;
+            passed >= rank
+        });
+        found.map(|(bucket, _)| middle(bucket))
+    }
+}
+
+/// How long calls took.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Durations {
+    pub(super) latency: Histogram,
+    pub(super) first_token: Histogram,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn without_calls_there_is_no_percentile() {
+        assert_eq!(Histogram::default().percentile(50), None);
+    }
+
+    #[test]
+    fn the_longest_and_the_shortest_durations_have_a_place() {
+        assert_eq!(middle(bucket(0)), Duration::ZERO);
+        assert_eq!(bucket(-5), 0);
+        assert_eq!(middle(bucket(1)).as_micros(), 1);
+        let longest = middle(bucket(i64::MAX)).as_secs_f64();
+        assert!((longest * 1e6 / i64::MAX as f64 - 1.0).abs() < 0.025, "{longest}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_percentile_is_within_the_promised_error(
+            // Powers, so that microseconds are as likely as hours.
+            durations in prop::collection::vec((0.0..36.0f64).prop_map(|power| power.exp2() as i64), 1..300),
+            percent in 1u64..=100,
+        ) {
+            let mut histogram = Histogram::default();
+            durations.iter().for_each(|duration| histogram.count(*duration));
+            let mut sorted = durations;
+            sorted.sort_unstable();
+            let rank = (percent as usize * sorted.len()).div_ceil(100).max(1);
+            let exact = sorted[rank - 1] as f64;
+            let told = histogram.percentile(percent).expect("there are calls").as_secs_f64() * 1e6;
+            prop_assert!((told / exact - 1.0).abs() <= 0.025, "{} for {}", told, exact);
+        }
+
+        #[test]
+        fn what_is_encoded_and_read_again_adds_up(
+            first in prop::collection::vec(any::<i64>(), 0..50),
+            second in prop::collection::vec(0..5_000_000i64, 0..50),
+        ) {
+            let of = |durations: &[i64]| {
+                let mut histogram = Histogram::default();
+                durations.iter().for_each(|duration| histogram.count(*duration));
+                histogram
+            };
+            let mut sum = Histogram::default();
+            sum.add_encoded(&of(&first).encode());
+            sum.add_encoded(&of(&second).encode());
+            prop_assert_eq!(sum, of(&[first, second].concat()));
+        }
+    }
+
+    #[test]
+    fn a_spoilt_encoding_is_read_as_far_as_it_goes() {
+        let mut histogram = Histogram::default();
+        histogram.add_encoded(&[0xff, 0xff, 1, 0, 0, 0, 7, 7]);
+        assert_eq!(histogram.percentile(50), Some(Duration::MAX));
+    }
+}

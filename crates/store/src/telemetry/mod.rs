@@ -1,0 +1,50 @@
+//! The record of inferences: every one as a row, and sums per day that keep reports fast however many there are.
+//!
+//! | file | what |
+//! |---|---|
+//! | `entry` | an inference in the database's terms, within bounds |
+//! | `record` | writes a batch: rows and sums in one transaction |
+//! | `report` | sums: overview, models, engines, agents, days |
+//! | `rows` | single rows: the last ones, and all of them as a stream |
+//! | `retention` | deletes: everything, or what is too old |
+//! | `served` | what savings are computed from |
+//! | `writer` | takes records without blocking and writes them from its own thread |
+
+mod entry;
+mod histogram;
+mod record;
+mod report;
+mod retention;
+mod rows;
+mod served;
+mod writer;
+
+use std::sync::Arc;
+
+pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview, Timing};
+pub use rows::{Export, Outcome, Row};
+pub use writer::TelemetryWriter;
+
+use crate::savings::Prices;
+use crate::store::Store;
+
+/// The key of the engine whose calls cost money.
+const CLOUD: &str = "cloud";
+
+/// The telemetry in a store. Cheap to clone. Everything blocks.
+#[derive(Clone)]
+pub struct Telemetry {
+    store: Store,
+    prices: Arc<Prices>,
+}
+
+impl Telemetry {
+    /// `prices` are those that calls to the cloud are charged with when they are recorded.
+    pub fn new(store: Store, prices: Prices) -> Self {
+        Telemetry { store, prices: Arc::new(prices) }
+    }
+}
+
+#[cfg(test)]
+#[path = "telemetry_tests.rs"]
+mod tests;

@@ -1,0 +1,216 @@
+//! Writes inferences: each as a row, and all of them into the sums, in one transaction.
+
+use std::collections::HashMap;
+
+use hob_core::Inference;
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use crate::error::StoreError;
+use crate::telemetry::Telemetry;
+use crate::telemetry::entry::{Cost, Entry, Series};
+use crate::telemetry::histogram::Durations;
+use crate::telemetry::rows::Outcome;
+use crate::time::UtcDay;
+
+const INSERT_ROW: &str = "
+    INSERT INTO telemetry_inference (
+        started, series, run, streamed, prompt_tokens, completion_tokens, cached_tokens, estimated, latency_us,
+        first_token_us, outcome, finish_reason, error, cost_pico
+    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+
+// SQLite turns a sum that is too large into a floating-point number; `min` turns that back into the largest whole one.
+const ADD_TO_DAY: &str = "
+    INSERT INTO telemetry_day (
+        day, series, calls, failures, cancelled, estimated, prompt_tokens, completion_tokens, cached_tokens, latency_us,
+        first_token_us, first_tokens, cost_pico, unpriced
+    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+    ON CONFLICT DO UPDATE SET
+        calls = calls + excluded.calls,
+        failures = failures + excluded.failures,
+        cancelled = cancelled + excluded.cancelled,
+        estimated = estimated + excluded.estimated,
+        prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, 9223372036854775807),
+        completion_tokens = min(completion_tokens + excluded.completion_tokens, 9223372036854775807),
+        cached_tokens = min(cached_tokens + excluded.cached_tokens, 9223372036854775807),
+        latency_us = min(latency_us + excluded.latency_us, 9223372036854775807),
+        first_token_us = min(first_token_us + excluded.first_token_us, 9223372036854775807),
+        first_tokens = first_tokens + excluded.first_tokens,
+        cost_pico = min(cost_pico + excluded.cost_pico, 9223372036854775807),
+        unpriced = unpriced + excluded.unpriced";
+
+const FIND_DURATIONS: &str =
+    "SELECT latency, first_token FROM telemetry_latency WHERE day = ?1 AND series = ?2";
+
+const REPLACE_DURATIONS: &str =
+    "INSERT OR REPLACE INTO telemetry_latency (day, series, latency, first_token) VALUES (?1, ?2, ?3, ?4)";
+
+const FIND_SERIES: &str =
+    "SELECT id FROM telemetry_series WHERE engine = ?1 AND model = ?2 AND agent = ?3 AND source = ?4";
+
+const INSERT_SERIES: &str =
+    "INSERT INTO telemetry_series (engine, model, agent, source) VALUES (?1, ?2, ?3, ?4)";
+
+impl Telemetry {
+    /// Records all of them or, when that fails, none.
+    pub fn record_batch(&self, batch: &[Inference]) -> Result<(), StoreError> {
+        self.store.write(|transaction| {
+            let mut series = HashMap::new();
+            let mut sums = Sums::default();
+            for inference in batch {
+                let entry = Entry::of(inference, &self.prices);
+                let id = match series.get(&entry.series) {
+                    Some(id) => *id,
+                    None => *series.entry(entry.series).or_insert(series_id(transaction, &entry.series)?),
+                };
+                insert(transaction, id, &entry)?;
+                sums.add(id, &entry);
+            }
+            sums.write(transaction)
+        })
+    }
+}
+
+fn series_id(transaction: &Transaction<'_>, series: &Series<'_>) -> rusqlite::Result<i64> {
+    let names = params![series.engine, series.model, series.agent, series.source];
+    let known = transaction.prepare_cached(FIND_SERIES)?.query_row(names, |row| row.get(0)).optional()?;
+    match known {
+        Some(id) => Ok(id),
+        None => transaction.prepare_cached(INSERT_SERIES)?.insert(names),
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, series: i64, entry: &Entry<'_>) -> rusqlite::Result<()> {
+    let cost = match entry.cost {
+        Cost::Pico(pico) => Some(pico),
+        Cost::Free | Cost::Unknown => None,
+    };
+    transaction.prepare_cached(INSERT_ROW)?.execute(params![
+        entry.started.microseconds(),
+        series,
+        entry.run,
+        entry.streamed,
+        entry.prompt_tokens,
+        entry.completion_tokens,
+        entry.cached_tokens,
+        entry.estimated,
+        entry.latency_us,
+        entry.first_token_us,
+        entry.outcome.as_str(),
+        entry.finish_reason,
+        entry.error,
+        cost,
+    ])?;
+    Ok(())
+}
+
+/// What a batch adds to the sums. Gathered first: calls of one batch mostly belong together.
+#[derive(Default)]
+struct Sums {
+    days: HashMap<(UtcDay, i64), DaySum>,
+    durations: HashMap<(UtcDay, i64), Durations>,
+}
+
+#[derive(Default)]
+struct DaySum {
+    calls: i64,
+    failures: i64,
+    cancelled: i64,
+    estimated: i64,
+    prompt_tokens: i64,
+    completion_tokens: i64,
+    cached_tokens: i64,
+    latency_us: i64,
+    first_token_us: i64,
+    first_tokens: i64,
+    cost_pico: i64,
+    unpriced: i64,
+}
+
+impl Sums {
+    fn add(&mut self, series: i64, entry: &Entry<'_>) {
+        let day = entry.started.day();
+        self.days.entry((day, series)).or_default().add(entry);
+        if entry.outcome == Outcome::Complete {
+            let durations = self.durations.entry((day, series)).or_default();
+            durations.latency.count(entry.latency_us);
+            if let Some(first_token) = entry.first_token_us {
+                durations.first_token.count(first_token);
+            }
+        }
+    }
+
+    fn write(self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let mut add_to_day = transaction.prepare_cached(ADD_TO_DAY)?;
+        for ((day, series), sum) in self.days {
+            add_to_day.execute(params![
+                day.days(),
+                series,
+                sum.calls,
+                sum.failures,
+                sum.cancelled,
+                sum.estimated,
+                sum.prompt_tokens,
+                sum.completion_tokens,
+                sum.cached_tokens,
+                sum.latency_us,
+                sum.first_token_us,
+                sum.first_tokens,
+                sum.cost_pico,
+                sum.unpriced,
+            ])?;
+        }
+        for ((day, series), durations) in self.durations {
+            add_durations(transaction, day, series, durations)?;
+        }
+        Ok(())
+    }
+}
+
+fn add_durations(
+    transaction: &Transaction<'_>,
+    day: UtcDay,
+    series: i64,
+    mut durations: Durations,
+) -> rusqlite::Result<()> {
+    let mut find = transaction.prepare_cached(FIND_DURATIONS)?;
+    let mut known = find.query(params![day.days(), series])?;
+    if let Some(row) = known.next()? {
+        durations.latency.add_encoded(row.get_ref(0)?.as_blob()?);
+        durations.first_token.add_encoded(row.get_ref(1)?.as_blob()?);
+    }
+    let (latency, first_token) = (durations.latency.encode(), durations.first_token.encode());
+    let mut replace = transaction.prepare_cached(REPLACE_DURATIONS)?;
+    replace.execute(params![day.days(), series, latency, first_token])?;
+    Ok(())
+}
+
+impl DaySum {
+    /// A call that failed counts as one, and no more: nobody got its tokens, and how fast it failed is no speed. A cancelled
+    /// one has used its tokens, but was not given the time it would have taken.
+    fn add(&mut self, entry: &Entry<'_>) {
+        self.calls += 1;
+        match entry.outcome {
+            Outcome::Failed => {
+                self.failures += 1;
+                return;
+            }
+            Outcome::Cancelled => self.cancelled += 1,
+            Outcome::Complete => {
+                self.latency_us = self.latency_us.saturating_add(entry.latency_us);
+                if let Some(first_token) = entry.first_token_us {
+                    self.first_token_us = self.first_token_us.saturating_add(first_token);
+                    self.first_tokens += 1;
+                }
+            }
+        }
+        self.estimated += i64::from(entry.estimated);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(entry.prompt_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(entry.completion_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(entry.cached_tokens.unwrap_or_default());
+        match entry.cost {
+            Cost::Free => {}
+            Cost::Pico(pico) => self.cost_pico = self.cost_pico.saturating_add(pico),
+            Cost::Unknown => self.unpriced += 1,
+        }
+    }
+}

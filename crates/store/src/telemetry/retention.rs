@@ -1,0 +1,54 @@
+//! Deletes records. Rows and sums of a day always go together, so that the sums stay those of the rows.
+
+use std::time::SystemTime;
+
+use crate::error::StoreError;
+use crate::telemetry::Telemetry;
+use crate::telemetry::report::first_moment;
+use crate::time::UtcDay;
+
+impl Telemetry {
+    /// Deletes all records, and says how many there were.
+    pub fn clear(&self) -> Result<u64, StoreError> {
+        self.store.write(|transaction| {
+            let deleted = transaction.execute("DELETE FROM telemetry_inference", [])?;
+            transaction.execute_batch(
+                "DELETE FROM telemetry_day; DELETE FROM telemetry_latency; DELETE FROM telemetry_series",
+            )?;
+            Ok(deleted as u64)
+        })
+    }
+
+    /// Deletes the records of days more than `retention_days` before today, and says how many there were. 0 keeps all.
+    pub fn prune(&self, retention_days: u32, now: SystemTime) -> Result<u64, StoreError> {
+        if retention_days == 0 {
+            return Ok(0);
+        }
+        let oldest_kept = UtcDay::of(now).minus(retention_days);
+        let mut deleted = 0;
+        // Day by day: between two of them others can write.
+        while let Some(first) = self.store.read(first_moment)?
+            && first.day() < oldest_kept
+        {
+            deleted += self.delete_day(first.day())?;
+        }
+        Ok(deleted)
+    }
+
+    fn delete_day(&self, day: UtcDay) -> Result<u64, StoreError> {
+        let (start, end) = (day.start().microseconds(), day.next().start().microseconds());
+        self.store.write(|transaction| {
+            let deleted = transaction.execute(
+                "DELETE FROM telemetry_inference WHERE started >= ?1 AND started < ?2",
+                [start, end],
+            )?;
+            transaction.execute("DELETE FROM telemetry_day WHERE day = ?1", [day.days()])?;
+            transaction.execute("DELETE FROM telemetry_latency WHERE day = ?1", [day.days()])?;
+            transaction.execute(
+                "DELETE FROM telemetry_series WHERE id NOT IN (SELECT series FROM telemetry_day)",
+                [],
+            )?;
+            Ok(deleted as u64)
+        })
+    }
+}

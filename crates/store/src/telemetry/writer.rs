@@ -1,0 +1,278 @@
+//! Takes records without blocking, and writes them from a thread of its own.
+//!
+//! An answer is on its way to its caller when it is recorded, so nothing here may hold it up or fail it: a record goes into
+//! a queue, whose lock is only ever held for a moment, and one that finds the queue full is counted and forgotten. The
+//! thread writes what has gathered at least five times a second, so that a process that is killed loses no more than that.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hob_core::{Inference, InferenceLog};
+use tracing::{info, warn};
+
+use crate::telemetry::Telemetry;
+use crate::telemetry::entry::shorten;
+
+/// Records that may wait.
+const CAPACITY: usize = 8192;
+
+/// Records written at once.
+const BATCH: usize = 512;
+
+/// How long the first record of a batch waits for others.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// How long to wait before trying again when the disk refused.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How long the end of the process may wait for the last records.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How often to say that records are lost.
+const REMIND: Duration = Duration::from_secs(60);
+
+/// Keeps inferences in a store. Dropping it writes what still waits.
+pub struct TelemetryWriter {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to do for the thread.
+    work: Condvar,
+    /// The thread has done something.
+    progress: Condvar,
+    dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Inference>,
+    /// Records taken so far.
+    accepted: u64,
+    /// Those of them that are written.
+    written: u64,
+    /// Attempts to write that failed.
+    failures: u64,
+    reminder: Reminder,
+    /// Somebody waits: do not gather, do not pause before trying again.
+    hurry: bool,
+    stopping: bool,
+    stopped: bool,
+}
+
+impl TelemetryWriter {
+    /// Starts the thread; an error is the system's refusal to do so.
+    pub fn start(telemetry: Telemetry) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            progress: Condvar::new(),
+            dropped: AtomicU64::new(0),
+        });
+        let its = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("telemetry".to_owned()).spawn(move || {
+            let ending = MarkStopped(its);
+            write_all(&ending.0, &telemetry);
+        })?;
+        Ok(TelemetryWriter { shared, thread: Some(thread) })
+    }
+
+    /// How many records were lost because the queue was full or the disk refused to the end.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything recorded so far is written, and says whether it is. Gives up when the disk refuses it, or when
+    /// `patience` is over; the records go on waiting.
+    pub fn flush(&self, patience: Duration) -> bool {
+        let mut state = self.shared.lock();
+        let (target, failures) = (state.accepted, state.failures);
+        if state.written >= target {
+            return true;
+        }
+        state.hurry = true;
+        self.shared.work.notify_one();
+        let waiting =
+            |state: &mut State| state.written < target && state.failures == failures && !state.stopped;
+        let waited = self.shared.progress.wait_timeout_while(state, patience, waiting);
+        waited.unwrap_or_else(PoisonError::into_inner).0.written >= target
+    }
+}
+
+impl InferenceLog for TelemetryWriter {
+    fn record(&self, mut inference: Inference) {
+        shorten(&mut inference);
+        let mut state = self.shared.lock();
+        if state.queue.len() >= CAPACITY {
+            let remind = state.reminder.is_due(Instant::now());
+            drop(state);
+            let dropped = self.shared.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            if remind {
+                warn!(dropped, "calls come faster than the telemetry can be written; some are not recorded");
+            }
+            return;
+        }
+        state.queue.push_back(inference);
+        state.accepted += 1;
+        let waiting = state.queue.len();
+        drop(state);
+        if waiting == 1 || waiting == BATCH {
+            self.shared.work.notify_one();
+        }
+    }
+}
+
+impl Drop for TelemetryWriter {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.stopping = true;
+        self.shared.work.notify_one();
+        let waited = self.shared.progress.wait_timeout_while(state, LAST_WORDS, |state| !state.stopped);
+        let stopped = waited.unwrap_or_else(PoisonError::into_inner).0.stopped;
+        if !stopped {
+            // The process must be able to end. What the thread still manages to write is whole batches, as ever.
+            warn!("the last calls could not be recorded in time");
+        } else if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            warn!("the telemetry's thread has panicked; calls after that were not recorded");
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for records: until there are enough of them, the first has waited long enough, or somebody is in a hurry.
+    /// `None` when there will be no more.
+    fn next_batch(&self) -> Option<Vec<Inference>> {
+        let idle = |state: &mut State| state.queue.is_empty() && !state.stopping;
+        let state = self.work.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        let gathering = |state: &mut State| state.queue.len() < BATCH && !state.hurry && !state.stopping;
+        let waited = self.work.wait_timeout_while(state, GATHER, gathering);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let count = state.queue.len().min(BATCH);
+        let batch: Vec<Inference> = state.queue.drain(..count).collect();
+        if state.queue.is_empty() {
+            state.hurry = false;
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    fn note_written(&self, count: usize) {
+        self.lock().written += count as u64;
+        self.progress.notify_all();
+    }
+
+    /// Pauses after a failure, unless somebody is in a hurry. At the end there is no second attempt, and all that waits is
+    /// given up: the caller's `batch` too.
+    fn note_failure(&self, batch: usize) -> AfterFailure {
+        let mut state = self.lock();
+        state.failures += 1;
+        state.hurry = false;
+        self.progress.notify_all();
+        let calm = |state: &mut State| !state.hurry && !state.stopping;
+        let waited = self.work.wait_timeout_while(state, RETRY, calm);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if state.stopping {
+            let lost = batch + state.queue.len();
+            state.queue.clear();
+            self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
+            return AfterFailure::GiveUp;
+        }
+        AfterFailure::TryAgain
+    }
+}
+
+enum AfterFailure {
+    TryAgain,
+    GiveUp,
+}
+
+/// The thread's work: batch after batch, each until it is written.
+fn write_all(shared: &Shared, telemetry: &Telemetry) {
+    let mut disk = Disk::default();
+    while let Some(batch) = shared.next_batch() {
+        loop {
+            let result = telemetry.record_batch(&batch);
+            match (disk.note(result.is_ok()), &result) {
+                (Some(DiskNews::Refuses), Err(error)) => warn!(
+                    error = error as &dyn Error,
+                    "calls are not being recorded; Hob goes on answering, and keeps trying"
+                ),
+                (Some(DiskNews::WorksAgain), _) => info!("calls are being recorded again"),
+                _ => {}
+            }
+            if result.is_ok() {
+                shared.note_written(batch.len());
+                break;
+            }
+            match shared.note_failure(batch.len()) {
+                AfterFailure::TryAgain => {}
+                AfterFailure::GiveUp => return,
+            }
+        }
+    }
+}
+
+/// Says that the thread has ended, even when it ended in a panic.
+struct MarkStopped(Arc<Shared>);
+
+impl Drop for MarkStopped {
+    fn drop(&mut self) {
+        self.0.lock().stopped = true;
+        self.0.progress.notify_all();
+    }
+}
+
+/// Whether writing works; news only when that changes.
+#[derive(Default)]
+struct Disk {
+    refusing: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum DiskNews {
+    Refuses,
+    WorksAgain,
+}
+
+impl Disk {
+    fn note(&mut self, written: bool) -> Option<DiskNews> {
+        let was_refusing = std::mem::replace(&mut self.refusing, !written);
+        match (was_refusing, written) {
+            (false, false) => Some(DiskNews::Refuses),
+            (true, true) => Some(DiskNews::WorksAgain),
+            _ => None,
+        }
+    }
+}
+
+/// Lets one thing be said once in a while.
+#[derive(Default)]
+struct Reminder {
+    last: Option<Instant>,
+}
+
+impl Reminder {
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.last.is_none_or(|last| now.duration_since(last) >= REMIND);
+        if due {
+            self.last = Some(now);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -1,0 +1,185 @@
+//! The writer when all is well, when it cannot keep up, and when the disk says no.
+
+use hob_core::Ending;
+
+use super::*;
+use crate::savings::Prices;
+use crate::store::Store;
+use crate::telemetry::tests::inference;
+
+/// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
+const LONG: Duration = Duration::from_secs(60);
+
+fn in_memory() -> (Store, Telemetry) {
+    let store = Store::in_memory().expect("opened");
+    (store.clone(), Telemetry::new(store, Prices::standard()))
+}
+
+fn calls(telemetry: &Telemetry) -> u64 {
+    telemetry.overview(None).expect("readable").figures.calls
+}
+
+/// While this is set, the database takes no writes.
+fn refuse_writes(store: &Store, refuse: bool) {
+    store.writer().pragma_update(None, "query_only", refuse).expect("set");
+}
+
+fn flush_in_the_end(writer: &TelemetryWriter) {
+    // An attempt that began before the disk was mended may fail yet.
+    assert!((0..100).any(|_| writer.flush(LONG)), "it never wrote");
+}
+
+#[test]
+fn what_was_recorded_is_on_disk_after_a_flush() {
+    let (_, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    assert!(writer.flush(LONG), "nothing to do");
+    for _ in 0..1500 {
+        writer.record(inference());
+    }
+    assert!(writer.flush(LONG));
+    assert_eq!((calls(&telemetry), writer.dropped()), (1500, 0));
+}
+
+#[test]
+fn nobody_has_to_ask_for_records_to_be_written() {
+    let (_, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    writer.record(inference());
+    let state = writer.shared.lock();
+    let waited = writer.shared.progress.wait_timeout_while(state, LONG, |state| state.written == 0);
+    drop(waited);
+    assert_eq!(calls(&telemetry), 1);
+}
+
+#[test]
+fn dropping_the_writer_writes_what_still_waits() {
+    let (_, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    for _ in 0..700 {
+        writer.record(inference());
+    }
+    drop(writer);
+    assert_eq!(calls(&telemetry), 700);
+}
+
+#[test]
+fn many_callers_at_once_lose_nothing() {
+    let (_, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..500).for_each(|_| writer.record(inference())));
+        }
+    });
+    drop(writer);
+    assert_eq!(calls(&telemetry), 4000);
+}
+
+#[test]
+fn a_full_queue_blocks_nobody_and_counts_what_it_loses() {
+    let (store, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    // Whoever holds this keeps the thread from writing.
+    let held = store.writer();
+    let sent = CAPACITY + BATCH + 1000;
+    for _ in 0..sent {
+        writer.record(inference());
+    }
+    assert!(writer.shared.lock().queue.len() <= CAPACITY);
+    assert!(writer.dropped() >= 1000, "{}", writer.dropped());
+    assert!(!writer.flush(Duration::ZERO));
+    drop(held);
+    assert!(writer.flush(LONG));
+    assert_eq!(calls(&telemetry) + writer.dropped(), sent as u64);
+}
+
+#[test]
+fn a_disk_that_refuses_costs_nothing_once_it_works_again() {
+    let (store, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    refuse_writes(&store, true);
+    for _ in 0..600 {
+        writer.record(inference());
+    }
+    assert!(!writer.flush(LONG), "it cannot have been written");
+    refuse_writes(&store, false);
+    flush_in_the_end(&writer);
+    assert_eq!((calls(&telemetry), writer.dropped()), (600, 0));
+}
+
+#[test]
+fn a_full_disk_keeps_the_queue_bounded() {
+    let (store, telemetry) = in_memory();
+    let pages: i64 =
+        store.writer().pragma_query_value(None, "page_count", |row| row.get(0)).expect("counted");
+    let limit_pages = |pages: i64| {
+        store.writer().pragma_update(None, "max_page_count", pages).expect("set");
+    };
+    limit_pages(pages);
+    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let sent = 2 * CAPACITY;
+    for _ in 0..sent {
+        writer.record(inference());
+    }
+    assert!(!writer.flush(LONG));
+    assert!(writer.shared.lock().queue.len() <= CAPACITY);
+    limit_pages(1_000_000);
+    flush_in_the_end(&writer);
+    let (recorded, dropped) = (calls(&telemetry), writer.dropped());
+    assert_eq!(recorded + dropped, sent as u64);
+    assert!(recorded >= CAPACITY as u64, "{recorded}");
+}
+
+#[test]
+fn a_disk_that_refuses_to_the_end_does_not_keep_the_process_from_ending() {
+    let (store, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry).expect("started");
+    refuse_writes(&store, true);
+    for _ in 0..2000 {
+        writer.record(inference());
+    }
+    let shared = Arc::clone(&writer.shared);
+    drop(writer);
+    assert!(shared.lock().stopped);
+    assert_eq!(shared.dropped.load(Ordering::Relaxed), 2000);
+}
+
+#[test]
+fn a_disk_that_refuses_is_reported_once_and_once_more_when_it_works_again() {
+    let mut disk = Disk::default();
+    let news: Vec<Option<DiskNews>> =
+        [true, false, false, false, true, true, false].map(|written| disk.note(written)).into();
+    assert_eq!(
+        news,
+        [
+            None,
+            Some(DiskNews::Refuses),
+            None,
+            None,
+            Some(DiskNews::WorksAgain),
+            None,
+            Some(DiskNews::Refuses)
+        ]
+    );
+}
+
+#[test]
+fn lost_records_are_mentioned_once_a_minute() {
+    let (mut reminder, start) = (Reminder::default(), Instant::now());
+    let due = [0, 1, 59, 60, 61, 119, 120].map(|second| reminder.is_due(start + Duration::from_secs(second)));
+    assert_eq!(due, [true, false, false, true, false, false, true]);
+}
+
+#[test]
+fn a_novel_in_place_of_a_name_does_not_wait_in_memory() {
+    let mut endless = inference();
+    endless.model = "é".repeat(1_000_000);
+    endless.agent = Some("x".repeat(1_000_000));
+    endless.ending = Ending::Failed("x".repeat(1_000_000));
+    shorten(&mut endless);
+    assert_eq!(endless.model, "é".repeat(128));
+    assert!(endless.model.capacity() < 1000);
+    assert_eq!(endless.agent.map(|agent| agent.len()), Some(256));
+    assert_eq!(endless.ending, Ending::Failed("x".repeat(2000)));
+}

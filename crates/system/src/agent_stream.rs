@@ -1,0 +1,107 @@
+//! An agent's run as a stream of deltas: its text as it comes, its steps in between, its finish at the end.
+//!
+//! The run is polled by whoever reads the stream, so dropping the stream ends it.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use futures::Stream;
+use hob_core::{AgentOutcome, Delta, EngineError, Event, EventBus, Happening, Listener, Step, Subscription};
+use tokio::sync::mpsc;
+
+/// Pieces that may wait for the reader. An agent waits for room; a step that finds none is left out.
+const WAITING_PIECES: usize = 64;
+
+type Run = Pin<Box<dyn Future<Output = Result<AgentOutcome, EngineError>> + Send>>;
+
+/// Hears an agent and passes it on.
+pub(crate) struct Ear(mpsc::Sender<Delta>);
+
+#[async_trait]
+impl Listener for Ear {
+    async fn text(&self, piece: &str) {
+        // A reader who is gone has dropped the run with it.
+        let _ = self.0.send(Delta::text(piece)).await;
+    }
+}
+
+/// Opens the way from an agent to its reader. Steps of the run `run` come by the bus.
+pub(crate) fn ear(bus: &EventBus, run: &str) -> (Ear, Pieces) {
+    let (sender, receiver) = mpsc::channel(WAITING_PIECES);
+    let steps = sender.clone();
+    let run = run.to_owned();
+    let subscription = bus.subscribe(move |happening| {
+        if *happening.run == *run
+            && let Some(step) = step(happening)
+        {
+            let _ = steps.try_send(Delta::Step(step));
+        }
+    });
+    (Ear(sender), Pieces { receiver, _subscription: subscription })
+}
+
+/// What of a run a reader wants to watch: the tools at work. The first of them also shows that the engine has answered.
+fn step(happening: &Happening) -> Option<Box<Step>> {
+    match &happening.event {
+        event @ (Event::ToolCallStart { .. } | Event::ToolCallEnd { .. }) => {
+            Some(Box::new(Step { name: event.name(), data: event.data() }))
+        }
+        _ => None,
+    }
+}
+
+/// The reader's end.
+pub(crate) struct Pieces {
+    receiver: mpsc::Receiver<Delta>,
+    _subscription: Subscription,
+}
+
+/// The stream.
+pub(crate) struct AgentStream {
+    /// `None` once it has ended.
+    run: Option<Run>,
+    pieces: Pieces,
+    ending: VecDeque<Result<Delta, EngineError>>,
+}
+
+impl AgentStream {
+    pub(crate) fn new(run: Run, pieces: Pieces) -> Self {
+        AgentStream { run: Some(run), pieces, ending: VecDeque::new() }
+    }
+
+    /// What was said before the run ended comes before its end.
+    fn end(&mut self, outcome: Result<AgentOutcome, EngineError>) {
+        while let Ok(piece) = self.pieces.receiver.try_recv() {
+            self.ending.push_back(Ok(piece));
+        }
+        match outcome {
+            Ok(AgentOutcome { generation, .. }) => {
+                let reason = generation.answer.finish_reason;
+                self.ending.push_back(Ok(Delta::Finish { choice: 0, reason }));
+                self.ending.push_back(Ok(Delta::Done { usage: generation.usage }));
+            }
+            Err(error) => self.ending.push_back(Err(error)),
+        }
+    }
+}
+
+impl Stream for AgentStream {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Some(run) = &mut this.run {
+            // The run first: it is what fills the queue.
+            if let Poll::Ready(outcome) = run.as_mut().poll(context) {
+                this.run = None;
+                this.end(outcome);
+            } else {
+                return this.pieces.receiver.poll_recv(context).map(|piece| piece.map(Ok));
+            }
+        }
+        Poll::Ready(this.ending.pop_front())
+    }
+}

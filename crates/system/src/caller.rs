@@ -1,0 +1,50 @@
+//! Who asks, and on what terms.
+
+use std::sync::Arc;
+
+use hob_agent::{Permit, ToolBoxError};
+use hob_core::{EngineError, Reach, Source};
+use thiserror::Error;
+
+/// Which agent is to answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum AgentWish {
+    /// The one the house is set up with.
+    #[default]
+    Configured,
+    Named(String),
+    /// The engine itself.
+    None,
+}
+
+/// One who asks.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Names this request in events and records.
+    pub run: Arc<str>,
+    pub source: Source,
+    /// What an agent may use on this caller's behalf.
+    pub permit: Permit,
+    pub agent: AgentWish,
+}
+
+impl Caller {
+    /// Somebody who may use everything: the person at this machine.
+    pub fn trusted(source: Source, run: impl Into<Arc<str>>) -> Self {
+        Caller { run: run.into(), source, permit: Permit::up_to(Reach::Act), agent: AgentWish::Configured }
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+
+    /// A tool was selected that is not there.
+    #[error(transparent)]
+    Tools(#[from] ToolBoxError),
+
+    #[error("there is no agent '{name}'; there are {}", hob_agent::AGENTS.join(", "))]
+    UnknownAgent { name: String },
+}

@@ -1,0 +1,230 @@
+//! An engine whose every inference is recorded once, however it ends, and told to whoever listens.
+//!
+//! Wraps the engine for one run, so that direct answers, streams and each turn of an agent are counted by the same code.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use futures::Stream;
+use hob_core::{
+    Delta, DeltaStream, Ending, Engine, EngineError, Event, FinishReason, GenerateRequest, Generation,
+    GenerationStream, Inference, InferenceLog, ModelInfo, RunEvents, Source, Usage,
+};
+
+use crate::estimate::{prompt_tokens, tokens_of};
+
+/// Whose inferences these are.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) run: Arc<str>,
+    pub(crate) source: Source,
+    pub(crate) agent: Option<String>,
+    pub(crate) events: RunEvents,
+    pub(crate) log: Arc<dyn InferenceLog>,
+}
+
+/// The engine as one run sees it.
+pub(crate) struct Metered {
+    engine: Arc<dyn Engine>,
+    origin: Origin,
+}
+
+impl Metered {
+    pub(crate) fn new(engine: Arc<dyn Engine>, origin: Origin) -> Self {
+        Metered { engine, origin }
+    }
+
+    fn begin(&self, request: &GenerateRequest, streamed: bool) -> Tally {
+        let engine = self.engine.key().to_owned();
+        self.origin
+            .events
+            .publish(Event::InferenceStart { engine: engine.clone(), model: request.model.clone() });
+        Tally {
+            origin: self.origin.clone(),
+            engine,
+            model: request.model.clone(),
+            streamed,
+            started: SystemTime::now(),
+            clock: Instant::now(),
+            first_token: None,
+            prompt_estimate: prompt_tokens(request),
+            written: 0,
+            usage: None,
+            finish_reason: None,
+            settled: false,
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for Metered {
+    fn key(&self) -> &str {
+        self.engine.key()
+    }
+
+    fn address(&self) -> &str {
+        self.engine.address()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let mut tally = self.begin(request, false);
+        match self.engine.generate(request).await {
+            Ok(mut generation) => {
+                tally.written = generation.answers().map(|answer| answer.content.len() as u64).sum();
+                tally.usage = generation.usage;
+                generation.usage = Some(tally.counted().0);
+                tally.settle(Ending::Complete(generation.answer.finish_reason.clone()));
+                Ok(generation)
+            }
+            Err(error) => {
+                tally.settle(Ending::Failed(error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let mut tally = self.begin(request, true);
+        match self.engine.stream(request).await {
+            Ok(GenerationStream { warnings, deltas }) => {
+                Ok(GenerationStream { warnings, deltas: Box::pin(MeteredStream { deltas, tally }) })
+            }
+            Err(error) => {
+                tally.settle(Ending::Failed(error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.engine.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        self.engine.health().await
+    }
+
+    fn lists_every_model(&self) -> bool {
+        self.engine.lists_every_model()
+    }
+
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        self.engine.means(asked, listed)
+    }
+
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        self.engine.prepare(model).await
+    }
+}
+
+/// One inference under way. Dropped before it is settled, it was cancelled.
+struct Tally {
+    origin: Origin,
+    engine: String,
+    model: String,
+    streamed: bool,
+    started: SystemTime,
+    clock: Instant,
+    first_token: Option<Duration>,
+    /// What the prompt amounts to, should the engine not say.
+    prompt_estimate: u64,
+    /// Bytes of the answer.
+    written: u64,
+    usage: Option<Usage>,
+    finish_reason: Option<FinishReason>,
+    settled: bool,
+}
+
+impl Tally {
+    /// The usage, and whether it is an estimate.
+    fn counted(&self) -> (Usage, bool) {
+        match self.usage {
+            Some(usage) => (usage, false),
+            None => {
+                let completion_tokens = tokens_of(self.written);
+                (Usage { prompt_tokens: self.prompt_estimate, completion_tokens, cached_tokens: None }, true)
+            }
+        }
+    }
+
+    fn settle(&mut self, ending: Ending) {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
+        let latency = self.clock.elapsed();
+        let (usage, estimated) = self.counted();
+        self.origin.events.publish(Event::InferenceEnd {
+            engine: self.engine.clone(),
+            model: self.model.clone(),
+            success: matches!(ending, Ending::Complete(_)),
+            latency,
+        });
+        self.origin.log.record(Inference {
+            started: self.started,
+            run: Arc::clone(&self.origin.run),
+            source: self.origin.source,
+            engine: std::mem::take(&mut self.engine),
+            model: std::mem::take(&mut self.model),
+            agent: self.origin.agent.clone(),
+            streamed: self.streamed,
+            usage,
+            estimated,
+            latency,
+            first_token: self.first_token,
+            ending,
+        });
+    }
+
+    /// Takes note of a piece, and gives `Done` the usage where the engine gave none.
+    fn note(&mut self, delta: &mut Delta) {
+        if self.first_token.is_none() {
+            self.first_token = Some(self.clock.elapsed());
+        }
+        match delta {
+            Delta::Text(piece) => self.written += piece.text.len() as u64,
+            Delta::Reasoning { text, .. } => self.written += text.len() as u64,
+            Delta::ToolCall(piece) => self.written += piece.arguments.len() as u64,
+            Delta::Step(_) => {}
+            Delta::Finish { reason, .. } => self.finish_reason = Some(reason.clone()),
+            Delta::Done { usage } => {
+                self.usage = *usage;
+                *usage = Some(self.counted().0);
+                let reason = self.finish_reason.take().unwrap_or(FinishReason::Stop);
+                self.settle(Ending::Complete(reason));
+            }
+        }
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.settle(Ending::Cancelled);
+    }
+}
+
+struct MeteredStream {
+    deltas: DeltaStream,
+    tally: Tally,
+}
+
+impl Stream for MeteredStream {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let mut next = std::task::ready!(this.deltas.as_mut().poll_next(context));
+        match &mut next {
+            Some(Ok(delta)) => this.tally.note(delta),
+            Some(Err(error)) => this.tally.settle(Ending::Failed(error.to_string())),
+            None => this.tally.settle(Ending::Failed("it ended without a finish".to_owned())),
+        }
+        Poll::Ready(next)
+    }
+}
+
+#[cfg(test)]
+#[path = "metered_tests.rs"]
+mod tests;

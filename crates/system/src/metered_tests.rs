@@ -1,0 +1,103 @@
+use std::sync::{Mutex, PoisonError};
+
+use futures::StreamExt;
+use hob_core::{Message, Role};
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+
+/// A log that a test can read: what was kept, without times.
+#[derive(Default)]
+struct Notebook(Mutex<Vec<Inference>>);
+
+impl InferenceLog for Notebook {
+    fn record(&self, inference: Inference) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(inference);
+    }
+}
+
+impl Notebook {
+    fn endings(&self) -> Vec<(Ending, Usage, bool)> {
+        let kept = self.0.lock().unwrap();
+        kept.iter().map(|kept| (kept.ending.clone(), kept.usage, kept.estimated)).collect()
+    }
+}
+
+fn metered(engine: ScriptedEngine) -> (Metered, Arc<Notebook>) {
+    let log = Arc::new(Notebook::default());
+    let origin = Origin {
+        run: "run".into(),
+        source: Source::Server,
+        agent: None,
+        events: RunEvents::unheard(),
+        log: Arc::clone(&log) as Arc<dyn InferenceLog>,
+    };
+    (Metered::new(Arc::new(engine), origin), log)
+}
+
+fn asking() -> GenerateRequest {
+    GenerateRequest {
+        model: "m".into(),
+        messages: vec![Message::new(Role::User, "12345678")],
+        ..GenerateRequest::default()
+    }
+}
+
+fn without_usage() -> ScriptedEngine {
+    ScriptedEngine::new(|_| {
+        vec![
+            Ok(Delta::text("12345")),
+            Ok(Delta::Finish { choice: 0, reason: FinishReason::Length }),
+            Ok(Delta::Done { usage: None }),
+        ]
+    })
+}
+
+const COUNTED: Usage = Usage { prompt_tokens: 3, completion_tokens: 1, cached_tokens: None };
+const ESTIMATED: Usage = Usage { prompt_tokens: 6, completion_tokens: 2, cached_tokens: None };
+
+#[tokio::test]
+async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
+    let (engine, log) = metered(ScriptedEngine::saying(&["hi"]));
+    engine.generate(&asking()).await.unwrap();
+    let deltas: Vec<_> = engine.stream(&asking()).await.unwrap().deltas.collect().await;
+    assert_eq!(deltas.len(), 3);
+    let complete = (Ending::Complete(FinishReason::Stop), COUNTED, false);
+    assert_eq!(log.endings(), [complete.clone(), complete]);
+    let kept = log.0.lock().unwrap();
+    assert_eq!((kept[0].streamed, kept[0].first_token), (false, None));
+    assert!(kept[1].streamed && kept[1].first_token.is_some());
+}
+
+#[tokio::test]
+async fn what_the_engine_does_not_count_is_estimated_and_said_to_be() {
+    let (engine, log) = metered(without_usage());
+    let generation = engine.generate(&asking()).await.unwrap();
+    assert_eq!(generation.usage, Some(ESTIMATED));
+    let last =
+        engine.stream(&asking()).await.unwrap().deltas.map(Result::unwrap).collect::<Vec<_>>().await.pop();
+    assert_eq!(last, Some(Delta::Done { usage: Some(ESTIMATED) }));
+    let complete = (Ending::Complete(FinishReason::Length), ESTIMATED, true);
+    assert_eq!(log.endings(), [complete.clone(), complete]);
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_is_recorded_as_gone_with_what_was_said_until_then() {
+    let (engine, log) = metered(ScriptedEngine::saying(&["1234", "5678"]));
+    let mut deltas = engine.stream(&asking()).await.unwrap().deltas;
+    deltas.next().await;
+    drop(deltas);
+    let until_then = Usage { prompt_tokens: 6, completion_tokens: 1, cached_tokens: None };
+    assert_eq!(log.endings(), [(Ending::Cancelled, until_then, true)]);
+}
+
+#[tokio::test]
+async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
+    let broken = || EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() };
+    let (engine, log) = metered(ScriptedEngine::new(move |_| vec![Ok(Delta::text("a")), Err(broken())]));
+    engine.generate(&asking()).await.unwrap_err();
+    let _: Vec<_> = engine.stream(&asking()).await.unwrap().deltas.collect().await;
+    let failed = Ending::Failed("scripted broke off its answer: cable".into());
+    let endings: Vec<Ending> = log.endings().into_iter().map(|(ending, ..)| ending).collect();
+    assert_eq!(endings, [failed.clone(), failed]);
+}
