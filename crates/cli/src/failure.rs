@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use hob_core::EngineError;
-use hob_system::{NoEngine, OpenError, WhyNot};
+use hob_system::{AskError, NoEngine, OpenError, WhyNot};
 
 use crate::advice;
 use crate::output;
