@@ -64,7 +64,7 @@ impl Conversation {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::Role;
+    use hob_core::{EngineError, Role};
     use hob_testkit::Transcript;
     use serde_json::Value;
 
