@@ -3,7 +3,7 @@
 use crate::agent::AgentConfig;
 use crate::channel::ChannelConfig;
 use crate::engine::EngineConfig;
-use crate::env::ProviderKeys;
+use crate::env::{Hub, ProviderKeys};
 use crate::intelligence::IntelligenceConfig;
 use crate::keys::{Keys, Section};
 use crate::mcp::McpConfig;
@@ -30,6 +30,8 @@ pub struct Config {
     pub savings: SavingsConfig,
     /// The cloud providers' keys. They come from the environment only.
     pub provider_keys: ProviderKeys,
+    /// The model hub, from the environment too.
+    pub hub: Hub,
 }
 
 impl Config {
@@ -56,6 +58,7 @@ impl Section for Config {
             telemetry,
             savings,
             provider_keys: _,
+            hub: _,
         } = self;
         keys.section("server", server, "The HTTP server that 'hob serve' starts.");
         keys.section(

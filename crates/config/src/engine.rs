@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use crate::engine_key::{ENGINE, EngineKey};
 use crate::hardware::Hardware;
 use crate::keys::{Keys, Section, keys_of};
-use crate::kind::{HTTP_URL, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
+use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
 use crate::recommend::recommend;
 
 /// How long an engine may take to answer, unless told otherwise.
@@ -25,6 +25,7 @@ pub struct EngineConfig {
     pub llamacpp: LlamacppConfig,
     pub litellm: EngineServer,
     pub cloud: CloudConfig,
+    pub embedded: EmbeddedConfig,
 }
 
 impl EngineConfig {
@@ -56,13 +57,14 @@ impl Default for EngineConfig {
             llamacpp: LlamacppConfig::default(),
             litellm: EngineServer::at("http://localhost:4000"),
             cloud: CloudConfig::default(),
+            embedded: EmbeddedConfig::default(),
         }
     }
 }
 
 impl Section for EngineConfig {
     fn keys<K: Keys>(&mut self, keys: &mut K) {
-        let EngineConfig { default, ollama, vllm, sglang, llamacpp, litellm, cloud } = self;
+        let EngineConfig { default, ollama, vllm, sglang, llamacpp, litellm, cloud, embedded } = self;
         keys.key("default", default, ENGINE, "The one to try first; \"\" picks by hardware.");
         keys.older("ollama_host", &mut ollama.host, HTTP_URL);
         keys.older("vllm_host", &mut vllm.host, HTTP_URL);
@@ -82,6 +84,11 @@ impl Section for EngineConfig {
             "cloud",
             cloud,
             "Cloud providers; OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY have their keys.",
+        );
+        keys.section(
+            "embedded",
+            embedded,
+            "llama.cpp inside Hob itself, with the models of 'hob model pull'.",
         );
     }
 }
@@ -156,6 +163,47 @@ impl Section for LlamacppConfig {
             TEXTS,
             "Further arguments to start it with, such as [\"--ctx-size\", \"8192\"].",
         );
+    }
+}
+
+/// llama.cpp inside this process.
+#[derive(Debug, Clone)]
+pub struct EmbeddedConfig {
+    /// Threads that compute; 0 is one for each physical core.
+    pub threads: usize,
+    /// Tokens of one conversation; 0 is what the model was made for, up to 8192.
+    pub context: usize,
+    /// Conversations that one model answers at the same time.
+    pub parallel: usize,
+    /// Requests that may wait for one model.
+    pub queue: usize,
+    /// How long a model that nobody asks stays in memory.
+    pub keep_alive: Duration,
+    /// MiB that all loaded models may take together; 0 is 70 % of the machine's.
+    pub memory_mb: usize,
+}
+
+impl Default for EmbeddedConfig {
+    fn default() -> Self {
+        EmbeddedConfig {
+            threads: 0,
+            context: 0,
+            parallel: 8,
+            queue: 64,
+            keep_alive: Duration::from_secs(300),
+            memory_mb: 0,
+        }
+    }
+}
+
+keys_of! {
+    EmbeddedConfig {
+        threads: COUNT_OR_NONE, "Threads that compute; 0 is one for each physical core.";
+        context: COUNT_OR_NONE, "Tokens of one conversation; 0 is what the model was made for, up to 8192.";
+        parallel: COUNT, "Conversations that one model answers at the same time.";
+        queue: COUNT, "Requests that may wait for one model.";
+        keep_alive: SECONDS, "Seconds that a model which nobody asks stays in memory.";
+        memory_mb: COUNT_OR_NONE, "MiB that all loaded models may take together; 0 is 70 % of the machine's.";
     }
 }
 

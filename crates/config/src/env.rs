@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use crate::error::ConfigError;
 
 /// Every variable that is read.
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 10] = [
     "HOME",
     "HOB_HOME",
     "HOB_CONFIG",
@@ -19,6 +19,8 @@ const VARIABLES: [&str; 8] = [
     "ANTHROPIC_API_KEY",
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
+    "HF_ENDPOINT",
+    "HF_TOKEN",
 ];
 
 /// The variables Hob reads, as they were at one moment. An empty variable counts as unset.
@@ -89,6 +91,18 @@ impl Environment {
         })
     }
 
+    /// The model hub, where it is another than the usual one.
+    pub(crate) fn hub(&self) -> Result<Hub, ConfigError> {
+        let endpoint = match self.values.get("HF_ENDPOINT") {
+            Some(value) => {
+                Some(value.to_str().ok_or(ConfigError::VariableNotText { variable: "HF_ENDPOINT" })?)
+            }
+            None => None,
+        };
+        let endpoint = endpoint.map(|text| text.trim().trim_end_matches('/').to_owned());
+        Ok(Hub { endpoint, token: self.secret("HF_TOKEN")? })
+    }
+
     /// A key without the newline that reading it from a file often leaves behind. One that is no text is an error: to
     /// ignore it could leave a server open that its owner believes locked.
     fn secret(&self, variable: &'static str) -> Result<Option<SecretString>, ConfigError> {
@@ -113,6 +127,15 @@ impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }
+}
+
+/// Where models are fetched from.
+#[derive(Debug, Clone, Default)]
+pub struct Hub {
+    /// Base address of the hub; `None` for the usual one.
+    pub endpoint: Option<String>,
+    /// For models that the hub does not give to everybody.
+    pub token: Option<SecretString>,
 }
 
 /// The keys for the cloud providers, as far as there are any.

@@ -40,6 +40,7 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
         loaded.config.server.api_key = Some(key);
     }
     loaded.config.provider_keys = environment.provider_keys()?;
+    loaded.config.hub = environment.hub()?;
     Ok(loaded)
 }
 

@@ -81,6 +81,12 @@ fn the_defaults_are_the_documented_ones() {
     engine.cloud.anthropic_host = "https://api.anthropic.com"
     engine.cloud.gemini_host = "https://generativelanguage.googleapis.com"
     engine.cloud.timeout = 120.0
+    engine.embedded.threads = 0
+    engine.embedded.context = 0
+    engine.embedded.parallel = 8
+    engine.embedded.queue = 64
+    engine.embedded.keep_alive = 300.0
+    engine.embedded.memory_mb = 0
     intelligence.default_model = ""
     intelligence.fallback_model = ""
     intelligence.allow_cloud_fallback = false

@@ -122,6 +122,7 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         telemetry,
         savings,
         provider_keys: _,
+        hub: _,
     } = Config::default();
     let fields = [
         ("server", field_names(server)),
