@@ -19,6 +19,7 @@ pub fn how_to_start(key: &str, address: &str) -> String {
             return "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it".to_owned();
         }
         "cloud" => return "Check the key and the network".to_owned(),
+        "embedded" => return "Get a model with 'hob model pull smollm2-135m-instruct'".to_owned(),
         _ => return format!("Start {key}"),
     };
     match place.elsewhere {

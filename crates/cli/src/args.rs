@@ -1,7 +1,9 @@
 //! The command line as it is typed. Checks the form of every value; means nothing by them yet.
 
+use std::path::PathBuf;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hob_config::{AgentKey, EngineKey};
 use hob_core::{InvalidValue, MaxTokens, Temperature};
@@ -49,6 +51,21 @@ pub enum Command {
         "hob model pull qwen3:0.6b             download one with Ollama"
     })]
     Model(ModelCommand),
+    /// Show and try the tools that agents use
+    #[command(subcommand, after_help = examples! {
+        "hob tools list                        what there is, and how far it reaches"
+        "hob tools info calculator             its description and its arguments"
+        "hob tools run calculator '{\"expression\": \"17 * 23\"}'"
+    })]
+    Tools(ToolsCommand),
+    Mcp(McpArgs),
+    /// Show, export and delete the record of what was asked
+    #[command(subcommand, after_help = examples! {
+        "hob telemetry stats                   calls, tokens, times and costs"
+        "hob telemetry export -f csv -o calls.csv"
+        "hob telemetry clear -y                delete all of it without being asked"
+    })]
+    Telemetry(TelemetryCommand),
     Init(InitArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
@@ -84,6 +101,10 @@ pub struct ServeArgs {
     /// Agent for requests that are not streamed: simple, orchestrator, react, codeact or none
     #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<AgentChoice>,
+
+    /// Fetch no model to start with, even if nothing else answers
+    #[arg(long)]
+    pub offline: bool,
 }
 
 /// Ask a model a question
@@ -131,6 +152,10 @@ pub struct AskArgs {
     /// Print the answer when it is complete, not as it comes
     #[arg(long)]
     pub no_stream: bool,
+
+    /// Fetch no model to start with, even if nothing else answers
+    #[arg(long)]
+    pub offline: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -149,16 +174,126 @@ pub enum ModelCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Download a model with Ollama
+    /// Download a model
+    ///
+    /// A name of the built-in list, hf:owner/repo and a .gguf file are kept by Hob itself and answered by its embedded
+    /// engine. Every other name is Ollama's, which has to run.
     #[command(after_help = examples! {
-        "hob model pull qwen3:0.6b"
+        "hob model pull smollm2-135m-instruct            the small one to start with"
+        "hob model pull hf:Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M"
+        "hob model pull ~/Downloads/model.gguf"
+        "hob model pull qwen3:0.6b                       with Ollama"
         ""
         "  A download that was stopped goes on where it was when it is started again."
     })]
     Pull {
-        /// The model, as on ollama.com/library
+        /// The model
+        model: String,
+        /// Use nothing but what is on this machine
+        #[arg(long)]
+        offline: bool,
+    },
+    /// Remove a model of the embedded engine from the disk
+    Rm {
+        /// The model, as 'hob model list' names it
         model: String,
     },
+    /// Find the form of a model's weights that this machine runs fastest
+    Tune {
+        /// A model of the embedded engine
+        model: String,
+    },
+}
+
+/// Whether the network may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    Online,
+    Offline,
+}
+
+impl From<bool> for Network {
+    /// From the flag `--offline`.
+    fn from(offline: bool) -> Self {
+        if offline { Network::Offline } else { Network::Online }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// List the tools: those of the house and those of the configured MCP servers
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a tool does and what arguments it takes
+    Info {
+        /// The tool, as 'hob tools list' names it
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a tool once, as an agent would
+    ///
+    /// Prints what the tool says. Ends with 1 when it fails, and then says why on stderr.
+    #[command(after_help = examples! {
+        "hob tools run calculator '{\"expression\": \"17 * 23\"}'"
+        "hob tools run current_time"
+    })]
+    Run {
+        /// The tool, as 'hob tools list' names it
+        name: String,
+        /// Its arguments, as one JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
+}
+
+/// Serve the tools of the house to an MCP client, over stdin and stdout
+///
+/// For programs that speak the Model Context Protocol and start their servers themselves. Whoever can start a program on
+/// this machine may use all tools. The tools of configured MCP servers are not passed on.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "{ \"mcpServers\": { \"hob\": { \"command\": \"hob\", \"args\": [\"mcp\"] } } }"
+})]
+pub struct McpArgs {}
+
+#[derive(Debug, Subcommand)]
+pub enum TelemetryCommand {
+    /// Show calls, tokens, times and costs, by model, engine, agent and day
+    Stats {
+        /// So many models at most
+        #[arg(short = 'n', long, default_value_t = 10)]
+        top: usize,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print every call on record, oldest first
+    Export {
+        /// One JSON array, or CSV with a header
+        #[arg(short, long, value_enum, default_value_t = ExportFormat::Json)]
+        format: ExportFormat,
+        /// File to write instead of stdout; one that is there is replaced
+        #[arg(short, long)]
+        output: Option<PathBuf>,
+    },
+    /// Delete the whole record
+    Clear {
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+/// How an export is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    Json,
+    Csv,
 }
 
 /// Look at this machine and write a configuration file for it

@@ -22,7 +22,7 @@ pub struct Surveyed {
 pub enum State {
     /// Its address is the one Hob listens on.
     Ourselves,
-    /// It has nothing to be reached by: the cloud without a key.
+    /// It has nothing to answer with: the cloud without a key, the embedded engine without a model.
     NotSetUp,
     Silent,
     /// It answers, but not to the question for its models.
@@ -39,12 +39,12 @@ pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveye
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     join_all(engines.iter().map(|engine| async {
         let address = engine.address();
-        let state = if address.is_empty() {
-            State::NotSetUp
-        } else if is_own_address(address, &bind) {
+        let state = if is_own_address(address, &bind) {
             State::Ourselves
         } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
             list(engine.as_ref()).await
+        } else if address.is_empty() {
+            State::NotSetUp
         } else {
             State::Silent
         };

@@ -1,5 +1,6 @@
 //! Every engine there is, made from the configuration. One line per engine.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, EngineKey, EngineServer};
@@ -7,8 +8,8 @@ use hob_core::{Engine, EngineError};
 use hob_engine::wire::client::KeyHeader;
 use hob_engine::{Endpoint, EndpointOptions, Ollama, OpenAiCompat, Style};
 
-/// All engines, in the order in which they are tried when the user prefers none.
-pub fn engines(config: &Config) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+/// All engines, in the order in which they are tried when the user prefers none. `home` is where Hob keeps its files.
+pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let engine = &config.engine;
     Ok(vec![
         Arc::new(ollama(config)?),
@@ -18,6 +19,8 @@ pub fn engines(config: &Config) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
         Arc::new(OpenAiCompat::new(Style::LITELLM, endpoint(EngineKey::Litellm, &engine.litellm)?)),
         #[cfg(feature = "cloud")]
         Arc::new(hob_engine::Cloud::new(cloud_options(config))?),
+        #[cfg(feature = "embedded")]
+        crate::local_models::LocalModels::new(config, home).engine(),
     ])
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineKey};
 use hob_core::{Engine, EngineError, EventBus};
-use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Wanted, select};
+use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use thiserror::Error;
 
@@ -15,10 +15,23 @@ use crate::system::{System, SystemParts};
 use crate::workshop::{Workshop, WorkshopError};
 
 /// What the command line asks for beyond the configuration.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Wishes {
     /// This engine and no other.
     pub engine: Option<EngineKey>,
+    /// What to do on a machine where nothing answers and nothing was chosen.
+    pub first_run: FirstRun,
+}
+
+/// Whether a machine without any engine is given a small model to start with.
+#[derive(Clone, Default)]
+pub enum FirstRun {
+    /// Nothing is downloaded.
+    #[default]
+    Refuse,
+    /// The starter model is fetched, and how far that is is told.
+    #[cfg(feature = "embedded")]
+    Fetch(crate::local_models::OnProgress),
 }
 
 /// Why the house does not open.
@@ -32,6 +45,10 @@ pub enum OpenError {
     Managed(#[from] ManagedError),
     #[error(transparent)]
     Tools(#[from] WorkshopError),
+    /// The first model cannot be had.
+    #[cfg(feature = "embedded")]
+    #[error("no engine runs here, and the starter model cannot be fetched: {0}")]
+    FirstRun(#[from] crate::local_models::PullError),
 }
 
 /// A house that is open: the system, and what runs beside it.
@@ -48,16 +65,20 @@ pub struct Household {
 impl Household {
     /// `home` is where Hob keeps its files.
     pub async fn open(config: &Config, home: &Path, wishes: &Wishes) -> Result<Self, OpenError> {
-        let engines = engines(config)?;
+        let engines = engines(config, home)?;
         let managed = start_managed(config, wishes).await?;
         let chosen = choose(&engines, config, wishes).await;
+        let chosen = match chosen {
+            Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
+            chosen => chosen.map_err(OpenError::from),
+        };
         let Chosen { engine, because } = match chosen {
             Ok(chosen) => chosen,
             Err(error) => {
                 if let Some(managed) = managed {
                     managed.shutdown().await;
                 }
-                return Err(error.into());
+                return Err(error);
             }
         };
         let record = Record::open(config, home);
@@ -83,6 +104,28 @@ impl Household {
         self.record.close().await;
         if let Some(managed) = self.managed {
             managed.shutdown().await;
+        }
+    }
+}
+
+/// Gives a machine on which nothing runs, and whose owner chose nothing, a model to start with.
+async fn first_run(
+    config: &Config,
+    home: &Path,
+    wishes: &Wishes,
+    tried: Vec<Tried>,
+) -> Result<Chosen, OpenError> {
+    let chosen_by_user = wishes.engine.is_some() || config.engine.default.is_some();
+    match &wishes.first_run {
+        #[cfg(feature = "embedded")]
+        FirstRun::Fetch(progress) if !chosen_by_user => {
+            let models = crate::local_models::LocalModels::new(config, home);
+            models.pull_starter(Arc::clone(progress)).await?;
+            Ok(Chosen { engine: models.engine(), because: Because::Fallback { instead_of: None } })
+        }
+        _ => {
+            let _ = (home, chosen_by_user);
+            Err(NoEngine::NoneHealthy { tried }.into())
         }
     }
 }

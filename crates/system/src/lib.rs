@@ -9,6 +9,8 @@ mod engines;
 mod estimate;
 mod household;
 mod lane;
+#[cfg(feature = "embedded")]
+pub mod local_models;
 mod metered;
 mod record;
 mod system;
@@ -22,8 +24,8 @@ pub use hob_engine::select::{
     Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, probe_all,
 };
 pub use hob_store as store;
-pub use household::{Household, OpenError, Wishes, choose};
+pub use household::{FirstRun, Household, OpenError, Wishes, choose};
 pub use lane::{Delivery, Lane, Wish, lane};
-pub use record::{Record, open_telemetry};
+pub use record::{Record, find_telemetry, open_telemetry};
 pub use system::{Streaming, System, SystemParts};
-pub use workshop::{Workshop, WorkshopError};
+pub use workshop::{Workshop, WorkshopError, serve_mcp};

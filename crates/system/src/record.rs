@@ -83,6 +83,11 @@ pub fn open_telemetry(config: &Config, home: &Path) -> Result<Telemetry, StoreEr
     Ok(Telemetry::new(Store::open(&home.join(FILE))?, prices(config)))
 }
 
+/// The same where there is a record already; `None` where nothing was ever recorded. Creates nothing.
+pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, StoreError> {
+    if home.join(FILE).exists() { open_telemetry(config, home).map(Some) } else { Ok(None) }
+}
+
 fn prices(config: &Config) -> Prices {
     let mut prices = Prices::standard();
     for (model, price) in &config.savings.prices {

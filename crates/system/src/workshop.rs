@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use hob_agent::mcp::{McpServerOptions, McpServers, McpTransport};
+use hob_agent::mcp::{McpServeError, McpServerOptions, McpServers, McpTransport, serve_stdio};
 use hob_agent::sandbox::{Runtime, Sandbox, SandboxOptions};
 use hob_agent::tools::{BuiltInOptions, FetchError, FileReadOptions, built_in_tools};
-use hob_agent::{ToolBox, ToolBoxError};
+use hob_agent::{Permit, ToolBox, ToolBoxError};
 use hob_config::{Config, McpReach, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
-use hob_core::{Reach, Tool};
+use hob_core::{NoTools, Reach, RunEvents, Tool, Tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
 use crate::system::System;
 
@@ -20,6 +21,8 @@ pub enum WorkshopError {
     WebFetch(#[from] FetchError),
     #[error(transparent)]
     ToolBox(#[from] ToolBoxError),
+    #[error("the tools cannot be served: {0}")]
+    Serve(#[from] McpServeError),
 }
 
 /// The tools of the house and the MCP servers behind some of them.
@@ -27,21 +30,19 @@ pub struct Workshop {
     built_in: Vec<Arc<dyn Tool>>,
     servers: Arc<McpServers>,
     stop: DropGuard,
+    /// Those that keep a system up to date.
+    keeping_up: TaskTracker,
 }
 
 impl Workshop {
     /// Makes the built-in tools and starts the configured servers; their tools come when they are ready.
     pub fn open(config: &Config) -> Result<Self, WorkshopError> {
-        let options = BuiltInOptions {
-            file_read: FileReadOptions { roots: config.tools.file_roots.clone() },
-            sandbox: config.sandbox.enabled.then(|| Arc::new(Sandbox::new(sandbox_options(&config.sandbox)))),
-            ..BuiltInOptions::default()
-        };
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
         Ok(Workshop {
-            built_in: built_in_tools(options)?,
+            built_in: built_in(config)?,
             servers: Arc::new(McpServers::start(servers)),
             stop: CancellationToken::new().drop_guard(),
+            keeping_up: TaskTracker::new(),
         })
     }
 
@@ -61,7 +62,7 @@ impl Workshop {
         let system = Arc::downgrade(system);
         let stop = self.stop.token().clone();
         let mut changes = servers.changes();
-        tokio::spawn(async move {
+        self.keeping_up.spawn(async move {
             while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
                 let Some(system) = system.upgrade() else { return };
                 match tool_box(&built_in, &servers) {
@@ -75,10 +76,36 @@ impl Workshop {
     /// Stops the servers.
     pub async fn close(self) {
         drop(self.stop);
+        self.keeping_up.close();
+        self.keeping_up.wait().await;
         if let Ok(servers) = Arc::try_unwrap(self.servers) {
             servers.shutdown().await;
         }
     }
+}
+
+/// Serves the tools of the house on stdin and stdout, all of them, until the client hangs up.
+///
+/// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
+/// program, it would start itself without end.
+pub async fn serve_mcp(config: &Config, version: &str) -> Result<(), WorkshopError> {
+    let tools = ToolBox::new(built_in(config)?)?;
+    let for_one_request = move || -> Arc<dyn Tools> {
+        match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
+            Ok(tools) => Arc::new(tools),
+            // Only a selection can fail, and there is none.
+            Err(_) => Arc::new(NoTools),
+        }
+    };
+    Ok(serve_stdio(for_one_request, version).await?)
+}
+
+fn built_in(config: &Config) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
+    built_in_tools(BuiltInOptions {
+        file_read: FileReadOptions { roots: config.tools.file_roots.clone() },
+        sandbox: config.sandbox.enabled.then(|| Arc::new(Sandbox::new(sandbox_options(&config.sandbox)))),
+        ..BuiltInOptions::default()
+    })
 }
 
 /// A tool of a server that cannot be taken costs itself only.

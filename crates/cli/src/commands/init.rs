@@ -31,7 +31,7 @@ pub fn run(args: &InitArgs) -> Result<ExitCode> {
 async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     // A file that is about to be replaced may be broken, so the engines are looked for where they usually are.
     let config = Config::default();
-    let engines = hob_system::engines(&config)?;
+    let engines = hob_system::engines(&config, &settings::home()?)?;
     let (hardware, found) = {
         let _waiting = Spinner::start("looking at this machine");
         tokio::join!(detect(), survey(&engines, &config))

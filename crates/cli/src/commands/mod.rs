@@ -4,6 +4,7 @@ mod ask;
 mod completions;
 mod doctor;
 mod init;
+mod mcp;
 mod model;
 #[cfg(feature = "server")]
 mod serve;
@@ -12,6 +13,8 @@ mod serve;
 mod serve;
 #[cfg(test)]
 mod serve_missing;
+mod telemetry;
+mod tools;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -30,6 +33,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Serve(serve) => serve::run(serve),
         Command::Ask(ask) => ask::run(ask, args.verbose.into()),
         Command::Model(model) => model::run(model),
+        Command::Tools(tools) => tools::run(tools),
+        Command::Mcp(mcp) => mcp::run(&mcp),
+        Command::Telemetry(telemetry) => telemetry::run(telemetry),
         Command::Init(init) => init::run(&init),
         Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Completions(completions) => completions::run(&completions),

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::advice;
 use crate::args::{AgentChoice, ServeArgs};
 use crate::commands::block_on;
+use crate::local;
 use crate::output;
 use crate::output::number::counted;
 use crate::output::progress::Spinner;
@@ -25,7 +26,7 @@ const NOTICEABLE: Duration = Duration::from_millis(250);
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
-    let wishes = Wishes { engine: args.engine };
+    let wishes = Wishes { engine: args.engine, first_run: local::first_run(args.offline.into()) };
     apply(args, &mut config);
     let home = settings::home()?;
     block_on(async {
@@ -45,7 +46,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
 
 /// Flags over file over defaults.
 fn apply(args: ServeArgs, config: &mut Config) {
-    let ServeArgs { host, port, engine: _, model, agent } = args;
+    let ServeArgs { host, port, engine: _, model, agent, offline: _ } = args;
     let server = &mut config.server;
     if let Some(host) = host {
         server.host = host;
@@ -161,6 +162,7 @@ mod tests {
             engine: Some(EngineKey::Vllm),
             model: None,
             agent: Some(AgentChoice::None),
+            offline: false,
         };
         apply(args, &mut config);
         let server = config.server;

@@ -15,6 +15,9 @@ async fn help_says_what_there_is_and_gives_examples() {
       serve        Start the HTTP server
       ask          Ask a model a question
       model        Show and download models
+      tools        Show and try the tools that agents use
+      mcp          Serve the tools of the house to an MCP client, over stdin and stdout
+      telemetry    Show, export and delete the record of what was asked
       init         Look at this machine and write a configuration file for it
       doctor       Find out what is wrong, and what to do about it
       completions  Print a script that completes hob's commands in your shell
@@ -49,6 +52,15 @@ async fn every_command_explains_itself() {
         &["model", "list"],
         &["model", "info"],
         &["model", "pull"],
+        &["tools"],
+        &["tools", "list"],
+        &["tools", "info"],
+        &["tools", "run"],
+        &["mcp"],
+        &["telemetry"],
+        &["telemetry", "stats"],
+        &["telemetry", "export"],
+        &["telemetry", "clear"],
         &["init"],
         &["doctor"],
         &["completions"],

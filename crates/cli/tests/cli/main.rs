@@ -4,6 +4,8 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+mod agents;
+#[cfg(test)]
 mod ask;
 #[cfg(test)]
 mod doctor;
@@ -18,6 +20,8 @@ mod http;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod real_engine;
@@ -25,3 +29,7 @@ mod real_engine;
 mod running;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
+mod telemetry;
+#[cfg(test)]
+mod tools;

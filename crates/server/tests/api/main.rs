@@ -6,10 +6,12 @@
     reason = "a test that cannot set itself up should fail loudly"
 )]
 
+mod agents;
 mod cancel;
 mod chat;
 mod client;
 mod errors;
+mod events;
 mod guard;
 mod limits;
 mod openapi;

@@ -38,7 +38,11 @@ impl Running {
             bus: EventBus::new(),
             log: Arc::new(Unrecorded),
         };
-        let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
+        Self::start_system(parts, ServerConfig { host: "127.0.0.1".into(), port: 0, ..config }).await
+    }
+
+    /// The same with a whole system, on exactly the address of `config`.
+    pub async fn start_system(parts: SystemParts, config: ServerConfig) -> Self {
         let server = Server::bind(Arc::new(System::new(parts)), &config).await.unwrap();
         let address = server.address();
         let shutdown = CancellationToken::new();

@@ -16,6 +16,7 @@ use self::paper::Paper;
 use crate::advice;
 use crate::args::{AgentChoice, AskArgs};
 use crate::commands::block_on;
+use crate::local;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::settings;
@@ -46,7 +47,7 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
     let caller = caller(&args);
     block_on(async {
         let mut signals = Signals::listen()?;
-        let wishes = Wishes { engine: args.engine };
+        let wishes = Wishes { engine: args.engine, first_run: local::first_run(args.offline.into()) };
         let household = {
             let _waiting = Spinner::start("looking for an engine");
             tokio::select! {

@@ -43,7 +43,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
 /// Everything that depends on the configuration. Without one that can be read nothing can be said of the rest.
 async fn look(config: Option<&Config>) -> Result<(bool, Vec<Check>)> {
     let Some(config) = config else { return Ok((false, Vec::new())) };
-    let engines = hob_system::engines(config)?;
+    let engines = hob_system::engines(config, &settings::home()?)?;
     let wishes = Wishes::default();
     let (found, chosen, port) = tokio::join!(
         survey(&engines, config),

@@ -11,6 +11,7 @@ use hob_config::Config;
 
 use crate::args::ModelCommand;
 use crate::commands::block_on;
+use crate::local;
 use crate::output::progress::Spinner;
 use crate::settings;
 use crate::survey::{State, Surveyed, survey};
@@ -20,7 +21,14 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
     match command {
         ModelCommand::List { json } => block_on(list::run(&config, json.into())),
         ModelCommand::Info { model, json } => block_on(info::run(&config, &model, json.into())),
-        ModelCommand::Pull { model } => block_on(pull::run(&config, &model)),
+        ModelCommand::Pull { model, offline } => block_on(async {
+            match local::pull(&config, &model, offline.into()).await? {
+                Some(code) => Ok(code),
+                None => pull::run(&config, &model).await,
+            }
+        }),
+        ModelCommand::Rm { model } => local::remove(&config, &model),
+        ModelCommand::Tune { model } => block_on(local::tune(&config, &model)),
     }
 }
 
@@ -40,7 +48,7 @@ impl From<bool> for Format {
 
 /// All engines; an error when none of them answers.
 async fn look_around(config: &Config) -> Result<Vec<Surveyed>> {
-    let engines = hob_system::engines(config)?;
+    let engines = hob_system::engines(config, &settings::home()?)?;
     let found = {
         let _waiting = Spinner::start("asking the engines");
         survey(&engines, config).await

@@ -38,7 +38,7 @@ pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
     if !ollama.health().await {
         let address = ollama.address();
         bail!(
-            "models are downloaded by Ollama, which does not answer on {address}. {}.",
+            "'{model}' is neither in the built-in list nor hf:owner/repo nor a .gguf file, so it is Ollama's, which does not answer on {address}. {}.",
             advice::how_to_start(ollama.key(), address)
         );
     }

@@ -1,0 +1,23 @@
+//! `hob mcp`: the tools of the house for other programs. stdout belongs to the protocol: nothing here writes to it.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_system::serve_mcp;
+
+use crate::args::McpArgs;
+use crate::commands::block_on;
+use crate::settings;
+use crate::signals::Signals;
+
+pub fn run(McpArgs {}: &McpArgs) -> Result<ExitCode> {
+    let config = settings::load()?;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        // Dropping the service ends the tools that are at work.
+        tokio::select! {
+            served = serve_mcp(&config, env!("CARGO_PKG_VERSION")) => Ok(served.map(|()| ExitCode::SUCCESS)?),
+            stop = signals.next() => Ok(stop.exit_code()),
+        }
+    })
+}

@@ -1,0 +1,69 @@
+//! `hob telemetry export`: every call on record, a row at a time, so that a million of them take no more memory than one.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use hob_system::store::telemetry::Row;
+use hob_system::store::{StoreError, Telemetry};
+
+use super::tell_of_nothing;
+use crate::args::ExportFormat;
+
+pub fn run(telemetry: Option<&Telemetry>, format: ExportFormat, output: Option<&Path>) -> Result<()> {
+    if telemetry.is_none() {
+        tell_of_nothing();
+    }
+    let rows = telemetry.into_iter().flat_map(|telemetry| telemetry.export(None));
+    match output {
+        None => write(rows, format, BufWriter::new(io::stdout().lock())),
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            write(rows, format, BufWriter::new(file))
+                .with_context(|| format!("{} is incomplete", path.display()))
+        }
+    }
+}
+
+fn write(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    format: ExportFormat,
+    out: impl Write,
+) -> Result<()> {
+    match format {
+        ExportFormat::Json => write_json(rows, out),
+        ExportFormat::Csv => write_csv(rows, out),
+    }
+}
+
+/// One array, with a row on each line.
+fn write_json(rows: impl Iterator<Item = Result<Row, StoreError>>, mut out: impl Write) -> Result<()> {
+    let mut separator = "";
+    out.write_all(b"[")?;
+    for row in rows {
+        writeln!(out, "{separator}")?;
+        // As an I/O error a reader who left stays recognisable.
+        serde_json::to_writer(&mut out, &row?).map_err(io::Error::from)?;
+        separator = ",";
+    }
+    out.write_all(b"\n]\n")?;
+    Ok(out.flush()?)
+}
+
+/// With a header, unless there is not a single row.
+fn write_csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: impl Write) -> Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    for row in rows {
+        writer.serialize(row?).map_err(as_io)?;
+    }
+    Ok(writer.flush()?)
+}
+
+/// As an I/O error a reader who left stays recognisable.
+fn as_io(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,118 @@
+//! Figures as people read them. Pure.
+
+use std::time::Duration;
+
+use hob_system::store::Dollars;
+use hob_system::store::telemetry::{Figures, Timing};
+
+use crate::output::table::Column;
+
+/// The columns of [`cells`].
+pub const COLUMNS: [Column; 9] = [
+    Column::Numbers("CALLS"),
+    Column::Numbers("FAILED"),
+    Column::Numbers("TOKENS IN"),
+    Column::Numbers("TOKENS OUT"),
+    Column::Numbers("MEAN"),
+    Column::Numbers("P50"),
+    Column::Numbers("P95"),
+    Column::Numbers("FIRST TOKEN"),
+    Column::Numbers("COST"),
+];
+
+/// Figures as cells of a table. What is not known is a dash.
+pub fn cells(figures: &Figures) -> [String; 9] {
+    let of = |timing: Option<Timing>, part: fn(Timing) -> Duration| {
+        timing.map_or_else(|| "-".to_owned(), |timing| seconds(part(timing)))
+    };
+    [
+        figures.calls.to_string(),
+        figures.failures.to_string(),
+        figures.prompt_tokens.to_string(),
+        figures.completion_tokens.to_string(),
+        of(figures.latency, |timing| timing.mean),
+        of(figures.latency, |timing| timing.p50),
+        of(figures.latency, |timing| timing.p95),
+        of(figures.first_token, |timing| timing.mean),
+        cost(figures),
+    ]
+}
+
+/// A timing in a line.
+pub fn timing(timing: Timing) -> String {
+    let Timing { mean, p50, p95 } = timing;
+    format!("mean {}, p50 {}, p95 {}", seconds(mean), seconds(p50), seconds(p95))
+}
+
+/// Such as `85 ms`, `1.25 s`.
+fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 0.0095 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else if seconds < 0.9995 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.2} s")
+    }
+}
+
+/// What the calls cost. A mark shows that the price of some is not known.
+pub fn cost(figures: &Figures) -> String {
+    let known = match figures.cost {
+        Dollars::ZERO if figures.unpriced > 0 => return "?".to_owned(),
+        Dollars::ZERO => return "-".to_owned(),
+        amount if amount.as_f64() < 0.0001 => "<$0.0001".to_owned(),
+        amount if amount.as_f64() < 1.0 => format!("${:.4}", amount.as_f64()),
+        amount => format!("${:.2}", amount.as_f64()),
+    };
+    if figures.unpriced > 0 { format!("{known}+?") } else { known }
+}
+
+/// A bar for each count, the highest for the largest, and a dot for none.
+pub fn sparkline(counts: &[u64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let bar = |count: u64| match count {
+        0 => '·',
+        // In 128 bits, as eight times a large count may not fit in 64.
+        count => {
+            let height = (u128::from(count) * 8).div_ceil(u128::from(most));
+            BARS[usize::try_from(height - 1).unwrap_or(0).min(7)]
+        }
+    };
+    counts.iter().copied().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sparkline_shows_the_shape_and_tells_none_from_few() {
+        assert_eq!(sparkline(&[0, 1, 4, 8]), "·▁▄█");
+        assert_eq!(sparkline(&[1, 1_000]), "▁█");
+        assert_eq!(sparkline(&[5]), "█");
+        assert_eq!(sparkline(&[0, 0]), "··");
+        assert_eq!(sparkline(&[u64::MAX, u64::MAX / 2, 1]), "█▄▁");
+        assert_eq!(sparkline(&[]), "");
+    }
+
+    #[test]
+    fn times_have_as_many_digits_as_they_need() {
+        let shown = [0, 1_234, 85_400, 999_400, 999_600, 61_000_000]
+            .map(|microseconds| seconds(Duration::from_micros(microseconds)));
+        assert_eq!(shown, ["0.0 ms", "1.2 ms", "85 ms", "999 ms", "1.00 s", "61.00 s"]);
+    }
+
+    #[test]
+    fn a_price_that_is_not_known_is_not_zero() {
+        let shown = |pico, unpriced| {
+            cost(&Figures { cost: Dollars::from_pico(pico), unpriced, ..Figures::default() })
+        };
+        assert_eq!(shown(0, 0), "-");
+        assert_eq!(shown(0, 2), "?");
+        assert_eq!(shown(1, 0), "<$0.0001");
+        assert_eq!(shown(12_300_000_000, 1), "$0.0123+?");
+        assert_eq!(shown(4_560_000_000_000, 0), "$4.56");
+    }
+}

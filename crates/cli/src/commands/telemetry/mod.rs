@@ -1,0 +1,33 @@
+//! `hob telemetry`: the record of what was asked. Reads the file itself, so no server and no engine need to run.
+
+mod clear;
+mod export;
+mod figures;
+mod stats;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_system::find_telemetry;
+
+use crate::args::TelemetryCommand;
+use crate::output;
+use crate::settings;
+
+pub fn run(command: TelemetryCommand) -> Result<ExitCode> {
+    let config = settings::load()?;
+    let telemetry = find_telemetry(&config, &settings::home()?)?;
+    match command {
+        TelemetryCommand::Stats { top, json } => stats::run(telemetry.as_ref(), top, json.into())?,
+        TelemetryCommand::Export { format, output } => {
+            export::run(telemetry.as_ref(), format, output.as_deref())?;
+        }
+        TelemetryCommand::Clear { yes } => clear::run(telemetry.as_ref(), yes.into())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says that there is nothing, which is no failure.
+fn tell_of_nothing() {
+    output::note("Nothing is recorded yet.");
+}

@@ -1,0 +1,118 @@
+//! `hob telemetry stats`.
+
+use std::time::SystemTime;
+
+use anyhow::Result;
+use hob_system::store::telemetry::{
+    AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview,
+};
+use hob_system::store::{StoreError, Telemetry};
+use serde::Serialize;
+
+use super::figures::{COLUMNS, cells, cost, sparkline, timing};
+use super::tell_of_nothing;
+use crate::commands::model::Format;
+use crate::output;
+use crate::output::table::{self, Column};
+use crate::output::text::one_line;
+
+/// The days of the sparkline.
+const DAYS: u32 = 14;
+
+/// All there is to say.
+#[derive(Serialize)]
+struct Report {
+    overview: Overview,
+    models: Vec<ModelFigures>,
+    engines: Vec<EngineFigures>,
+    agents: Vec<AgentFigures>,
+    days: Vec<DayFigures>,
+}
+
+impl Report {
+    fn read(telemetry: &Telemetry, top: usize, now: SystemTime) -> Result<Self, StoreError> {
+        Ok(Report {
+            overview: telemetry.overview(None)?,
+            models: telemetry.top_models(None, top)?,
+            engines: telemetry.engines(None)?,
+            agents: telemetry.agents(None)?,
+            days: telemetry.per_day(DAYS, now)?,
+        })
+    }
+
+    fn empty() -> Self {
+        Report {
+            overview: Overview { recorded_since: None, figures: Figures::default() },
+            models: Vec::new(),
+            engines: Vec::new(),
+            agents: Vec::new(),
+            days: Vec::new(),
+        }
+    }
+}
+
+pub fn run(telemetry: Option<&Telemetry>, top: usize, format: Format) -> Result<()> {
+    let report = match telemetry {
+        Some(telemetry) => Report::read(telemetry, top, SystemTime::now())?,
+        None => Report::empty(),
+    };
+    match format {
+        Format::Json => output::json(&report)?,
+        Format::People if report.overview.figures.calls == 0 => tell_of_nothing(),
+        Format::People => print(&report)?,
+    }
+    Ok(())
+}
+
+fn print(report: &Report) -> Result<()> {
+    table::print_facts(&overview(report))?;
+    let models =
+        report.models.iter().map(|of| (vec![one_line(&of.model), one_line(&of.engine)], &of.figures));
+    print_table(&[Column::Words("MODEL"), Column::Words("ENGINE")], models)?;
+    let engines = report.engines.iter().map(|of| (vec![one_line(&of.engine)], &of.figures));
+    print_table(&[Column::Words("ENGINE")], engines)?;
+    let agents = report.agents.iter().map(|of| {
+        let agent = of.agent.as_deref().map_or_else(|| "none".to_owned(), one_line);
+        (vec![agent], &of.figures)
+    });
+    print_table(&[Column::Words("AGENT")], agents)
+}
+
+fn print_table<'a>(names: &[Column], groups: impl Iterator<Item = (Vec<String>, &'a Figures)>) -> Result<()> {
+    let rows: Vec<Vec<String>> =
+        groups.map(|(names, figures)| names.into_iter().chain(cells(figures)).collect()).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    Ok(table::print(&[names, &COLUMNS].concat(), &rows)?)
+}
+
+fn overview(report: &Report) -> Vec<(&'static str, String)> {
+    let Overview { recorded_since, figures } = &report.overview;
+    let tokens = format!(
+        "{} in ({} from a cache), {} out",
+        figures.prompt_tokens, figures.cached_tokens, figures.completion_tokens
+    );
+    let calls = format!("{}, {} failed, {} cancelled", figures.calls, figures.failures, figures.cancelled);
+    let estimated = format!("the tokens of {} calls are our own count", figures.estimated);
+    let facts = [
+        ("Calls", Some(calls)),
+        ("Tokens", Some(tokens)),
+        ("Estimated", (figures.estimated > 0).then_some(estimated)),
+        ("Latency", figures.latency.map(timing)),
+        ("First token", figures.first_token.map(timing)),
+        ("Cost", Some(cost(figures)).filter(|cost| cost != "-")),
+        ("Since", recorded_since.map(|since| since.to_string())),
+        ("Per day", Some(per_day(&report.days))),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The shape of the last days, and what its highest bar stands for.
+fn per_day(days: &[DayFigures]) -> String {
+    let calls: Vec<u64> = days.iter().map(|day| day.figures.calls).collect();
+    let most = calls.iter().copied().max().unwrap_or(0);
+    let (Some(first), Some(last)) = (days.first(), days.last()) else { return String::new() };
+    format!("{} {} to {}, at most {most} calls", sparkline(&calls), first.day, last.day)
+}

@@ -1,0 +1,142 @@
+//! `hob tools`: what agents can have done, and a way to try it. Needs no engine.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use hob_core::{Reach, RunEvents, ToolCall, ToolSpec, Tools};
+use hob_system::{Permit, ToolBox, ToolBoxError, Workshop};
+use serde_json::{Value, json};
+
+use crate::args::ToolsCommand;
+use crate::commands::block_on;
+use crate::commands::model::Format;
+use crate::output;
+use crate::output::progress::Spinner;
+use crate::output::table::{self, Column};
+use crate::output::text::{one_line, printable};
+use crate::settings;
+use crate::signals::Signals;
+
+const COLUMNS: [Column; 3] = [Column::Words("TOOL"), Column::Words("REACH"), Column::Words("DESCRIPTION")];
+
+pub fn run(command: ToolsCommand) -> Result<ExitCode> {
+    let config = settings::load()?;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        let workshop = Workshop::open(&config)?;
+        // Dropping a call ends the tool's work.
+        let outcome = tokio::select! {
+            outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),
+            stop = signals.next() => Ok(stop.exit_code()),
+        };
+        workshop.close().await;
+        outcome
+    })
+}
+
+async fn obey(workshop: &Workshop, command: &ToolsCommand) -> Result<()> {
+    match command {
+        ToolsCommand::List { json } => list(&all(workshop).await?, (*json).into()),
+        ToolsCommand::Info { name, json } => info(&all_for(workshop, name).await?, name, (*json).into()),
+        ToolsCommand::Run { name, arguments } => call(&all_for(workshop, name).await?, name, arguments).await,
+    }
+}
+
+/// Every tool there is, once every MCP server is ready or has failed. Their time to start is limited, and so is this.
+async fn all(workshop: &Workshop) -> Result<ToolBox> {
+    let _waiting = Spinner::start("waiting for the MCP servers");
+    workshop.settled().await;
+    Ok(workshop.tools()?)
+}
+
+/// The tools, among which `name` is if there is such a one. A tool of the house need not wait for the servers.
+async fn all_for(workshop: &Workshop, name: &str) -> Result<ToolBox> {
+    let tools = workshop.tools()?;
+    if find(&tools, name).is_some() { Ok(tools) } else { all(workshop).await }
+}
+
+fn find<'a>(tools: &'a ToolBox, name: &str) -> Option<&'a ToolSpec> {
+    tools.specs().find(|spec| spec.name == name)
+}
+
+fn list(tools: &ToolBox, format: Format) -> Result<()> {
+    match format {
+        Format::Json => output::json(&tools.specs().map(describe).collect::<Vec<_>>())?,
+        Format::People => table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?,
+    }
+    Ok(())
+}
+
+/// The first sentence says enough in a list.
+fn row(spec: &ToolSpec) -> Vec<String> {
+    let description = one_line(&spec.description);
+    let first = description.split_inclusive(". ").next().unwrap_or_default().trim_end();
+    vec![one_line(&spec.name), spec.reach.as_str().to_owned(), first.to_owned()]
+}
+
+fn describe(spec: &ToolSpec) -> Value {
+    json!({
+        "name": spec.name,
+        "reach": spec.reach.as_str(),
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "timeout_seconds": spec.timeout.as_ref().map(Duration::as_secs_f64),
+    })
+}
+
+fn info(tools: &ToolBox, name: &str, format: Format) -> Result<()> {
+    // Picking it out finds what was meant by a name that is not there.
+    pick(tools, name)?;
+    let Some(spec) = find(tools, name) else { return Ok(()) };
+    match format {
+        Format::Json => output::json(&describe(spec))?,
+        Format::People => {
+            let reach = match spec.reach {
+                Reach::Pure => "pure: it computes",
+                Reach::Read => "read: it sees private data",
+                Reach::Act => "act: it changes the world, or reaches out into it",
+            };
+            table::print_facts(&[
+                ("Tool", one_line(&spec.name)),
+                ("Reach", reach.to_owned()),
+                ("Does", one_line(&spec.description)),
+            ])?;
+            let schema = serde_json::to_string_pretty(&spec.parameters)?;
+            output::line(format_args!("\n{}", printable(&schema)))?;
+        }
+    }
+    Ok(())
+}
+
+/// One tool, for the person at this machine.
+fn pick(tools: &ToolBox, name: &str) -> Result<impl Tools, ToolBoxError> {
+    let permit = Permit { only: Some(vec![name.to_owned()]), ..Permit::up_to(Reach::Act) };
+    tools.for_run(permit, RunEvents::unheard())
+}
+
+async fn call(tools: &ToolBox, name: &str, arguments: &str) -> Result<()> {
+    let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+    let tool = pick(tools, name)?;
+    let result = {
+        let _waiting = Spinner::start(format!("running {name}"));
+        tool.execute(&call).await
+    };
+    if !result.success {
+        bail!("{}", result.content);
+    }
+    print(&result.content)?;
+    Ok(())
+}
+
+/// A terminal gets no control characters; another program gets the text as it is.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    if out.is_terminal() {
+        out.write_all(printable(text).as_bytes())?;
+    } else {
+        out.write_all(text.as_bytes())?;
+    }
+    if text.ends_with('\n') { out.flush() } else { writeln!(out) }
+}

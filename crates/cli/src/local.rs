@@ -1,0 +1,115 @@
+//! Models on this machine's own disk: the one a fresh machine starts with, and those that people fetch, tune and remove.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_system::FirstRun;
+use hob_system::local_models::{CATALOG, LocalModels, ModelSpec, OnProgress, Progress, Step, TuneReport};
+
+use crate::args::Network;
+use crate::output;
+use crate::output::number::memory;
+use crate::output::progress::{Download, Spinner};
+use crate::settings;
+use crate::signals::Signals;
+
+/// What happens on a machine where nothing answers and nothing was chosen.
+pub fn first_run(network: Network) -> FirstRun {
+    match network {
+        Network::Offline => FirstRun::Refuse,
+        Network::Online => {
+            let starter = &CATALOG[0];
+            let download = Download::new(starter.name);
+            let announced = std::sync::Once::new();
+            FirstRun::Fetch(Arc::new(move |progress| {
+                announced.call_once(|| {
+                    output::note(format_args!(
+                        "No engine runs here, so Hob answers by itself. It fetches a small model to start with: {} ({}).",
+                        starter.name,
+                        memory(starter.size)
+                    ));
+                });
+                show(&download, progress);
+            }))
+        }
+    }
+}
+
+/// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
+pub async fn pull(config: &Config, name: &str, network: Network) -> Result<Option<ExitCode>> {
+    let Ok(spec) = name.parse::<ModelSpec>() else { return Ok(None) };
+    let mut models = LocalModels::new(config, &settings::home()?);
+    if network == Network::Offline {
+        models.go_offline();
+    }
+    let mut signals = Signals::listen()?;
+    let download = Download::new(name.to_owned());
+    let bar = download.clone();
+    let progress: OnProgress = Arc::new(move |progress| show(&bar, progress));
+    let outcome = tokio::select! {
+        outcome = models.pull(&spec, progress) => outcome.map(Some),
+        stop = signals.next() => {
+            download.clear();
+            output::note(format_args!("Stopped. 'hob model pull {name}' goes on where it was."));
+            return Ok(Some(stop.exit_code()));
+        }
+    };
+    download.clear();
+    if let Some(model) = outcome? {
+        let id = model.id;
+        output::line(format_args!("{id} is here. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
+    }
+    Ok(Some(ExitCode::SUCCESS))
+}
+
+fn show(download: &Download, progress: Progress) {
+    let step = match progress.step {
+        Step::Waiting => "waiting for another pull of the same model",
+        Step::Listing => "asking the hub",
+        Step::Downloading => "downloading",
+        Step::Checking => "checking",
+        Step::Unpacking => "unpacking",
+        Step::Copying => "copying",
+    };
+    download.show(step, progress.done, progress.total);
+}
+
+/// Removes a model.
+pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
+    LocalModels::new(config, &settings::home()?).remove(id)?;
+    output::line(format_args!("{id} is gone."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Finds the form of a model that runs fastest here.
+pub async fn tune(config: &Config, id: &str) -> Result<ExitCode> {
+    let models = LocalModels::new(config, &settings::home()?);
+    let report = {
+        let _waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
+        models.tune(id).await?
+    };
+    print_tuning(id, &report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_tuning(id: &str, report: &TuneReport) -> Result<()> {
+    let TuneReport { original, tuned, cost, kept } = report;
+    for (name, measured) in [("as it was", original), ("requantised", tuned)] {
+        output::line(format_args!(
+            "{name:>12}  reads {:>6.1} tokens/s, writes {:>6.1} tokens/s",
+            measured.prompt_tokens_per_second, measured.written_tokens_per_second
+        ))?;
+    }
+    match kept {
+        Some(_) => output::line(format_args!(
+            "The faster form of {id} is kept: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
+            report.gain(),
+            cost.perplexity_after,
+            cost.perplexity_before
+        ))?,
+        None => output::line(format_args!("{id} stays as it was: the other form is no faster here."))?,
+    }
+    Ok(())
+}

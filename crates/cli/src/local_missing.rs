@@ -1,0 +1,29 @@
+//! What a build without the embedded engine says about models on this machine's own disk.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use hob_config::Config;
+use hob_system::FirstRun;
+
+use crate::args::Network;
+
+pub fn first_run(_network: Network) -> FirstRun {
+    FirstRun::Refuse
+}
+
+/// No name is one for this disk.
+pub async fn pull(_config: &Config, _name: &str, _network: Network) -> Result<Option<ExitCode>> {
+    Ok(None)
+}
+
+pub fn remove(_config: &Config, _id: &str) -> Result<ExitCode> {
+    bail!("{EXPLANATION}")
+}
+
+pub async fn tune(_config: &Config, _id: &str) -> Result<ExitCode> {
+    bail!("{EXPLANATION}")
+}
+
+const EXPLANATION: &str = "this hob was built without the embedded engine. Install it with: \
+                           cargo install --path crates/cli --features embedded";

@@ -1,0 +1,219 @@
+//! The engine: llama.cpp inside this process, behind the contract that all engines share.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use hob_core::{
+    Collector, Delta, DeltaStream, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelInfo,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{KEY, bad_request, busy, interrupted, unusable};
+use crate::job::{EmbedJob, Job};
+use crate::loaded::{Loaded, backend};
+use crate::models::StoredModel;
+use crate::options::EmbeddedOptions;
+use crate::prompt::{Prepared, prepare};
+use crate::registry::{Handle, Lease, Registry};
+use crate::tune::{TuneReport, tune};
+use crate::worker::Order;
+
+/// Conversations beyond this many bytes are read on a thread of their own, so that others are not kept waiting.
+const LONG: usize = 32 * 1024;
+
+/// A token gives at most a few pieces: text held back by a stop string, a call that begins, its arguments.
+const PIECES_PER_TOKEN: usize = 4;
+
+/// Models in this process. Dropping it waits for the models to be gone.
+pub struct Embedded {
+    registry: Arc<Registry>,
+}
+
+impl Embedded {
+    pub fn new(options: EmbeddedOptions) -> Self {
+        Embedded { registry: Registry::new(options) }
+    }
+
+    /// The ids of the models that are in memory now.
+    pub fn loaded_models(&self) -> Vec<String> {
+        self.registry.loaded()
+    }
+
+    /// Turns texts into vectors of length one.
+    pub async fn embed(&self, model: &str, inputs: &[String]) -> Result<Vec<Vec<f32>>, EngineError> {
+        let (handle, _lease) = self.registry.acquire(model).await?;
+        let place = place_in_queue(&handle)?;
+        let (loaded, texts) = (Arc::clone(&handle.loaded), inputs.to_vec());
+        let inputs = tokio::task::spawn_blocking(move || tokens_to_embed(&loaded, &texts))
+            .await
+            .map_err(|error| interrupted(format!("the texts could not be read: {error}")))??;
+        let (reply, vectors) = oneshot::channel();
+        let job = EmbedJob { inputs, reply, _place: place };
+        send(&handle, Order::Embed(job))?;
+        vectors.await.unwrap_or_else(|_| Err(interrupted("the model's thread ended")))
+    }
+
+    /// Finds the form of a model's weights that this machine runs fastest, and keeps it; it is used from the next time the
+    /// model is loaded.
+    pub async fn tune(&self, model: &str) -> Result<TuneReport, EngineError> {
+        let stored = self.registry.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
+        let options = self.registry.options().clone();
+        tokio::task::spawn_blocking(move || tune(&stored, &options))
+            .await
+            .map_err(|error| unusable(format!("the model '{model}' cannot be tuned: {error}")))?
+    }
+
+    /// Hands a request to its model; the answer comes out of the stream.
+    async fn start(&self, request: &GenerateRequest) -> Result<DeltaStream, EngineError> {
+        let (handle, lease) = self.registry.acquire(&request.model).await?;
+        if handle.loaded.embeds_only {
+            return Err(bad_request(
+                format!("'{}' is an embedding model and writes no answers", request.model),
+                Some("model"),
+            ));
+        }
+        let place = place_in_queue(&handle)?;
+        let prepared = read(&handle.loaded, request).await?;
+        let longest =
+            prepared.ask.max_tokens.min(handle.loaded.room.context as usize - prepared.prompt.len());
+        let answers = prepared.ask.answers;
+        let needed = prepared.prompt.len() + longest * answers;
+        let cells = handle.loaded.room.cells as usize;
+        if needed > cells {
+            return Err(bad_request(
+                format!(
+                    "{answers} answers of up to {longest} tokens need room for {needed} tokens with the prompt, \
+                     and '{}' has room for {cells}",
+                    request.model
+                ),
+                Some("n"),
+            ));
+        }
+        let (output, deltas) = mpsc::channel((longest * PIECES_PER_TOKEN + 16) * answers);
+        let job = Job { prepared, output, longest, place };
+        send(&handle, Order::Write(Box::new(job)))?;
+        Ok(stream(deltas, lease))
+    }
+}
+
+fn tokens_to_embed(loaded: &Loaded, texts: &[String]) -> Result<Vec<Vec<i32>>, EngineError> {
+    let most = loaded.longest_embedded() as usize;
+    let read = |(at, text): (usize, &String)| {
+        let tokens = loaded.tokens(text, true);
+        if tokens.is_empty() || tokens.len() > most {
+            let count = tokens.len();
+            return Err(bad_request(
+                format!("input {at} has {count} tokens, and '{}' embeds between 1 and {most}", loaded.id),
+                Some("input"),
+            ));
+        }
+        Ok(tokens)
+    };
+    texts.iter().enumerate().map(read).collect()
+}
+
+fn place_in_queue(handle: &Handle) -> Result<tokio::sync::OwnedSemaphorePermit, EngineError> {
+    Arc::clone(&handle.queue).try_acquire_owned().map_err(|_| {
+        busy(format!("the queue of the model '{}' is full; ask again in a moment", handle.loaded.id), 1)
+    })
+}
+
+fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
+    handle
+        .orders
+        .send(order)
+        .map_err(|_| interrupted(format!("the thread of the model '{}' ended", handle.loaded.id)))
+}
+
+/// Template, tokens and grammar of a request.
+async fn read(loaded: &Arc<Loaded>, request: &GenerateRequest) -> Result<Prepared, EngineError> {
+    let length: usize = request.messages.iter().map(|message| message.content.text().len()).sum();
+    if length <= LONG {
+        return prepare(loaded, request);
+    }
+    let (loaded, request) = (Arc::clone(loaded), request.clone());
+    tokio::task::spawn_blocking(move || prepare(&loaded, &request))
+        .await
+        .map_err(|error| interrupted(format!("the request could not be read: {error}")))?
+}
+
+/// The pieces until the end. Dropping it tells the worker to stop.
+fn stream(deltas: mpsc::Receiver<Result<Delta, EngineError>>, lease: Lease) -> DeltaStream {
+    let state = Some((deltas, lease));
+    futures::stream::unfold(state, |state| async move {
+        let (mut deltas, lease) = state?;
+        match deltas.recv().await {
+            Some(Ok(Delta::Done { usage })) => Some((Ok(Delta::Done { usage }), None)),
+            Some(Ok(delta)) => Some((Ok(delta), Some((deltas, lease)))),
+            Some(Err(error)) => Some((Err(error), None)),
+            None => Some((Err(interrupted("the model's thread ended")), None)),
+        }
+    })
+    .boxed()
+}
+
+#[async_trait]
+impl Engine for Embedded {
+    fn key(&self) -> &str {
+        KEY
+    }
+
+    fn address(&self) -> &str {
+        ""
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let mut deltas = self.start(request).await?;
+        let mut collector = Collector::default();
+        while let Some(delta) = deltas.next().await {
+            collector.push(delta?);
+        }
+        collector.finish(request.model.as_str()).ok_or_else(|| interrupted("an answer has no end"))
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        Ok(GenerationStream { warnings: Vec::new(), deltas: self.start(request).await? })
+    }
+
+    /// Every file there is. Those that cannot be loaded come last, so that nobody picks one by taking the first, and whoever
+    /// asks for one learns why.
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let store = self.registry.store.clone();
+        let mut models = tokio::task::spawn_blocking(move || store.list())
+            .await
+            .map_err(|error| unusable(error.to_string()))?
+            .map_err(|error| unusable(error.to_string()))?;
+        models.sort_by_key(|model| model.problem.is_some());
+        Ok(models.into_iter().map(describe).collect())
+    }
+
+    /// Without a model there is nobody to answer.
+    async fn health(&self) -> bool {
+        let store = self.registry.store.clone();
+        let listed = tokio::task::spawn_blocking(move || store.list()).await;
+        let can_answer =
+            matches!(listed, Ok(Ok(models)) if models.iter().any(|model| model.problem.is_none()));
+        can_answer && backend().is_ok()
+    }
+
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        asked.strip_suffix(".gguf").unwrap_or(asked) == listed
+    }
+
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        self.registry.acquire(model).await.map(drop)
+    }
+}
+
+fn describe(model: StoredModel) -> ModelInfo {
+    let header = model.header.as_deref();
+    ModelInfo {
+        parameters: (model.parameters > 0).then_some(model.parameters),
+        context: header.and_then(|header| header.context_length),
+        size: Some(model.size),
+        quantization: header.and_then(|header| header.quantization).map(str::to_owned),
+        ..ModelInfo::named(model.id)
+    }
+}

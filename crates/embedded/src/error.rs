@@ -1,0 +1,48 @@
+//! The engine's own words for what goes wrong.
+
+use hob_core::EngineError;
+
+/// The key under which the engine is configured.
+pub(crate) const KEY: &str = "embedded";
+
+/// A request that cannot be answered as it is.
+pub(crate) fn bad_request(message: impl Into<String>, param: Option<&str>) -> EngineError {
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 400,
+        message: message.into(),
+        param: param.map(str::to_owned),
+        retry_after: None,
+    }
+}
+
+/// Too much to do; later it may work.
+pub(crate) fn busy(message: impl Into<String>, retry_after: u64) -> EngineError {
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 429,
+        message: message.into(),
+        param: None,
+        retry_after: Some(retry_after),
+    }
+}
+
+/// A model that cannot be used.
+pub(crate) fn unusable(message: impl Into<String>) -> EngineError {
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 500,
+        message: message.into(),
+        param: Some("model".into()),
+        retry_after: None,
+    }
+}
+
+pub(crate) fn unsupported(field: impl Into<String>, hint: Option<&str>) -> EngineError {
+    EngineError::Unsupported { engine: KEY.into(), field: field.into(), hint: hint.map(str::to_owned) }
+}
+
+/// An answer that was under way and cannot go on.
+pub(crate) fn interrupted(reason: impl Into<String>) -> EngineError {
+    EngineError::Interrupted { engine: KEY.into(), reason: reason.into() }
+}

@@ -1,0 +1,35 @@
+//! llama.cpp inside the process: model files, and an engine that answers from them.
+//!
+//! Knows nothing of HTTP, of configuration files or of the other engines.
+
+mod clock;
+mod embed;
+mod engine;
+mod error;
+mod grammar;
+mod job;
+mod loaded;
+mod log;
+mod logprobs;
+pub mod models;
+mod options;
+mod plan;
+mod prompt;
+mod quantize;
+mod registry;
+mod request;
+mod sampler;
+mod sequence;
+mod slots;
+mod stops;
+mod template;
+mod tool_parser;
+mod tools;
+mod tune;
+mod utf8;
+mod worker;
+mod writer;
+
+pub use engine::Embedded;
+pub use options::EmbeddedOptions;
+pub use tune::{Measured, QualityCost, TuneReport};

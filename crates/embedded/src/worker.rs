@@ -1,0 +1,307 @@
+//! The thread that owns a model's memory and computes: one batch per step over all sequences that are alive.
+//!
+//! Every step gives each writing sequence its next token and reads a piece of the prompts that wait. Requests come through a
+//! queue and are let in first come, first served, as soon as a slot and the memory they may need are free. Knows nothing of
+//! requests' wire forms, of files, or of other models.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use hob_core::EngineError;
+use llama_cpp_2::DecodeError;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::token::LlamaToken;
+
+use crate::embed::Embedder;
+use crate::error::interrupted;
+use crate::job::{EmbedJob, Job};
+use crate::loaded::{Loaded, STEP};
+use crate::plan::{Share, shares};
+use crate::sequence::{Outcome, Sequence, Stage};
+use crate::slots::{Place, Slots};
+
+/// Work for a model.
+pub(crate) enum Order {
+    Write(Box<Job>),
+    Embed(EmbedJob),
+}
+
+/// Serves orders until nobody can send any more, or until `retire` agrees that an idle model may go.
+pub(crate) fn serve(
+    loaded: &Loaded,
+    orders: &Receiver<Order>,
+    keep_alive: Duration,
+    mut worker: Worker<'_>,
+    mut retire: impl FnMut() -> bool,
+) {
+    let mut embedder = Embedder::new(loaded);
+    loop {
+        if worker.is_idle() && embedder.is_idle() {
+            match orders.recv_timeout(keep_alive) {
+                Ok(order) => worker.take(order, &mut embedder),
+                Err(RecvTimeoutError::Timeout) if retire() => return,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        while let Ok(order) = orders.try_recv() {
+            worker.take(order, &mut embedder);
+        }
+        worker.drop_cancelled();
+        worker.admit();
+        worker.step();
+        embedder.step();
+    }
+}
+
+/// The state of the computing thread.
+pub(crate) struct Worker<'model> {
+    loaded: &'model Loaded,
+    /// `None` for a model that only embeds.
+    context: Option<LlamaContext<'model>>,
+    batch: LlamaBatch<'static>,
+    slots: Slots,
+    waiting: VecDeque<Box<Job>>,
+    alive: Vec<Sequence>,
+    /// Sequences to copy once the scores of a step have been used.
+    copies: Vec<(usize, usize)>,
+    turn: usize,
+}
+
+impl<'model> Worker<'model> {
+    /// Makes the memory, and runs the model once so that the first answer does not wait for the disk.
+    pub(crate) fn new(loaded: &'model Loaded) -> Result<Self, EngineError> {
+        let mut worker = Worker {
+            loaded,
+            context: None,
+            batch: LlamaBatch::new(STEP.alone + loaded.parallel, 1),
+            slots: Slots::new(loaded.parallel, loaded.room.cells as usize, loaded.reuse()),
+            waiting: VecDeque::new(),
+            alive: Vec::new(),
+            copies: Vec::new(),
+            turn: 0,
+        };
+        if !loaded.embeds_only {
+            let mut context = loaded.writing_context()?;
+            // A failure here is one of the first request too, which will say so.
+            if worker.batch.add(LlamaToken(0), 0, &[0], true).is_ok() {
+                let _ = context.decode(&mut worker.batch);
+            }
+            context.clear_kv_cache();
+            worker.context = Some(context);
+        }
+        Ok(worker)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.alive.is_empty() && self.waiting.is_empty()
+    }
+
+    fn take(&mut self, order: Order, embedder: &mut Embedder<'_>) {
+        match order {
+            Order::Write(job) => self.waiting.push_back(job),
+            Order::Embed(job) => embedder.take(job),
+        }
+    }
+
+    /// Frees what belongs to callers who hung up.
+    fn drop_cancelled(&mut self) {
+        self.waiting.retain(|job| !job.output.is_closed());
+        let slots = &mut self.slots;
+        self.alive.retain(|sequence| {
+            let gone = sequence.shared.output.is_closed();
+            if gone {
+                slots.release(sequence.slot);
+            }
+            !gone
+        });
+    }
+
+    /// Lets in whoever is first in the queue, as long as there is room.
+    fn admit(&mut self) {
+        while let Some(job) = self.waiting.front() {
+            let (lead, follow) = job.cells();
+            let followers = job.prepared.ask.answers - 1;
+            let fits = self.slots.idle() > followers && self.slots.has_room(lead + follow * followers);
+            if !fits {
+                if !self.alive.is_empty() {
+                    return;
+                }
+                // Nobody is left to wait for.
+                if let Some(job) = self.waiting.pop_front() {
+                    let reason = "its prompt and answers need more memory than the model was given";
+                    let _ = job.output.try_send(Err(interrupted(reason)));
+                }
+                continue;
+            }
+            if let Some(job) = self.waiting.pop_front() {
+                self.start(job, lead, follow);
+            }
+        }
+    }
+
+    fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
+        let Some(place) = self.slots.place(&job.prepared.prompt, lead) else {
+            return;
+        };
+        let leader = place.slot;
+        self.settle(&place);
+        let reused = self.slots.len(leader);
+        let mut slots = vec![leader];
+        for _ in 1..job.prepared.ask.answers {
+            if let Some(place) = self.slots.follow(follow) {
+                self.settle(&place);
+                slots.push(place.slot);
+            }
+        }
+        self.alive.extend(Sequence::all(*job, &slots, reused));
+    }
+
+    /// Does in the model's memory what the slots decided.
+    fn settle(&mut self, place: &Place) {
+        let Some(context) = &mut self.context else {
+            return;
+        };
+        for &slot in &place.forget {
+            remove(context, slot, 0);
+        }
+        match place.copy_from {
+            Some(from) => {
+                remove(context, place.slot, 0);
+                copy(context, from, place.slot, Some(place.reused));
+            }
+            None => {
+                if !remove(context, place.slot, place.reused) {
+                    remove(context, place.slot, 0);
+                    self.slots.clear(place.slot);
+                }
+            }
+        }
+    }
+
+    /// One pass over the model.
+    fn step(&mut self) {
+        let Some(context) = &mut self.context else {
+            return;
+        };
+        let active: Vec<usize> =
+            (0..self.alive.len()).filter(|&at| !matches!(self.alive[at].stage, Stage::Following)).collect();
+        if active.is_empty() {
+            return;
+        }
+        let left: Vec<usize> = active.iter().map(|&at| self.alive[at].left_to_read()).collect();
+        let plan = shares(&left, STEP, self.turn);
+        self.turn = self.turn.wrapping_add(1);
+
+        let outputs = fill(&mut self.batch, &self.slots, &self.alive, &active, &plan);
+        if let Err(error) = context.decode(&mut self.batch) {
+            self.fail_all(error);
+            return;
+        }
+        for share in &plan {
+            let sequence = &mut self.alive[active[share.index]];
+            for token in sequence.advance(share.tokens) {
+                self.slots.append(sequence.slot, token);
+            }
+        }
+        for (at, row) in outputs {
+            let scores = context.get_logits_ith(row);
+            self.alive[at].choose(scores, self.loaded);
+            let shared = Rc::clone(&self.alive[at].shared);
+            let from = self.alive[at].slot;
+            // The further answers to the same question begin where its prompt ends.
+            for follower in &mut self.alive {
+                if matches!(follower.stage, Stage::Following) && Rc::ptr_eq(&follower.shared, &shared) {
+                    follower.choose(scores, self.loaded);
+                    self.slots.copied(from, follower.slot);
+                    self.copies.push((from, follower.slot));
+                }
+            }
+        }
+        for (from, to) in self.copies.drain(..) {
+            remove(context, to, 0);
+            copy(context, from, to, None);
+        }
+        self.sweep();
+    }
+
+    /// Lets go of the sequences that are finished.
+    fn sweep(&mut self) {
+        let slots = &mut self.slots;
+        self.alive.retain_mut(|sequence| {
+            let Some(outcome) = sequence.outcome.take() else {
+                return true;
+            };
+            slots.release(sequence.slot);
+            match outcome {
+                Outcome::Finished(reason) => sequence.finish(reason),
+                Outcome::Gone => {}
+            }
+            false
+        });
+    }
+
+    /// The library cannot go on with this batch: everyone in it is told, and the memory starts afresh.
+    fn fail_all(&mut self, error: DecodeError) {
+        tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
+        for sequence in self.alive.drain(..) {
+            self.slots.release(sequence.slot);
+            let reason = format!("a step of the model '{}' failed ({error})", self.loaded.id);
+            let _ = sequence.shared.output.try_send(Err(interrupted(reason)));
+        }
+        self.slots.clear_all();
+        if let Some(context) = &mut self.context {
+            context.clear_kv_cache();
+        }
+    }
+}
+
+/// Puts each share of the step into the batch; gives back which sequence gets its scores from which row.
+fn fill(
+    batch: &mut LlamaBatch<'_>,
+    slots: &Slots,
+    alive: &[Sequence],
+    active: &[usize],
+    plan: &[Share],
+) -> Vec<(usize, i32)> {
+    batch.clear();
+    let mut outputs = Vec::with_capacity(plan.len());
+    for share in plan {
+        let at = active[share.index];
+        let sequence = &alive[at];
+        let seq = seq_id(sequence.slot);
+        let start = slots.len(sequence.slot);
+        let (tokens, wants_scores) = sequence.next_tokens(share.tokens);
+        let last = tokens.len().saturating_sub(1);
+        for (offset, &token) in tokens.iter().enumerate() {
+            let scores = wants_scores && offset == last;
+            let position = i32::try_from(start + offset).unwrap_or(i32::MAX);
+            // The plan never exceeds what the batch was made for.
+            if batch.add(LlamaToken(token), position, &[seq], scores).is_ok() && scores {
+                outputs.push((at, batch.n_tokens() - 1));
+            }
+        }
+    }
+    outputs
+}
+
+fn seq_id(slot: usize) -> i32 {
+    i32::try_from(slot).unwrap_or(i32::MAX)
+}
+
+/// Removes a sequence's tokens from a position on; `false` when the model cannot drop a part.
+fn remove(context: &mut LlamaContext<'_>, slot: usize, from: usize) -> bool {
+    let (Ok(seq), Ok(from)) = (u32::try_from(slot), u32::try_from(from)) else {
+        return false;
+    };
+    context.clear_kv_cache_seq(Some(seq), Some(from), None) == Ok(true)
+}
+
+fn copy(context: &mut LlamaContext<'_>, from: usize, to: usize, length: Option<usize>) {
+    let length = length.and_then(|length| u32::try_from(length).ok());
+    // Fails only for numbers beyond 31 bits, which no slot has.
+    let _ = context.kv_cache_seq_cp(seq_id(from), seq_id(to), Some(0), length);
+}

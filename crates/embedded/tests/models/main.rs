@@ -1,0 +1,12 @@
+//! Model files: reading, keeping, fetching. Over real files, real sockets and real processes.
+
+#![cfg(test)]
+
+mod files;
+mod gguf;
+mod hub;
+mod killed;
+mod local;
+mod pull;
+mod store;
+mod wheel;
