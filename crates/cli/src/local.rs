@@ -10,8 +10,9 @@ use hob_system::local_models::{CATALOG, LocalModels, ModelSpec, OnProgress, Prog
 
 use crate::args::Network;
 use crate::output;
+use crate::output::download::Download;
 use crate::output::number::memory;
-use crate::output::progress::{Download, Spinner};
+use crate::output::progress::Spinner;
 use crate::settings;
 use crate::signals::Signals;
 

@@ -8,10 +8,12 @@ use hob_core::{Engine, EngineError};
 use hob_engine::wire::client::KeyHeader;
 use hob_engine::{Endpoint, EndpointOptions, Ollama, OpenAiCompat, Style};
 
+use crate::local_models;
+
 /// All engines, in the order in which they are tried when the user prefers none. `home` is where Hob keeps its files.
 pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let engine = &config.engine;
-    Ok(vec![
+    let mut engines: Vec<Arc<dyn Engine>> = vec![
         Arc::new(ollama(config)?),
         Arc::new(OpenAiCompat::new(Style::VLLM, endpoint(EngineKey::Vllm, &engine.vllm)?)),
         Arc::new(OpenAiCompat::new(Style::SGLANG, endpoint(EngineKey::Sglang, &engine.sglang)?)),
@@ -19,9 +21,9 @@ pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, Eng
         Arc::new(OpenAiCompat::new(Style::LITELLM, endpoint(EngineKey::Litellm, &engine.litellm)?)),
         #[cfg(feature = "cloud")]
         Arc::new(hob_engine::Cloud::new(cloud_options(config))?),
-        #[cfg(feature = "embedded")]
-        crate::local_models::LocalModels::new(config, home).engine(),
-    ])
+    ];
+    engines.extend(local_models::engine(config, home));
+    Ok(engines)
 }
 
 /// Ollama by itself, for what only it can do: downloading and describing its models.

@@ -1,15 +1,18 @@
 //! Opens the house: makes the engines, starts the one that is ours to start, chooses who answers.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey};
-use hob_core::{Engine, EngineError, EventBus};
+use hob_core::{Engine, EngineError, EventBus, RunEvents, Source};
 use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use thiserror::Error;
 
 use crate::engines::engines;
+use crate::local_models::{self, OnProgress, PullError};
+use crate::metered::{Metered, Origin};
 use crate::record::Record;
 use crate::system::{System, SystemParts};
 use crate::workshop::{Workshop, WorkshopError};
@@ -30,8 +33,7 @@ pub enum FirstRun {
     #[default]
     Refuse,
     /// The starter model is fetched, and how far that is is told.
-    #[cfg(feature = "embedded")]
-    Fetch(crate::local_models::OnProgress),
+    Fetch(OnProgress),
 }
 
 /// Why the house does not open.
@@ -46,9 +48,8 @@ pub enum OpenError {
     #[error(transparent)]
     Tools(#[from] WorkshopError),
     /// The first model cannot be had.
-    #[cfg(feature = "embedded")]
     #[error("no engine runs here, and the starter model cannot be fetched: {0}")]
-    FirstRun(#[from] crate::local_models::PullError),
+    FirstRun(#[from] PullError),
 }
 
 /// A house that is open: the system, and what runs beside it.
@@ -83,7 +84,8 @@ impl Household {
         };
         let record = Record::open(config, home);
         let default_model = config.default_model().map(str::to_owned);
-        let workshop = Workshop::open(config)?;
+        let model = Arc::new(OnceLock::new());
+        let workshop = Workshop::open(config, Some(llm_tool(&engine, &model, &record)))?;
         let system = Arc::new(System::new(SystemParts {
             engine,
             default_model,
@@ -93,6 +95,10 @@ impl Household {
             bus: EventBus::new(),
             log: Arc::new(record.clone()),
         }));
+        if let Ok(Some(default)) = system.default_model().await {
+            // Set once, here and nowhere else.
+            let _ = model.set(default);
+        }
         workshop.keep_up(&system);
         Ok(Household { system, because, record, managed, workshop })
     }
@@ -116,17 +122,28 @@ async fn first_run(
     tried: Vec<Tried>,
 ) -> Result<Chosen, OpenError> {
     let chosen_by_user = wishes.engine.is_some() || config.engine.default.is_some();
-    match &wishes.first_run {
-        #[cfg(feature = "embedded")]
-        FirstRun::Fetch(progress) if !chosen_by_user => {
-            let models = crate::local_models::LocalModels::new(config, home);
-            models.pull_starter(Arc::clone(progress)).await?;
-            Ok(Chosen { engine: models.engine(), because: Because::Fallback { instead_of: None } })
-        }
-        _ => {
-            let _ = (home, chosen_by_user);
-            Err(NoEngine::NoneHealthy { tried }.into())
-        }
+    if let FirstRun::Fetch(progress) = &wishes.first_run
+        && !chosen_by_user
+        && let Some(engine) = local_models::fetch_starter(config, home, Arc::clone(progress)).await?
+    {
+        return Ok(Chosen { engine, because: Because::Fallback { instead_of: None } });
+    }
+    Err(NoEngine::NoneHealthy { tried }.into())
+}
+
+/// The tool `llm` asks the same engine, and what it asks is recorded like everything else.
+fn llm_tool(engine: &Arc<dyn Engine>, model: &Arc<OnceLock<String>>, record: &Record) -> LlmOptions {
+    let origin = Origin {
+        run: "".into(),
+        source: Source::Server,
+        agent: Some("llm".to_owned()),
+        events: RunEvents::unheard(),
+        log: Arc::new(record.clone()),
+    };
+    let model = Arc::clone(model);
+    LlmOptions {
+        engine: Arc::new(Metered::new(Arc::clone(engine), origin)),
+        model: Arc::new(move || model.get().cloned()),
     }
 }
 

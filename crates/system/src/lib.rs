@@ -11,6 +11,9 @@ mod household;
 mod lane;
 #[cfg(feature = "embedded")]
 pub mod local_models;
+#[cfg(not(feature = "embedded"))]
+#[path = "local_models_missing.rs"]
+pub mod local_models;
 mod metered;
 mod record;
 mod system;

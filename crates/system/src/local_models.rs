@@ -22,6 +22,22 @@ const DIRECTORY: &str = "models";
 /// Hears how far a download is. Called from any thread.
 pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
+/// The engine inside this process.
+pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
+    Some(LocalModels::new(config, home).engine())
+}
+
+/// Fetches the model that a fresh machine starts with, and gives the engine that answers with it.
+pub(crate) async fn fetch_starter(
+    config: &Config,
+    home: &Path,
+    progress: OnProgress,
+) -> Result<Option<Arc<dyn Engine>>, PullError> {
+    let models = LocalModels::new(config, home);
+    models.pull(&PullSpec::Catalog(STARTER), progress).await?;
+    Ok(Some(models.engine()))
+}
+
 /// The models and their engine.
 #[derive(Clone)]
 pub struct LocalModels {
@@ -63,12 +79,6 @@ impl LocalModels {
         Arc::clone(&self.engine) as Arc<dyn Engine>
     }
 
-    /// The engine, if it has anything to answer with.
-    pub fn ready_engine(&self) -> Option<Arc<dyn Engine>> {
-        let models = self.store.list().unwrap_or_default();
-        models.iter().any(|model| model.problem.is_none()).then(|| self.engine())
-    }
-
     /// All models, the broken ones too.
     pub fn list(&self) -> Result<Vec<StoredModel>, ModelStoreError> {
         self.store.list()
@@ -82,11 +92,6 @@ impl LocalModels {
     /// Fetches a model.
     pub async fn pull(&self, spec: &ModelSpec, progress: OnProgress) -> Result<StoredModel, PullError> {
         pull(spec, &self.store, &PullOptions { progress, ..self.pull_options.clone() }).await
-    }
-
-    /// Fetches the model that a fresh machine starts with.
-    pub async fn pull_starter(&self, progress: OnProgress) -> Result<StoredModel, PullError> {
-        self.pull(&PullSpec::Catalog(STARTER), progress).await
     }
 
     /// From now on nothing is fetched from the network.

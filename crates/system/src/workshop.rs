@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_agent::mcp::{McpServeError, McpServerOptions, McpServers, McpTransport, serve_stdio};
 use hob_agent::sandbox::{Runtime, Sandbox, SandboxOptions};
-use hob_agent::tools::{BuiltInOptions, FetchError, FileReadOptions, built_in_tools};
+use hob_agent::tools::{BuiltInOptions, FetchError, FileReadOptions, LlmOptions, built_in_tools};
 use hob_agent::{Permit, ToolBox, ToolBoxError};
 use hob_config::{Config, McpReach, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
 use hob_core::{NoTools, Reach, RunEvents, Tool, Tools};
@@ -36,10 +36,11 @@ pub struct Workshop {
 
 impl Workshop {
     /// Makes the built-in tools and starts the configured servers; their tools come when they are ready.
-    pub fn open(config: &Config) -> Result<Self, WorkshopError> {
+    /// The tool `llm` needs an engine, and is left out without one.
+    pub fn open(config: &Config, llm: Option<LlmOptions>) -> Result<Self, WorkshopError> {
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
         Ok(Workshop {
-            built_in: built_in(config)?,
+            built_in: built_in(config, llm)?,
             servers: Arc::new(McpServers::start(servers)),
             stop: CancellationToken::new().drop_guard(),
             keeping_up: TaskTracker::new(),
@@ -89,7 +90,7 @@ impl Workshop {
 /// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
 /// program, it would start itself without end.
 pub async fn serve_mcp(config: &Config, version: &str) -> Result<(), WorkshopError> {
-    let tools = ToolBox::new(built_in(config)?)?;
+    let tools = ToolBox::new(built_in(config, None)?)?;
     let for_one_request = move || -> Arc<dyn Tools> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
             Ok(tools) => Arc::new(tools),
@@ -100,10 +101,11 @@ pub async fn serve_mcp(config: &Config, version: &str) -> Result<(), WorkshopErr
     Ok(serve_stdio(for_one_request, version).await?)
 }
 
-fn built_in(config: &Config) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
+fn built_in(config: &Config, llm: Option<LlmOptions>) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
     built_in_tools(BuiltInOptions {
         file_read: FileReadOptions { roots: config.tools.file_roots.clone() },
         sandbox: config.sandbox.enabled.then(|| Arc::new(Sandbox::new(sandbox_options(&config.sandbox)))),
+        llm,
         ..BuiltInOptions::default()
     })
 }

@@ -16,6 +16,7 @@ use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{GOOD, STRONG};
 use crate::output::table::print_facts;
+use crate::settings;
 use crate::survey::{State, Surveyed, survey};
 
 pub fn run(args: &InitArgs) -> Result<ExitCode> {

@@ -11,7 +11,7 @@ mod serve;
 #[cfg(not(feature = "server"))]
 #[path = "serve_missing.rs"]
 mod serve;
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod serve_missing;
 mod telemetry;
 mod tools;

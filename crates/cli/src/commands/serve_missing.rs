@@ -19,7 +19,8 @@ mod tests {
 
     #[test]
     fn a_build_without_the_server_says_how_to_get_it() {
-        let args = ServeArgs { host: None, port: None, engine: None, model: None, agent: None };
+        let args =
+            ServeArgs { host: None, port: None, engine: None, model: None, agent: None, offline: false };
         let error = run(args).expect_err("there is no server");
         insta::assert_snapshot!(error, @r"
         this build of hob has no server in it. Install one that has, from a checkout of Hob:

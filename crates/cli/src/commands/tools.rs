@@ -25,7 +25,7 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     block_on(async {
         let mut signals = Signals::listen()?;
-        let workshop = Workshop::open(&config)?;
+        let workshop = Workshop::open(&config, None)?;
         // Dropping a call ends the tool's work.
         let outcome = tokio::select! {
             outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),

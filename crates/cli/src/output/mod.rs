@@ -1,5 +1,7 @@
 //! How things look: on a terminal with colour and tables, plain when piped. stdout has the answers, stderr the rest.
 
+#[cfg(feature = "embedded")]
+pub mod download;
 pub mod number;
 pub mod progress;
 pub mod style;

@@ -46,6 +46,10 @@ impl Home {
         Self::with_config(&engines_config(engines))
     }
 
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
     pub fn config_file(&self) -> PathBuf {
         self.directory.path().join("config.toml")
     }

