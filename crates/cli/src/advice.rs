@@ -108,7 +108,7 @@ mod tests {
             ("vllm", "http://127.0.0.1:8001", "Start it with 'vllm serve MODEL --port 8001'"),
             ("llamacpp", "http://gpu.lan", "Start it on gpu.lan with 'llama-server -m MODEL.gguf --port 80'"),
             ("cloud", "", "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it"),
-            ("embedded", "", "Start embedded"),
+            ("embedded", "", "Get a model with 'hob model pull smollm2-135m-instruct'"),
         ] {
             assert_eq!(how_to_start(key, address), expected);
         }

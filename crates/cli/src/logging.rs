@@ -33,8 +33,9 @@ pub fn start(args: &Args) -> Result<()> {
 /// The libraries' own details are for HOB_LOG.
 fn directives(verbose: u8) -> &'static str {
     match verbose {
-        0 => "warn",
-        1 => "warn,hob=info",
+        // rmcp tells of every odd message of a server; what matters of that we say ourselves.
+        0 => "warn,rmcp=off",
+        1 => "warn,rmcp=off,hob=info",
         2 => "info,hob=debug",
         _ => "debug,hob=trace",
     }

@@ -51,6 +51,7 @@ async fn a_house_in_order_is_ready() {
     · llamacpp  http://127.0.0.1:9 does not answer
     · litellm   http://127.0.0.1:9 does not answer
     · cloud     no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
+    · embedded  has no model yet; 'hob model pull smollm2-135m-instruct' gets one
     ✓ engine    ollama answers
     ✓ model     smollm2:latest, the first of ollama
     ✓ port      PORT is free for 'hob serve'

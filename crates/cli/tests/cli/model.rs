@@ -166,6 +166,6 @@ async fn a_download_needs_ollama() {
     let ran = Home::with_engines(&[("ollama", NOWHERE)]).run(&["model", "pull", "qwen3"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r"
-    error: models are downloaded by Ollama, which does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
+    error: 'qwen3' is neither in the built-in list nor hf:owner/repo nor a .gguf file, so it is Ollama's, which does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
     ");
 }

@@ -15,7 +15,7 @@ use crate::running::Running;
 const ALIAS: &str = "smollm2";
 
 const QUESTION: &str =
-    r#"{"model": "smollm2", "max_tokens": 8, "messages": [{"role": "user", "content": "Say hello."}]}"#;
+    r#"{"model": "default", "max_tokens": 8, "messages": [{"role": "user", "content": "Say hello."}]}"#;
 
 /// What `./dev` installs for tests.
 fn part(variable: &str) -> String {

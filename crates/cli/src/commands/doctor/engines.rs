@@ -28,9 +28,14 @@ pub fn check(surveyed: &Surveyed, config: &Config) -> Check {
     let missed = if is_default { Status::Warning } else { Status::Off };
     match &surveyed.state {
         State::Answers { models } => {
-            Check::new(key, Status::Good, format!("{address}, {}", counted(models.len(), "model")))
+            let models = counted(models.len(), "model");
+            let place = if address.is_empty() { "in this program" } else { address };
+            Check::new(key, Status::Good, format!("{place}, {models}"))
         }
         State::Failing { reason } => Check::new(key, Status::Warning, format!("{address}: {reason}")),
+        State::NotSetUp if key == EngineKey::Embedded.as_str() => {
+            Check::new(key, missed, "has no model yet; 'hob model pull smollm2-135m-instruct' gets one")
+        }
         State::NotSetUp => Check::new(
             key,
             missed,
