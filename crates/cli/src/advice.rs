@@ -4,6 +4,14 @@ use hob_config::Config;
 use hob_system::{BindAddress, Tried, WhyNot, is_own_address};
 use url::{Host, Url};
 
+/// An engine with its address, if it has one.
+pub fn place(key: &str, address: &str) -> String {
+    match address {
+        "" => key.to_owned(),
+        address => format!("{key} at {address}"),
+    }
+}
+
 /// How to get an engine to answer, as a sentence without its full stop.
 pub fn how_to_start(key: &str, address: &str) -> String {
     let place = Place::of(address);

@@ -126,10 +126,7 @@ async fn default_model(system: &System) -> Result<String> {
 
 fn engine_line(household: &Household, config: &Config) -> String {
     let engine = household.system.engine();
-    let place = match engine.address() {
-        "" => engine.key().to_owned(),
-        address => format!("{} at {address}", engine.key()),
-    };
+    let place = advice::place(engine.key(), engine.address());
     match &household.because {
         Because::Fallback { instead_of: Some(key) } => {
             format!("{place} ({})", advice::passed_over(key, config))

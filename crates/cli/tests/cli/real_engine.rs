@@ -147,8 +147,16 @@ async fn a_machine_with_nothing_answers_by_itself() {
     assert_eq!(server.terminate().await.code, Some(0));
 
     // The second time the model is there, and nothing is fetched.
-    let asked =
-        ["ask", "--offline", "--json", "-t", "0", "--max-tokens", "8", "What is the capital of France?"];
+    let asked = [
+        "ask",
+        "--offline",
+        "--json",
+        "-t",
+        "0",
+        "--max-tokens",
+        "16",
+        "What is the capital of France? Answer in one sentence.",
+    ];
     let ran = home.run(&asked).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");

@@ -90,7 +90,7 @@ fn tell_of_fallback(household: &Household, config: &Config) {
     if let Because::Fallback { instead_of: Some(key) } = &household.because {
         let engine = household.system.engine();
         let reason = advice::passed_over(key, config);
-        output::note(format_args!("{reason}; asking {} at {}", engine.key(), engine.address()));
+        output::note(format_args!("{reason}; asking {}", advice::place(engine.key(), engine.address())));
     }
 }
 
@@ -98,9 +98,8 @@ async fn request(system: &System, args: &AskArgs, question: String) -> Result<Ge
     let Some(model) = system.default_model().await? else {
         let engine = system.engine();
         bail!(
-            "{} at {} has no model yet. {}",
-            engine.key(),
-            engine.address(),
+            "{} has no model yet. {}",
+            advice::place(engine.key(), engine.address()),
             match engine.key() {
                 "ollama" => "Get one, such as with 'hob model pull qwen3:0.6b'.",
                 _ => "Start it with one, or choose another engine with -e.",

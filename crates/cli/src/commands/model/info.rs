@@ -11,6 +11,7 @@ use strsim::jaro_winkler;
 
 use super::list::describe;
 use super::{Format, look_around};
+use crate::advice;
 use crate::output;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::print_facts;
@@ -83,7 +84,7 @@ impl Known<'_> {
         let capabilities = Some(details.capabilities.join(", ")).filter(|list| !list.is_empty());
         let facts = [
             ("Model", Some(self.model.id.clone())),
-            ("Engine", Some(format!("{} at {}", self.engine, self.address))),
+            ("Engine", Some(advice::place(&self.engine, &self.address))),
             ("Family", details.family),
             ("Parameters", self.parameters().map(weights)),
             ("Quantisation", quantization),
