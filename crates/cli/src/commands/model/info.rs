@@ -84,7 +84,7 @@ impl Known<'_> {
         let capabilities = Some(details.capabilities.join(", ")).filter(|list| !list.is_empty());
         let facts = [
             ("Model", Some(self.model.id.clone())),
-            ("Engine", Some(advice::place(&self.engine, &self.address))),
+            ("Engine", Some(advice::place(self.engine, self.address))),
             ("Family", details.family),
             ("Parameters", self.parameters().map(weights)),
             ("Quantisation", quantization),
