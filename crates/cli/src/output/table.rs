@@ -17,6 +17,9 @@ pub enum Column {
     Numbers(&'static str),
 }
 
+/// A table is never squeezed into less.
+const NARROWEST: u16 = 60;
+
 /// Prints rows under their headers. On a terminal long cells are wrapped to its width; piped, a row is a line.
 pub fn print(columns: &[Column], rows: &[Vec<String>]) -> io::Result<()> {
     let arrangement =
@@ -27,6 +30,10 @@ pub fn print(columns: &[Column], rows: &[Vec<String>]) -> io::Result<()> {
 fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangement) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(arrangement).enforce_styling();
+    // Some terminals do not tell their width, and columns of single letters are read by nobody.
+    if table.width().is_none_or(|width| width < NARROWEST) {
+        table.set_width(NARROWEST);
+    }
     table.set_header(columns.iter().map(|column| {
         let (Column::Words(name) | Column::Numbers(name)) = column;
         Cell::new(name).add_attribute(Attribute::Bold)
