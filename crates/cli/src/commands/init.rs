@@ -91,7 +91,10 @@ fn next_steps(engine: EngineKey, found: &[Surveyed]) -> Vec<String> {
         steps.push(format!("{}.", advice::how_to_start(engine.as_str(), address)));
         if let Some(other) = found.iter().find(answers) {
             let (key, address) = (other.engine.key(), other.engine.address());
-            steps.push(format!("Until then {key} answers, which runs at {address}."));
+            steps.push(match address {
+                "" => format!("Until then {key} answers, which is part of Hob."),
+                address => format!("Until then {key} answers, which runs at {address}."),
+            });
         }
     }
     steps.push("hob doctor    see whether everything is ready".to_owned());
