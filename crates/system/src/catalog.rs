@@ -14,6 +14,9 @@ use tokio::time::Instant;
 /// How long a list is believed.
 const FRESH: Duration = Duration::from_secs(30);
 
+/// A list that takes longer than this is done without: the engine will tell what it has when it is asked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// A name that is not on the list may be new on the engine, but it is not looked up again more often than this.
 const RECHECK: Duration = Duration::from_secs(1);
 
@@ -26,13 +29,13 @@ struct Known {
 pub(crate) struct Catalog {
     engine: Arc<dyn Engine>,
     known: ArcSwapOption<Known>,
-    /// Held by whoever asks the engine, so that a crowd asks once.
-    asking: Mutex<()>,
+    /// Held by whoever asks the engine, so that a crowd asks once. Has the time of the last failure.
+    asking: Mutex<Option<Instant>>,
 }
 
 impl Catalog {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Catalog { engine, known: ArcSwapOption::empty(), asking: Mutex::new(()) }
+        Catalog { engine, known: ArcSwapOption::empty(), asking: Mutex::new(None) }
     }
 
     /// Refuses a name that is no model of the engine. What cannot be known is let through: the engine will tell.
@@ -58,24 +61,47 @@ impl Catalog {
 
     /// The first model the engine lists.
     pub(crate) async fn first(&self) -> Result<Option<String>, EngineError> {
-        Ok(self.refreshed().await?.models.first().map(|model| model.id.clone()))
+        let known = match self.fresh() {
+            Some(known) => known,
+            None => self.refreshed().await?,
+        };
+        Ok(known.models.first().map(|model| model.id.clone()))
+    }
+
+    /// The list, if it is young enough to be believed.
+    fn fresh(&self) -> Option<Arc<Known>> {
+        self.known.load_full().filter(|known| known.at.elapsed() < FRESH)
     }
 
     fn has(&self, known: &Known, asked: &str) -> bool {
         known.models.iter().any(|listed| self.engine.means(asked, &listed.id))
     }
 
-    /// A list no older than [`RECHECK`].
+    /// A list no older than [`RECHECK`]. Whoever waited for somebody else's question in vain does not ask again at once.
     async fn refreshed(&self) -> Result<Arc<Known>, EngineError> {
-        let _turn = self.asking.lock().await;
+        let arrived = Instant::now();
+        let mut failed_at = self.asking.lock().await;
         if let Some(known) = self.known.load_full()
             && known.at.elapsed() < RECHECK
         {
             return Ok(known);
         }
-        let known = Arc::new(Known { models: self.engine.list_models().await?, at: Instant::now() });
-        self.known.store(Some(Arc::clone(&known)));
-        Ok(known)
+        let timeout = || EngineError::Timeout { engine: self.engine.key().to_owned(), after: PATIENCE };
+        if failed_at.is_some_and(|failed_at| failed_at > arrived) {
+            return Err(timeout());
+        }
+        let listed = tokio::time::timeout(PATIENCE, self.engine.list_models()).await;
+        match listed.unwrap_or_else(|_| Err(timeout())) {
+            Ok(models) => {
+                let known = Arc::new(Known { models, at: Instant::now() });
+                self.known.store(Some(Arc::clone(&known)));
+                Ok(known)
+            }
+            Err(error) => {
+                *failed_at = Some(Instant::now());
+                Err(error)
+            }
+        }
     }
 }
 

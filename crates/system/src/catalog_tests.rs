@@ -37,3 +37,43 @@ async fn a_flood_of_unknown_names_does_not_flood_the_engine() {
     catalog.check("nope").await.unwrap_err();
     assert_eq!(engine.lists(), 2);
 }
+
+/// An engine that takes questions and never answers them.
+struct Hung;
+
+#[async_trait::async_trait]
+impl Engine for Hung {
+    fn key(&self) -> &str {
+        "hung"
+    }
+
+    fn address(&self) -> &str {
+        ""
+    }
+
+    async fn generate(&self, _: &hob_core::GenerateRequest) -> Result<hob_core::Generation, EngineError> {
+        std::future::pending().await
+    }
+
+    async fn stream(&self, _: &hob_core::GenerateRequest) -> Result<hob_core::GenerationStream, EngineError> {
+        std::future::pending().await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        std::future::pending().await
+    }
+
+    async fn health(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_before_a_hung_engine_waits_once_and_not_in_series() {
+    let catalog = Catalog::new(Arc::new(Hung));
+    let began = Instant::now();
+    let crowd = futures::future::join_all((0..100).map(|_| catalog.check("m"))).await;
+    // What the list cannot tell, the engine will.
+    assert!(crowd.iter().all(Result::is_ok));
+    assert_eq!(began.elapsed(), PATIENCE);
+}

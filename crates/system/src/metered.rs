@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use futures::Stream;
 use hob_core::{
-    Delta, DeltaStream, Ending, Engine, EngineError, Event, FinishReason, GenerateRequest, Generation,
-    GenerationStream, Inference, InferenceLog, ModelInfo, RunEvents, Source, Usage,
+    Answer, Delta, DeltaStream, Ending, Engine, EngineError, Event, FinishReason, GenerateRequest,
+    Generation, GenerationStream, Inference, InferenceLog, ModelInfo, RunEvents, Source, Usage,
 };
 
 use crate::estimate::{prompt_tokens, tokens_of};
@@ -73,7 +73,7 @@ impl Engine for Metered {
         let mut tally = self.begin(request, false);
         match self.engine.generate(request).await {
             Ok(mut generation) => {
-                tally.written = generation.answers().map(|answer| answer.content.len() as u64).sum();
+                tally.written = generation.answers().map(written).sum();
                 tally.usage = generation.usage;
                 generation.usage = Some(tally.counted().0);
                 tally.settle(Ending::Complete(generation.answer.finish_reason.clone()));
@@ -118,6 +118,13 @@ impl Engine for Metered {
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         self.engine.prepare(model).await
     }
+}
+
+/// Bytes of an answer: what it says, what it thought, what it wants done.
+fn written(answer: &Answer) -> u64 {
+    let thought = answer.reasoning.as_ref().map_or(0, String::len);
+    let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
+    (answer.content.len() + thought + calls) as u64
 }
 
 /// One inference under way. Dropped before it is settled, it was cancelled.

@@ -57,6 +57,8 @@ struct Piece<'a> {
 pub struct Chunks {
     /// How many answers were asked for.
     answers: u32,
+    /// Answers of which anything came.
+    begun: Vec<u32>,
     finished: Vec<u32>,
     /// How many calls each answer has begun.
     calls: HashMap<u32, u32>,
@@ -65,7 +67,7 @@ pub struct Chunks {
 
 impl Chunks {
     pub fn new(answers: u32) -> Self {
-        Chunks { answers, finished: Vec::new(), calls: HashMap::new(), usage: None }
+        Chunks { answers, begun: Vec::new(), finished: Vec::new(), calls: HashMap::new(), usage: None }
     }
 
     fn chunk(&mut self, data: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
@@ -90,6 +92,9 @@ impl Chunks {
 
     fn choice(&mut self, choice: Choice<'_>, deltas: &mut VecDeque<Delta>) {
         let index = choice.index;
+        if !self.begun.contains(&index) {
+            self.begun.push(index);
+        }
         let mut logprobs = choice.logprobs.filter(|value| !value.is_null());
         if let Some(piece) = choice.delta {
             let thought = piece.reasoning_content.or(piece.reasoning);
@@ -160,8 +165,10 @@ impl Decoder for Chunks {
             return Err(DecodeError::Reported { message, status: complaint.status });
         }
         if event.data.trim_ascii() == b"[DONE]" {
-            // Services that know of no `n` answer once, so one finished answer is enough when they say it is all.
-            if self.finished.is_empty() {
+            // Services that know of no `n` answer once, and when they say it is all, it is all they have. But what was begun
+            // must be finished.
+            let unfinished = self.begun.iter().any(|choice| !self.finished.contains(choice));
+            if self.finished.is_empty() || unfinished {
                 return Err(DecodeError::Incomplete);
             }
             self.done(deltas);

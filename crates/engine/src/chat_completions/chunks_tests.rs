@@ -97,6 +97,8 @@ fn an_end_without_a_finish_is_incomplete() {
     let text = r#"data: {"choices":[{"index":0,"delta":{"content":"half"}}]}"#;
     assert_eq!(decode(1, &[text]), Err(DecodeError::Incomplete));
     assert_eq!(decode(1, &[text, "data: [DONE]"]), Err(DecodeError::Incomplete));
+    let other = r#"data: {"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
+    assert_eq!(decode(2, &[text, other, "data: [DONE]"]), Err(DecodeError::Incomplete));
 }
 
 #[test]
