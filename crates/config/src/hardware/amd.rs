@@ -68,24 +68,24 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn cards(recording: &str) -> Vec<(String, Option<f64>)> {
-        parse(recording).into_iter().map(|adapter| (adapter.model, adapter.vram_gb)).collect()
+    fn cards(sample: &str) -> Vec<(String, Option<f64>)> {
+        parse(sample).into_iter().map(|adapter| (adapter.model, adapter.vram_gb)).collect()
     }
 
     #[test]
     fn both_spellings_of_the_report_are_read() {
         assert_eq!(
-            cards(include_str!("recordings/rocm-5.json")),
+            cards(include_str!("samples/rocm-5.json")),
             [("Radeon RX 7900 XTX".to_owned(), Some(24.0)), ("AMD Radeon Graphics".to_owned(), Some(0.5))]
         );
         let instinct = ("AMD Instinct MI300X OAM".to_owned(), Some(192.0));
-        assert_eq!(cards(include_str!("recordings/rocm-6.json")), vec![instinct; 2]);
+        assert_eq!(cards(include_str!("samples/rocm-6.json")), vec![instinct; 2]);
     }
 
     #[test]
     fn a_warning_before_the_report_and_a_missing_name_do_no_harm() {
         assert_eq!(
-            cards(include_str!("recordings/rocm-asleep.txt")),
+            cards(include_str!("samples/rocm-asleep.txt")),
             [("Radeon Instinct MI50 32GB".to_owned(), Some(32.0)), ("AMD GPU".to_owned(), None)]
         );
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn garbage_is_no_card() {
         for output in [
-            include_str!("recordings/rocm-no-driver.txt"),
+            include_str!("samples/rocm-no-driver.txt"),
             "",
             "{",
             "[]",

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn apples_graphics_share_the_memory_of_the_machine() {
-        let found = with_unified_memory(parse(include_str!("recordings/apple-m2-max.json")), 64.0);
+        let found = with_unified_memory(parse(include_str!("samples/apple-m2-max.json")), 64.0);
         let expected =
             Adapter { vendor: GpuVendor::Apple, model: "Apple M2 Max".into(), vram_gb: Some(64.0) };
         assert_eq!(found, [expected]);
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn an_intel_mac_has_no_apple_graphics() {
-        assert_eq!(parse(include_str!("recordings/apple-intel.json")), []);
+        assert_eq!(parse(include_str!("samples/apple-intel.json")), []);
     }
 
     #[test]

@@ -31,35 +31,35 @@ fn card(line: &str) -> Option<Adapter> {
 mod tests {
     use super::*;
 
-    fn cards(recording: &str) -> Vec<(String, Option<f64>)> {
-        parse(recording).into_iter().map(|adapter| (adapter.model, adapter.vram_gb)).collect()
+    fn cards(sample: &str) -> Vec<(String, Option<f64>)> {
+        parse(sample).into_iter().map(|adapter| (adapter.model, adapter.vram_gb)).collect()
     }
 
     #[test]
     fn several_cards_are_read() {
         let card = ("NVIDIA A100-SXM4-80GB".to_owned(), Some(80.0));
-        assert_eq!(cards(include_str!("recordings/nvidia-8xa100.csv")), vec![card; 8]);
+        assert_eq!(cards(include_str!("samples/nvidia-8xa100.csv")), vec![card; 8]);
         assert_eq!(
-            cards(include_str!("recordings/nvidia-mixed.csv")),
+            cards(include_str!("samples/nvidia-mixed.csv")),
             [("NVIDIA GeForce RTX 4090".to_owned(), Some(24.0)), ("NVIDIA RTX A1000".to_owned(), Some(8.0))]
         );
     }
 
     #[test]
     fn a_card_that_hides_its_memory_is_still_a_card() {
-        assert_eq!(cards(include_str!("recordings/nvidia-gb10.csv")), [("NVIDIA GB10".to_owned(), None)]);
+        assert_eq!(cards(include_str!("samples/nvidia-gb10.csv")), [("NVIDIA GB10".to_owned(), None)]);
         assert_eq!(
-            cards(include_str!("recordings/nvidia-mig.csv")),
+            cards(include_str!("samples/nvidia-mig.csv")),
             [("NVIDIA H100 80GB HBM3".to_owned(), None), ("NVIDIA H100 80GB HBM3".to_owned(), Some(79.6))]
         );
     }
 
     #[test]
     fn complaints_are_no_cards() {
-        for recording in [
-            include_str!("recordings/nvidia-no-driver.txt"),
-            include_str!("recordings/nvidia-mismatch.txt"),
-            include_str!("recordings/nvidia-no-devices.txt"),
+        for sample in [
+            include_str!("samples/nvidia-no-driver.txt"),
+            include_str!("samples/nvidia-mismatch.txt"),
+            include_str!("samples/nvidia-no-devices.txt"),
             "name, memory.total [MiB]\n",
             ", 24564\n",
             "NVIDIA L4, 99999999999999\n",
@@ -67,7 +67,7 @@ mod tests {
             "\u{0},\u{1}\n,,,\n",
             "",
         ] {
-            assert_eq!(cards(recording), [], "{recording:?}");
+            assert_eq!(cards(sample), [], "{sample:?}");
         }
     }
 }
