@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use secrecy::SecretString;
+
 use crate::agent::{AGENT, AgentKey};
 use crate::keys::keys_of;
-use crate::kind::{FLAG, OPTIONAL_PATH, SECONDS, TEXT, WEBSOCKET_URL};
+use crate::kind::{
+    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, REACH, ReachKey, SECONDS, SECRET, TEXT, TEXTS, WEBSOCKET_URL,
+};
 
 /// Settings of messaging.
 #[derive(Debug, Clone)]
@@ -17,6 +21,18 @@ pub struct ChannelConfig {
     pub default_agent: Option<AgentKey>,
     /// How long to wait before the next attempt to connect.
     pub reconnect_interval: Duration,
+    /// The token the gateway wants; `None` sends none.
+    pub token: Option<SecretString>,
+    /// Whether messages are answered, or only received.
+    pub reply: bool,
+    /// How far the tools reach that a message may make an agent use.
+    pub trust: ReachKey,
+    /// Senders whose messages may also read the memory; everybody else's words may not.
+    pub allow_from: Vec<String>,
+    /// Messages of one sender that are answered within a minute.
+    pub messages_per_minute: usize,
+    /// Earlier messages of a conversation that the agent is told of.
+    pub history: usize,
     pub whatsapp: WhatsappConfig,
 }
 
@@ -27,6 +43,12 @@ impl Default for ChannelConfig {
             gateway_url: "ws://127.0.0.1:18789/ws".to_owned(),
             default_agent: Some(AgentKey::Simple),
             reconnect_interval: Duration::from_secs(5),
+            token: None,
+            reply: true,
+            trust: ReachKey::Pure,
+            allow_from: Vec::new(),
+            messages_per_minute: 20,
+            history: 20,
             whatsapp: WhatsappConfig::default(),
         }
     }
@@ -38,6 +60,12 @@ keys_of! {
         gateway_url: WEBSOCKET_URL, "WebSocket address of the gateway.";
         default_agent: AGENT, "Agent that answers messages; \"\" asks the engine directly.";
         reconnect_interval: SECONDS, "Seconds between attempts to connect.";
+        token: SECRET, "Token the gateway wants; \"\" sends none.";
+        reply: FLAG, "Whether messages are answered, or only received.";
+        trust: REACH, "How far the tools reach that a message may set to work: pure, read or act.";
+        allow_from: TEXTS, "Senders whose messages may also read your memory; nobody else's may.";
+        messages_per_minute: COUNT, "Messages of one sender that are answered within a minute.";
+        history: COUNT_OR_NONE, "Earlier messages of a conversation that the agent is told of.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
     }
 }

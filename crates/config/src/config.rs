@@ -7,6 +7,7 @@ use crate::env::{Hub, ProviderKeys};
 use crate::intelligence::IntelligenceConfig;
 use crate::keys::{Keys, Section};
 use crate::mcp::McpConfig;
+use crate::memory::MemoryConfig;
 use crate::sandbox::SandboxConfig;
 use crate::savings::SavingsConfig;
 use crate::scheduler::SchedulerConfig;
@@ -21,6 +22,7 @@ pub struct Config {
     pub engine: EngineConfig,
     pub intelligence: IntelligenceConfig,
     pub agent: AgentConfig,
+    pub memory: MemoryConfig,
     pub channel: ChannelConfig,
     pub scheduler: SchedulerConfig,
     pub sandbox: SandboxConfig,
@@ -50,6 +52,7 @@ impl Section for Config {
             engine,
             intelligence,
             agent,
+            memory,
             channel,
             scheduler,
             sandbox,
@@ -68,6 +71,7 @@ impl Section for Config {
         );
         keys.section("intelligence", intelligence, "Which model answers when a request names none.");
         keys.section("agent", agent, "Agents: answers that take several turns and use tools.");
+        keys.section("memory", memory, "What Hob knows of your documents, after 'hob memory index'.");
         keys.section("channel", channel, "Messaging through a gateway.");
         keys.section("scheduler", scheduler, "Tasks that run at a set time.");
         keys.section("sandbox", sandbox, "Where code written by a model runs: no network, read-only mounts.");

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use toml::de::{DeTable, DeValue};
 
 use crate::keys::{Exposure, Keys, Kind, Section, Typed};
-use crate::kind::{expand, quote, quote_all, quote_name};
+use crate::kind::{ReachKey, expand, quote, quote_all, quote_name};
 
 /// Settings of all servers.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub struct McpConfig {
 pub struct McpServerConfig {
     pub transport: McpTransportConfig,
     /// How far its tools reach: `pure`, `read` or `act`.
-    pub reach: McpReach,
+    pub reach: ReachKey,
     /// How long a call may take.
     pub timeout: Duration,
 }
@@ -34,27 +34,6 @@ pub enum McpTransportConfig {
     Command { command: PathBuf, args: Vec<String>, env: Vec<(String, SecretString)> },
     /// An address to talk to.
     Url { url: String, headers: Vec<(String, SecretString)> },
-}
-
-/// How far a server's tools reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpReach {
-    Pure,
-    Read,
-    Act,
-}
-
-impl McpReach {
-    const WORDS: [(&'static str, McpReach); 3] =
-        [("pure", McpReach::Pure), ("read", McpReach::Read), ("act", McpReach::Act)];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            McpReach::Pure => "pure",
-            McpReach::Read => "read",
-            McpReach::Act => "act",
-        }
-    }
 }
 
 /// The keys a server may have.
@@ -101,12 +80,9 @@ impl Server<'_> {
             _ => return None,
         };
         let reach = match has("reach") {
-            true => McpReach::WORDS
-                .iter()
-                .find(|(word, _)| Some(*word) == self.text("reach"))
-                .map(|(_, reach)| *reach)?,
+            true => ReachKey::parse(self.text("reach")?)?,
             // What a stranger's program does is not known, so it counts as the most.
-            false => McpReach::Act,
+            false => ReachKey::Act,
         };
         let timeout = match self.value("timeout") {
             Some(value) => {
@@ -195,7 +171,7 @@ mod tests {
         let program =
             read_as(&SERVER, "{ command = '~/bin/x', args = ['-y'], env = { KEY = 's3cret' }, timeout = 2 }");
         let program = program.unwrap();
-        assert_eq!((program.reach, program.timeout), (McpReach::Act, Duration::from_secs(2)));
+        assert_eq!((program.reach, program.timeout), (ReachKey::Act, Duration::from_secs(2)));
         match &program.transport {
             McpTransportConfig::Command { command, args, env } => {
                 assert_eq!(
@@ -209,7 +185,7 @@ mod tests {
         assert!(!format!("{program:?}").contains("s3cret"));
 
         let address = read_as(&SERVER, "{ url = 'https://example.org/mcp', reach = 'read' }").unwrap();
-        assert_eq!((address.reach, address.timeout), (McpReach::Read, TIMEOUT));
+        assert_eq!((address.reach, address.timeout), (ReachKey::Read, TIMEOUT));
     }
 
     #[test]

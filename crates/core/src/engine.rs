@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use thiserror::Error;
 
+use crate::embed::{EmbedRequest, Embeddings};
 use crate::generate::{GenerateRequest, Generation};
 use crate::model::ModelInfo;
 use crate::stream::GenerationStream;
@@ -25,6 +26,15 @@ pub trait Engine: Send + Sync {
 
     /// The answer as it comes. An error here means that nothing was answered yet.
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError>;
+
+    /// Texts as vectors, where the engine can.
+    async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        Err(EngineError::Unsupported {
+            engine: self.key().to_owned(),
+            field: "embeddings".to_owned(),
+            hint: None,
+        })
+    }
 
     /// The models it has.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError>;

@@ -3,6 +3,7 @@
 //! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
 
 pub mod agent;
+pub mod embed;
 pub mod engine;
 pub mod event;
 pub mod generate;
@@ -13,6 +14,7 @@ pub mod stream;
 pub mod tool;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
+pub use embed::{EmbedRequest, Embeddings};
 pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{

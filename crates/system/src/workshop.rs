@@ -6,7 +6,7 @@ use hob_agent::mcp::{McpServeError, McpServerOptions, McpServers, McpTransport, 
 use hob_agent::sandbox::{Runtime, Sandbox, SandboxOptions};
 use hob_agent::tools::{BuiltInOptions, FetchError, FileReadOptions, LlmOptions, built_in_tools};
 use hob_agent::{Permit, ToolBox, ToolBoxError};
-use hob_config::{Config, McpReach, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
+use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
 use hob_core::{NoTools, Reach, RunEvents, Tool, Tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -148,9 +148,9 @@ fn server_options(name: &str, config: &McpServerConfig) -> McpServerOptions {
     };
     McpServerOptions {
         reach: match config.reach {
-            McpReach::Pure => Reach::Pure,
-            McpReach::Read => Reach::Read,
-            McpReach::Act => Reach::Act,
+            ReachKey::Pure => Reach::Pure,
+            ReachKey::Read => Reach::Read,
+            ReachKey::Act => Reach::Act,
         },
         call_timeout: config.timeout,
         ..McpServerOptions::new(name, transport)

@@ -3,11 +3,14 @@
 mod address;
 mod number;
 mod path;
+mod reach;
 mod text;
 
 pub(crate) use address::{BIND_ADDRESS, HOST_NAMES, HTTP_URL, ORIGINS, WEBSOCKET_URL};
 pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, PORT, SECONDS, SECONDS_OR_NONE};
 pub(crate) use path::{ABSOLUTE_PATHS, OPTIONAL_PATH, expand};
+pub(crate) use reach::REACH;
+pub use reach::ReachKey;
 pub(crate) use text::{OPTIONAL_TEXT, SECRET, TEXT, TEXTS, quote, quote_all, quote_name};
 
 /// Reads `toml`, the right side of a `key = …`, as the given kind.

@@ -1,0 +1,97 @@
+//! `[memory]`: what is remembered of the user's documents, and how it is found again.
+
+use crate::keys::{Exposure, Kind, keys_of};
+use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_TEXT, quote};
+
+/// Settings of the memory.
+#[derive(Debug, Clone)]
+pub struct MemoryConfig {
+    pub backend: MemoryBackendKey,
+    /// The most tokens of one chunk.
+    pub chunk_size: usize,
+    /// Tokens that two neighbouring chunks share.
+    pub chunk_overlap: usize,
+    /// Whether questions are answered with what the memory has on them.
+    pub context: bool,
+    /// How many passages a question is answered with.
+    pub context_passages: usize,
+    /// The most tokens of them together.
+    pub context_tokens: usize,
+    /// The engine's model that turns text into vectors; `None` is the one that comes with Hob.
+    pub embedding_model: Option<String>,
+}
+
+/// How passages are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryBackendKey {
+    /// By their words.
+    Sqlite,
+    /// By their meaning.
+    Vector,
+    /// By both.
+    Hybrid,
+}
+
+impl MemoryBackendKey {
+    pub const ALL: [MemoryBackendKey; 3] =
+        [MemoryBackendKey::Sqlite, MemoryBackendKey::Vector, MemoryBackendKey::Hybrid];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MemoryBackendKey::Sqlite => "sqlite",
+            MemoryBackendKey::Vector => "vector",
+            MemoryBackendKey::Hybrid => "hybrid",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|backend| backend.as_str() == word)
+    }
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        MemoryConfig {
+            backend: MemoryBackendKey::Sqlite,
+            chunk_size: 512,
+            chunk_overlap: 64,
+            context: true,
+            context_passages: 5,
+            context_tokens: 1500,
+            embedding_model: None,
+        }
+    }
+}
+
+const BACKEND: Kind<MemoryBackendKey> = Kind {
+    expected: "sqlite, vector or hybrid",
+    read: |typed| MemoryBackendKey::parse(typed.text()?.trim()),
+    write: |backend| quote(backend.as_str()),
+    exposure: Exposure::Open,
+};
+
+keys_of! {
+    MemoryConfig {
+        backend: BACKEND, "How passages are found: sqlite (by words), vector (by meaning) or hybrid (both).";
+        chunk_size: COUNT, "Most tokens of one passage.";
+        chunk_overlap: COUNT_OR_NONE, "Tokens that neighbouring passages share.";
+        context: FLAG, "Whether 'hob ask' and agents are told what the memory has on a question.";
+        context_passages: COUNT, "Passages they are told.";
+        context_tokens: COUNT, "Most tokens of these passages together.";
+        embedding_model: OPTIONAL_TEXT, "Model of the engine that turns text into vectors; \"\" is the one that comes with Hob.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::read_as;
+
+    #[test]
+    fn a_backend_is_one_of_three_words() {
+        assert_eq!(read_as(&BACKEND, "'hybrid'"), Some(MemoryBackendKey::Hybrid));
+        for bad in ["'faiss'", "''", "1"] {
+            assert_eq!(read_as(&BACKEND, bad), None, "{bad}");
+        }
+    }
+}
