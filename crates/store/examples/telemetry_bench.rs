@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Ending, FinishReason, Inference, Source, Usage};
-use hob_store::{Prices, Store, Telemetry, UtcDay};
+use hob_store::{Prices, Schema, Store, Telemetry, UtcDay};
 
 const DAYS: u64 = 365;
 const BATCH: u64 = 512;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rows: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("hob.db");
-    let telemetry = Telemetry::new(Store::open(&path)?, Prices::standard());
+    let telemetry = Telemetry::new(Store::open(&path, Schema::HOB)?, Prices::standard());
     let now = SystemTime::now();
 
     let filling = Instant::now();

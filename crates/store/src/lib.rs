@@ -1,6 +1,6 @@
-//! What Hob keeps on disk: one SQLite file, `hob.db`, in the configuration directory.
+//! What Hob keeps on disk: SQLite files in the configuration directory, `hob.db` and, for the memory, `memory.db`.
 //!
-//! [`Store`] is the file: how it is opened, brought up to date, read and written. Everything that lives in it has a module
+//! [`Store`] is such a file: how it is opened, brought up to date, read and written. Everything that lives in it has a module
 //! and tables of its own; [`Telemetry`] is the first. This is the only crate that knows the database. It knows nothing of
 //! `config.toml`, of engines or of serving HTTP, and it never waits on a runtime: every call blocks, so asynchronous callers
 //! go through `spawn_blocking`, except for [`TelemetryWriter`], which takes records without blocking.
@@ -14,6 +14,7 @@ pub mod telemetry;
 mod time;
 
 pub use error::StoreError;
+pub use migrations::Schema;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use store::Store;
 pub use telemetry::{Telemetry, TelemetryWriter};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Ending, FinishReason, Inference, InferenceLog, Source, Usage};
 
-use crate::{Prices, Store, Telemetry, TelemetryWriter};
+use crate::{Prices, Schema, Store, Telemetry, TelemetryWriter};
 
 /// Tells the other process which file it is about.
 const FILE: &str = "HOB_TEST_STORE";
@@ -30,7 +30,7 @@ fn inference() -> Inference {
 }
 
 fn telemetry(path: &Path) -> Telemetry {
-    Telemetry::new(Store::open(path).expect("opened"), Prices::standard())
+    Telemetry::new(Store::open(path, Schema::HOB).expect("opened"), Prices::standard())
 }
 
 /// Runs one of the ignored tests below in a process of its own.

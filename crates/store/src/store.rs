@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
-use crate::migrations::migrate;
+use crate::migrations::{Schema, migrate};
 use crate::private_file;
 
 /// How long to wait for another process to let go of the file.
@@ -38,27 +38,28 @@ struct Inner {
 
 impl Store {
     /// Opens the database at `path`, creates it where there is none, and brings it up to date.
-    pub fn open(path: &Path) -> Result<Store, StoreError> {
+    pub fn open(path: &Path, schema: Schema) -> Result<Store, StoreError> {
         private_file::create(path)?;
         let writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|writer| log_ahead(&writer).map(|()| writer))
             .map_err(|error| StoreError::explain(path, error))?;
-        Store::over(path, writer, Some(Mutex::default()))
+        Store::over(path, schema, writer, Some(Mutex::default()))
     }
 
     /// A database that nobody else sees and that ends with its last clone.
-    pub fn in_memory() -> Result<Store, StoreError> {
+    pub fn in_memory(schema: Schema) -> Result<Store, StoreError> {
         let path = Path::new(":memory:");
         let writer = Connection::open_in_memory().map_err(|error| StoreError::explain(path, error))?;
-        Store::over(path, writer, None)
+        Store::over(path, schema, writer, None)
     }
 
     fn over(
         path: &Path,
+        schema: Schema,
         mut writer: Connection,
         idle_readers: Option<Mutex<Vec<Connection>>>,
     ) -> Result<Store, StoreError> {
-        migrate(&mut writer, path)?;
+        migrate(&mut writer, schema, path)?;
         let inner = Inner { path: path.to_owned(), writer: Mutex::new(writer), idle_readers };
         Ok(Store { inner: Arc::new(inner) })
     }

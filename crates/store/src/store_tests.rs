@@ -22,10 +22,10 @@ fn add(transaction: &Transaction<'_>, model: &str) -> rusqlite::Result<usize> {
 #[test]
 fn what_was_written_is_there_when_it_is_opened_again() {
     let (_root, path) = file();
-    let store = Store::open(&path).expect("opened");
+    let store = Store::open(&path, Schema::HOB).expect("opened");
     store.write(|transaction| add(transaction, "a")).expect("written");
     drop(store);
-    let store = Store::open(&path).expect("opened again");
+    let store = Store::open(&path, Schema::HOB).expect("opened again");
     assert_eq!(store.read(count).expect("read"), 1);
 }
 
@@ -34,7 +34,7 @@ fn what_was_written_is_there_when_it_is_opened_again() {
 fn the_files_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let (_root, path) = file();
-    let store = Store::open(&path).expect("opened");
+    let store = Store::open(&path, Schema::HOB).expect("opened");
     store.write(|transaction| add(transaction, "a")).expect("written");
     let mode = |path: &Path| fs::metadata(path).expect("exists").permissions().mode() & 0o777;
     let directory = path.parent().expect("a parent");
@@ -50,7 +50,7 @@ fn the_files_are_for_their_owner_only() {
 #[test]
 fn a_long_report_and_a_record_do_not_wait_for_each_other() {
     let (_root, path) = file();
-    let store = Store::open(&path).expect("opened");
+    let store = Store::open(&path, Schema::HOB).expect("opened");
     let seen = store.read(|report| {
         let before = count(report)?;
         // From another thread, as it would be; the report goes on meanwhile, and sees what it saw.
@@ -67,7 +67,9 @@ fn a_long_report_and_a_record_do_not_wait_for_each_other() {
 
 #[test]
 fn work_that_fails_or_panics_leaves_nothing_behind_and_the_store_usable() {
-    for store in [Store::in_memory().expect("opened"), Store::open(&file().1).expect("opened")] {
+    for store in
+        [Store::in_memory(Schema::HOB).expect("opened"), Store::open(&file().1, Schema::HOB).expect("opened")]
+    {
         let failed = store.write(|transaction| {
             add(transaction, "a")?;
             transaction.execute("INSERT INTO no_such_table VALUES (1)", [])
@@ -94,12 +96,12 @@ fn many_threads_may_open_it_at_once() {
         for number in 0..8 {
             let path = &path;
             scope.spawn(move || {
-                let store = Store::open(path).expect("opened");
+                let store = Store::open(path, Schema::HOB).expect("opened");
                 store.write(|transaction| add(transaction, &number.to_string())).expect("written");
             });
         }
     });
-    assert_eq!(Store::open(&path).expect("opened").read(count).expect("read"), 8);
+    assert_eq!(Store::open(&path, Schema::HOB).expect("opened").read(count).expect("read"), 8);
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     let path = root.path().join("hob.db");
     let text = "once upon a time ".repeat(1000);
     fs::write(&path, &text).expect("written");
-    let error = Store::open(&path).err().expect("refused").to_string();
+    let error = Store::open(&path, Schema::HOB).err().expect("refused").to_string();
     assert_eq!(
         error,
         format!(
@@ -124,12 +126,12 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
 fn a_damaged_database_is_an_error_that_says_so() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
-    drop(Store::open(&path).expect("opened"));
+    drop(Store::open(&path, Schema::HOB).expect("opened"));
     let mut bytes = fs::read(&path).expect("readable");
     // The header stays; the tables' first page and all others do not.
     bytes[100..].fill(0xa5);
     fs::write(&path, &bytes).expect("written");
-    let error = Store::open(&path).and_then(|store| store.read(count)).expect_err("damaged");
+    let error = Store::open(&path, Schema::HOB).and_then(|store| store.read(count)).expect_err("damaged");
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
 }
 
@@ -138,15 +140,15 @@ fn a_place_where_no_file_can_be_is_named() {
     let root = tempfile::tempdir().expect("a directory");
     let blocker = root.path().join("file");
     fs::write(&blocker, "").expect("written");
-    let error = Store::open(&blocker.join("hob.db")).err().expect("refused").to_string();
+    let error = Store::open(&blocker.join("hob.db"), Schema::HOB).err().expect("refused").to_string();
     assert_eq!(error, format!("cannot create the directory {}", blocker.display()));
-    let error = Store::open(root.path()).err().expect("refused").to_string();
+    let error = Store::open(root.path(), Schema::HOB).err().expect("refused").to_string();
     assert!(error.starts_with("cannot open the database "), "{error}");
 }
 
 #[test]
 fn text_can_be_searched() {
-    let store = Store::in_memory().expect("opened");
+    let store = Store::in_memory(Schema::HOB).expect("opened");
     let found: String = store
         .write(|transaction| {
             transaction.execute_batch(

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use hob_config::Config;
 use hob_core::{Inference, InferenceLog};
 use hob_store::savings::{Price, Prices};
-use hob_store::{Store, StoreError, Telemetry, TelemetryWriter};
+use hob_store::{Schema, Store, StoreError, Telemetry, TelemetryWriter};
 
 /// The file in the configuration directory.
 const FILE: &str = "hob.db";
@@ -80,7 +80,7 @@ impl InferenceLog for Record {
 
 /// The record in `home`, for those who only read it.
 pub fn open_telemetry(config: &Config, home: &Path) -> Result<Telemetry, StoreError> {
-    Ok(Telemetry::new(Store::open(&home.join(FILE))?, prices(config)))
+    Ok(Telemetry::new(Store::open(&home.join(FILE), Schema::HOB)?, prices(config)))
 }
 
 /// The same where there is a record already; `None` where nothing was ever recorded. Creates nothing.

@@ -14,6 +14,8 @@ const FLOORS: &[(&str, u8)] = &[
     ("embedded", 1),
     ("agent", 1),
     ("store", 1),
+    ("channel", 1),
+    ("memory", 2),
     ("system", 3),
     ("server", 4),
     ("cli", 5),

@@ -8,6 +8,7 @@ use hob_core::{Ending, FinishReason, Inference, Source, Usage};
 use proptest::prelude::*;
 
 use super::*;
+use crate::migrations::Schema;
 use crate::time::UtcDay;
 
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
@@ -36,7 +37,7 @@ pub(super) fn inference() -> Inference {
 }
 
 pub(super) fn telemetry() -> Telemetry {
-    Telemetry::new(Store::in_memory().expect("opened"), Prices::standard())
+    Telemetry::new(Store::in_memory(Schema::HOB).expect("opened"), Prices::standard())
 }
 
 fn with(records: &[Inference]) -> Telemetry {
@@ -202,7 +203,7 @@ fn an_engine_that_counts_nonsense_does_not_spoil_the_sums() {
     };
     let mut prices = Prices::standard();
     prices.set("dear", crate::savings::Price { input: u64::MAX, output: u64::MAX });
-    let telemetry = Telemetry::new(Store::in_memory().expect("opened"), prices);
+    let telemetry = Telemetry::new(Store::in_memory(Schema::HOB).expect("opened"), prices);
     for _ in 0..3 {
         telemetry.record_batch(&[absurd.clone(), absurd.clone()]).expect("recorded");
     }

@@ -3,6 +3,7 @@
 use hob_core::Ending;
 
 use super::*;
+use crate::migrations::Schema;
 use crate::savings::Prices;
 use crate::store::Store;
 use crate::telemetry::tests::inference;
@@ -11,7 +12,7 @@ use crate::telemetry::tests::inference;
 const LONG: Duration = Duration::from_secs(60);
 
 fn in_memory() -> (Store, Telemetry) {
-    let store = Store::in_memory().expect("opened");
+    let store = Store::in_memory(Schema::HOB).expect("opened");
     (store.clone(), Telemetry::new(store, Prices::standard()))
 }
 
