@@ -3,8 +3,9 @@
     openai_client.py BASE_URL MODEL [CHECK...]
 
 Prints one line per passed check and ends with 1 when any failed. Every check is a function below, and its name is what it
-shows; with names on the command line only those run. Knows nothing of how the server or the engine behind it is started.
-The model may be tiny: no check depends on a clever answer, only on a well-formed one.
+shows; with names on the command line only those run, and with the name `embeddings` those for a model that makes vectors.
+Knows nothing of how the server or the engine behind it is started. The model may be tiny: no check depends on a clever
+answer, only on a well-formed one.
 """
 
 import asyncio
@@ -43,6 +44,14 @@ CHECKS = []
 
 def check(function):
     CHECKS.append(function)
+    return function
+
+
+EMBEDDING_CHECKS = []
+
+
+def embedding_check(function):
+    EMBEDDING_CHECKS.append(function)
     return function
 
 
@@ -316,6 +325,78 @@ def a_stream_closed_early_leaves_the_server_ready(session):
     assert session.ask(**EXACT).choices[0].message.content.strip()
 
 
+def dot(one, other):
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+@embedding_check
+def a_text_becomes_a_vector(session):
+    # Without a word about the encoding the client asks for base64 and decodes it.
+    answer = session.client.embeddings.create(model=session.model, input="A man is eating food.")
+    assert (answer.object, answer.model) == ("list", session.model), answer
+    [datum] = answer.data
+    assert (datum.object, datum.index) == ("embedding", 0), datum
+    assert abs(dot(datum.embedding, datum.embedding) - 1) < 1e-3, "it has length one"
+    assert answer.usage.prompt_tokens == answer.usage.total_tokens > 0, answer.usage
+
+
+@embedding_check
+def base64_and_floats_are_the_same_numbers(session):
+    packed = session.client.embeddings.create(model=session.model, input="hello").data[0].embedding
+    plain = session.client.embeddings.create(model=session.model, input="hello", encoding_format="float").data[0].embedding
+    assert len(packed) == len(plain) > 0
+    assert all(abs(a - b) < 1e-6 for a, b in zip(packed, plain, strict=True))
+
+
+@embedding_check
+def texts_alike_are_near_each_other(session):
+    texts = ["A man is eating food.", "Someone has a meal.", "Share prices fell on Monday."]
+    answer = session.client.embeddings.create(model=session.model, input=texts)
+    assert [datum.index for datum in answer.data] == [0, 1, 2]
+    man, meal, prices = (datum.embedding for datum in answer.data)
+    assert dot(man, meal) > dot(man, prices) + 0.2, (dot(man, meal), dot(man, prices))
+
+
+@embedding_check
+def several_hundred_texts_at_once_are_taken(session):
+    texts = [f"Sentence number {number}." for number in range(300)]
+    answer = session.client.embeddings.create(model=session.model, input=texts)
+    assert len(answer.data) == 300 and len({tuple(datum.embedding) for datum in answer.data}) == 300
+
+
+@embedding_check
+def what_cannot_be_embedded_is_refused_by_name(session):
+    for param, options in [
+        ("input", {"input": [1, 2, 3]}),
+        ("input", {"input": []}),
+        ("input[0]", {"input": ""}),
+        ("input", {"input": "word " * 600}),
+        ("dimensions", {"input": "a", "dimensions": 7}),
+    ]:
+        try:
+            answer = session.client.embeddings.create(model=session.model, **options)
+        except openai.BadRequestError as error:
+            assert (error.type, error.param) == ("invalid_request_error", param), error.body
+            continue
+        raise AssertionError(f"{options} gave {answer!r}")
+
+
+@embedding_check
+def a_text_that_is_too_long_is_told_both_lengths(session):
+    try:
+        session.client.embeddings.create(model=session.model, input="word " * 600)
+    except openai.BadRequestError as error:
+        assert "602" in error.message and "512" in error.message, error.message
+        return
+    raise AssertionError("a text beyond the context was taken")
+
+
+@embedding_check
+def it_does_not_chat(session):
+    error = session.refusal(openai.BadRequestError)
+    assert "embedding model" in error.message, error.message
+
+
 def run(checks, session):
     """Runs them all, so that one look at the output shows everything that is wrong; true when all passed."""
     failed = []
@@ -337,11 +418,12 @@ def main(arguments):
     if len(arguments) < 2:
         sys.exit("usage: openai_client.py BASE_URL MODEL [CHECK...], such as: openai_client.py http://127.0.0.1:8000/v1 m")
     base_url, model, *wanted = arguments
-    known = {function.__name__: function for function in CHECKS}
+    known = {function.__name__: [function] for function in [*CHECKS, *EMBEDDING_CHECKS]}
+    known["embeddings"] = EMBEDDING_CHECKS
     unknown = [name for name in wanted if name not in known]
     if unknown:
         sys.exit(f"no check named {', '.join(unknown)}; there is: {', '.join(known)}")
-    checks = [known[name] for name in wanted] or CHECKS
+    checks = [function for name in wanted for function in known[name]] or CHECKS
     sys.exit(0 if run(checks, Session(base_url, model)) else 1)
 
 

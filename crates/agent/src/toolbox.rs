@@ -10,7 +10,7 @@ mod run_tools;
 use std::fmt;
 use std::sync::Arc;
 
-use hob_core::{Reach, RunEvents, Tool, ToolSpec};
+use hob_core::{Permit, RunEvents, Tool, ToolSpec};
 use jsonschema::Validator;
 use thiserror::Error;
 
@@ -39,29 +39,6 @@ fn advice(near: &[String], known: &[String]) -> String {
         ([], []) => "; there are none at all".to_owned(),
         ([], known) => format!("; the tools are {}", known.join(", ")),
         (near, _) => format!("; did you mean {}?", near.join(" or ")),
-    }
-}
-
-/// What the caller of a run may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permit {
-    /// How far tools may reach.
-    pub most: Reach,
-    /// Tools that are allowed even though they reach further. A name that is not there allows nothing.
-    pub also: Vec<String>,
-    /// The caller's own selection, which can only take away; `None` for everything allowed.
-    pub only: Option<Vec<String>>,
-}
-
-impl Permit {
-    /// Everything that reaches no further than `most`.
-    pub fn up_to(most: Reach) -> Self {
-        Permit { most, also: Vec::new(), only: None }
-    }
-
-    fn allows(&self, tool: &ToolSpec) -> bool {
-        let reachable = tool.reach <= self.most || self.also.contains(&tool.name);
-        reachable && self.only.as_ref().is_none_or(|only| only.contains(&tool.name))
     }
 }
 

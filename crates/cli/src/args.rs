@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hob_config::{AgentKey, EngineKey};
-use hob_core::{InvalidValue, MaxTokens, Temperature};
+use hob_core::{InvalidValue, MaxTokens, MemoryBackend, TaskStatus, Temperature};
 
 use crate::output::style;
 
@@ -58,6 +58,20 @@ pub enum Command {
         "hob tools run calculator '{\"expression\": \"17 * 23\"}'"
     })]
     Tools(ToolsCommand),
+    /// Index your documents, and find what is in them
+    #[command(subcommand, after_help = examples! {
+        "hob memory index ~/notes              take in what changed below a directory"
+        "hob memory search 'when was the boiler serviced'"
+        "hob ask 'When was the boiler serviced?'   answers with what the memory has on it"
+    })]
+    Memory(MemoryCommand),
+    /// Have something asked at a set time, once or again and again
+    #[command(subcommand, after_help = examples! {
+        "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
+        "hob scheduler list                    what is planned, the next first"
+        "hob scheduler start                   run tasks at their time, until Ctrl-C"
+    })]
+    Scheduler(SchedulerCommand),
     Mcp(McpArgs),
     /// Show, export and delete the record of what was asked
     #[command(subcommand, after_help = examples! {
@@ -66,9 +80,27 @@ pub enum Command {
         "hob telemetry clear -y                delete all of it without being asked"
     })]
     Telemetry(TelemetryCommand),
+    /// Measure how fast an engine answers
+    #[command(subcommand, after_help = examples! {
+        "hob bench run                         latency, and throughput with 1, 4 and 16 at once"
+        "hob bench run -m qwen3:8b -n 20 -o before.jsonl"
+        "hob bench compare before.jsonl after.jsonl"
+    })]
+    Bench(BenchCommand),
+    /// Send messages, and see what a messaging gateway has
+    #[command(subcommand, after_help = examples! {
+        "hob channel status                    whether the gateway answers"
+        "hob channel list                      where messages can be sent"
+        "hob channel send telegram 'Dinner is ready.'"
+        "hob channel login whatsapp            link a WhatsApp account"
+    })]
+    Channel(ChannelCommand),
     Init(InitArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
+    /// Read a document from stdin for the process that started this one
+    #[command(hide = true)]
+    ReadFile,
 }
 
 /// Start the HTTP server
@@ -137,13 +169,18 @@ pub struct AskArgs {
     #[arg(long, value_parser = max_tokens, allow_negative_numbers = true)]
     pub max_tokens: Option<MaxTokens>,
 
-    /// Agent that answers: simple, orchestrator, react, codeact or none [default: none, or orchestrator with --tools]
+    /// Agent that answers: simple, orchestrator, react, codeact or none [default: none, or orchestrator with --tools
+    /// or --require-tool]
     #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<AgentChoice>,
 
     /// Tools the agent may use, separated by commas [default: all]; see 'hob tools list'
     #[arg(long, value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
+
+    /// Have the model use a tool before it answers; small models rarely do by themselves
+    #[arg(long)]
+    pub require_tool: bool,
 
     /// Print one JSON object: content, usage, model, engine, finish_reason; with an agent also turns and tool_results
     #[arg(long)]
@@ -152,6 +189,243 @@ pub struct AskArgs {
     /// Print the answer when it is complete, not as it comes
     #[arg(long)]
     pub no_stream: bool,
+
+    /// Answer without what the memory has on the question
+    #[arg(long)]
+    pub no_context: bool,
+
+    /// Fetch no model to start with, even if nothing else answers
+    #[arg(long)]
+    pub offline: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MemoryCommand {
+    Index(MemoryIndexArgs),
+    Search(MemorySearchArgs),
+    /// Show how much is remembered
+    Stats {
+        /// How passages are to be found: sqlite, vector or hybrid [default: as configured, or sqlite]
+        #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
+        backend: Option<MemoryBackend>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget a file, everything below a directory, or a note; the files themselves stay
+    Forget {
+        /// The file or directory, even if it is gone, or a note by its name
+        path: String,
+    },
+}
+
+/// Take in a file, or all files below a directory
+///
+/// Text, Markdown, HTML, code, PDF, DOCX, CSV, JSON and e-mail. Files that did not change are not read again, and files
+/// that are gone are forgotten. Hidden and ignored files, links, keys and password files are left out.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob memory index ~/notes"
+    "hob memory index ~/notes --watch      and again whenever something changes"
+    "hob memory index ~/notes -b hybrid    to be found by words and by meaning"
+})]
+pub struct MemoryIndexArgs {
+    /// The file or directory
+    pub path: PathBuf,
+
+    /// How passages are to be found: sqlite, vector or hybrid [default: as configured, or sqlite]
+    #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
+    pub backend: Option<MemoryBackend>,
+
+    /// Most tokens of one passage [default: as configured, or 512]
+    #[arg(long, value_name = "TOKENS")]
+    pub chunk_size: Option<usize>,
+
+    /// Tokens that neighbouring passages share [default: as configured, or 64]
+    #[arg(long, value_name = "TOKENS")]
+    pub chunk_overlap: Option<usize>,
+
+    /// Stay, and take in what changes
+    #[arg(long)]
+    pub watch: bool,
+
+    /// Fetch no embedding model
+    #[arg(long)]
+    pub offline: bool,
+}
+
+/// Find passages of the documents that were indexed
+///
+/// Any text will do: quotes, operators and punctuation are text too.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob memory search 'when was the boiler serviced'"
+    "hob memory search -k 20 --json boiler | jq -r '.passages[].source'"
+})]
+pub struct MemorySearchArgs {
+    /// What to look for
+    pub query: String,
+
+    /// How many passages, 1 to 100
+    #[arg(short = 'k', long, default_value_t = 5, value_parser = top_k)]
+    pub top_k: usize,
+
+    /// How they are found: sqlite, vector or hybrid [default: as configured, or sqlite]
+    #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
+    pub backend: Option<MemoryBackend>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Fetch no embedding model
+    #[arg(long)]
+    pub offline: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SchedulerCommand {
+    Create(SchedulerCreateArgs),
+    /// List the tasks, the next to run first
+    List {
+        /// Only tasks in this state: active, paused, completed or cancelled
+        #[arg(short, long, value_parser = task_states(), hide_possible_values = true)]
+        status: Option<TaskStatus>,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show everything about a task
+    Show {
+        /// The task, as 'hob scheduler list' names it
+        id: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let a task wait until it is resumed
+    Pause(SchedulerTaskArgs),
+    /// Let a paused task go on; its next run is reckoned anew
+    Resume(SchedulerTaskArgs),
+    /// Cancel a task for good, and stop it if it runs
+    Cancel(SchedulerTaskArgs),
+    /// Show the runs of a task, newest first
+    Logs {
+        /// The task, as 'hob scheduler list' names it
+        id: String,
+        /// So many runs at most
+        #[arg(short = 'n', long, default_value_t = 20, value_name = "RUNS")]
+        lines: usize,
+        /// Print a JSON array, with results in full
+        #[arg(long)]
+        json: bool,
+    },
+    Run(SchedulerRunArgs),
+    Start(SchedulerStartArgs),
+}
+
+/// Make a task
+///
+/// It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true. Slots that pass while neither
+/// does are made up for by one run.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
+    "hob scheduler create 'Anything new?' --type interval --value 3600 -a orchestrator --tools web_fetch"
+    "hob scheduler create 'Time to leave.' --type once --value 2027-01-31T17:30 --channel telegram"
+})]
+pub struct SchedulerCreateArgs {
+    /// What is asked at each run
+    pub prompt: String,
+
+    /// The kind of schedule: cron, interval or once
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = ["cron", "interval", "once"], hide_possible_values = true)]
+    pub kind: String,
+
+    /// cron: five fields, six with seconds, or @daily; interval: seconds, or '1h 30m'; once: a date such as 2027-01-31T09:00
+    #[arg(long, allow_hyphen_values = true)]
+    pub value: String,
+
+    /// Where the clock hangs, such as Europe/Berlin [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    pub timezone: Option<String>,
+
+    /// Agent that answers: simple, orchestrator, react, codeact or none [default: simple]
+    #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
+    pub agent: Option<AgentChoice>,
+
+    /// Tools the agent may use, separated by commas [default: those that change nothing]; see 'hob tools list'
+    #[arg(long, value_delimiter = ',')]
+    pub tools: Option<Vec<String>>,
+
+    /// Channel to which results are sent; see 'hob channel list'
+    #[arg(long)]
+    pub channel: Option<String>,
+
+    /// Conversation on that channel
+    #[arg(long, value_name = "ID", requires = "channel")]
+    pub conversation: Option<String>,
+
+    /// How often a run that fails is tried again, 0 to 10 [default: 0]
+    #[arg(long, value_name = "TIMES")]
+    pub retries: Option<u32>,
+
+    /// Seconds that one try may take [default: 600]
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+
+    /// What becomes of slots that were missed: once makes up for all of them with one run, skip does not [default: once]
+    #[arg(long, value_parser = ["once", "skip"], hide_possible_values = true)]
+    pub missed: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Parser)]
+pub struct SchedulerTaskArgs {
+    /// The task, as 'hob scheduler list' names it
+    pub id: String,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Run a task now, beside its schedule, and print what came of it
+#[derive(Debug, Parser)]
+pub struct SchedulerRunArgs {
+    /// The task, as 'hob scheduler list' names it
+    pub id: String,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub house: SchedulerHouseArgs,
+}
+
+/// Run tasks at their time, until Ctrl-C
+///
+/// Several may run at once, also beside 'hob serve': every slot is still run only once.
+#[derive(Debug, Parser)]
+pub struct SchedulerStartArgs {
+    #[command(flatten)]
+    pub house: SchedulerHouseArgs,
+}
+
+// Who answers. No documentation, which would replace that of the commands that have these.
+#[derive(Debug, Parser)]
+pub struct SchedulerHouseArgs {
+    /// Engine to ask, and no other [default: as configured, or one that runs]
+    #[arg(short, long, value_parser = engines())]
+    pub engine: Option<EngineKey>,
+
+    /// Model to ask [default: as configured, or the engine's first]
+    #[arg(short, long)]
+    pub model: Option<String>,
 
     /// Fetch no model to start with, even if nothing else answers
     #[arg(long)]
@@ -262,6 +536,66 @@ pub enum ToolsCommand {
 pub struct McpArgs {}
 
 #[derive(Debug, Subcommand)]
+pub enum ChannelCommand {
+    /// List the channels of the gateway
+    List {
+        /// WebSocket address of the gateway [default: as configured]
+        #[arg(long, value_name = "URL")]
+        gateway: Option<String>,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    Send(ChannelSendArgs),
+    /// Show whether the gateway answers
+    ///
+    /// Ends with 0 when it does, and with 1 when not.
+    Status {
+        /// WebSocket address of the gateway [default: as configured]
+        #[arg(long, value_name = "URL")]
+        gateway: Option<String>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Link an account, by a code that is scanned with the phone
+    ///
+    /// Installs what speaks WhatsApp into Hob's directory when it is not there yet; that needs Node.js with npm.
+    Login {
+        /// The channel
+        #[arg(value_parser = ["whatsapp"])]
+        channel: String,
+    },
+}
+
+/// Send a message
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob channel send telegram 'Dinner is ready.'"
+    "hob channel send telegram:12345 'Dinner is ready.'      a gateway that wants to know to whom"
+    "hob channel send 4915112345678@s.whatsapp.net 'Dinner is ready.'"
+})]
+pub struct ChannelSendArgs {
+    /// A channel, as 'hob channel list' names it, or an address on WhatsApp
+    pub target: String,
+
+    /// What to say
+    pub message: String,
+
+    /// Thread to say it in
+    #[arg(long, value_name = "ID")]
+    pub conversation: Option<String>,
+
+    /// WebSocket address of the gateway [default: as configured]
+    #[arg(long, value_name = "URL")]
+    pub gateway: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
 pub enum TelemetryCommand {
     /// Show calls, tokens, times and costs, by model, engine, agent and day
     Stats {
@@ -294,6 +628,61 @@ pub enum TelemetryCommand {
 pub enum ExportFormat {
     Json,
     Csv,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    Run(BenchRunArgs),
+    /// Put two files of measurements side by side
+    Compare {
+        /// A file of 'hob bench run -o'
+        before: PathBuf,
+        /// Another
+        after: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Ask a model many questions, and tell how long its answers take
+///
+/// The questions go the way every request takes, straight to the engine, and are recorded as such. One more is asked first, to
+/// load the model.
+#[derive(Debug, Parser)]
+pub struct BenchRunArgs {
+    /// Model to measure [default: as configured, or the engine's first]
+    #[arg(short, long)]
+    pub model: Option<String>,
+
+    /// Engine to measure [default: as configured, or one that runs]
+    #[arg(short, long, value_parser = engines())]
+    pub engine: Option<EngineKey>,
+
+    /// Questions of each measurement; with several at once, as many as those at least
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = samples)]
+    pub samples: usize,
+
+    /// Only this one [default: all]
+    #[arg(short, long, value_enum)]
+    pub benchmark: Option<Benchmark>,
+
+    /// File to add the measurements to, a line of JSON each
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Print one JSON array
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Benchmark {
+    /// How long one answer takes, and its first token
+    Latency,
+    /// How many tokens come in a second
+    Throughput,
 }
 
 /// Look at this machine and write a configuration file for it
@@ -352,6 +741,26 @@ fn agents() -> impl TypedValueParser<Value = AgentChoice> {
         "" | "none" => Ok(AgentChoice::None),
         name => name.parse().map(AgentChoice::Agent),
     })
+}
+
+fn backends() -> impl TypedValueParser<Value = MemoryBackend> {
+    PossibleValuesParser::new(MemoryBackend::ALL.map(MemoryBackend::as_str))
+        .try_map(|name| MemoryBackend::parse(&name).ok_or("expected sqlite, vector or hybrid"))
+}
+
+fn top_k(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=100).contains(number));
+    number.ok_or_else(|| "expected a whole number from 1 to 100".to_owned())
+}
+
+fn samples(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=10_000).contains(number));
+    number.ok_or_else(|| "expected a whole number from 1 to 10000".to_owned())
+}
+
+fn task_states() -> impl TypedValueParser<Value = TaskStatus> {
+    PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str))
+        .try_map(|name| TaskStatus::parse(&name))
 }
 
 /// Brackets around an IPv6 address belong to URLs.

@@ -38,6 +38,17 @@ pub fn first_run(network: Network) -> FirstRun {
     }
 }
 
+/// What happens when vectors are wanted for the first time.
+pub fn first_vectors(network: Network) -> FirstRun {
+    match network {
+        Network::Offline => FirstRun::Refuse,
+        Network::Online => {
+            let download = Download::new("embedding model");
+            FirstRun::Fetch(Arc::new(move |progress| show(&download, progress)))
+        }
+    }
+}
+
 /// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
 pub async fn pull(config: &Config, name: &str, network: Network) -> Result<Option<ExitCode>> {
     let Ok(spec) = name.parse::<ModelSpec>() else { return Ok(None) };
@@ -60,7 +71,11 @@ pub async fn pull(config: &Config, name: &str, network: Network) -> Result<Optio
     download.clear();
     if let Some(model) = outcome? {
         let id = model.id;
-        output::line(format_args!("{id} is here. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
+        if model.header.is_some_and(|header| header.is_embedding) {
+            output::line(format_args!("{id} is here, for the memory and for /v1/embeddings."))?;
+        } else {
+            output::line(format_args!("{id} is here. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
+        }
     }
     Ok(Some(ExitCode::SUCCESS))
 }
@@ -72,6 +87,7 @@ fn show(download: &Download, progress: Progress) {
         Step::Downloading => "downloading",
         Step::Checking => "checking",
         Step::Unpacking => "unpacking",
+        Step::Converting => "converting",
         Step::Copying => "copying",
     };
     download.show(step, progress.done, progress.total);

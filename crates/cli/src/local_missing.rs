@@ -12,6 +12,10 @@ pub fn first_run(_network: Network) -> FirstRun {
     FirstRun::Refuse
 }
 
+pub fn first_vectors(_network: Network) -> FirstRun {
+    FirstRun::Refuse
+}
+
 /// No name is one for this disk.
 pub async fn pull(_config: &Config, _name: &str, _network: Network) -> Result<Option<ExitCode>> {
     Ok(None)

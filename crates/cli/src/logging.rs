@@ -15,6 +15,8 @@ pub fn start(args: &Args) -> Result<()> {
         Ok(directives) if !directives.trim().is_empty() => EnvFilter::builder()
             .parse(&directives)
             .with_context(|| format!("${VARIABLE} cannot be read. Write it like 'hob=debug'"))?,
+        // There, what goes wrong is what the command has to say.
+        _ if args.verbose == 0 && matches!(args.command, Command::Channel(_)) => EnvFilter::new("error"),
         _ => EnvFilter::new(directives(args.verbose)),
     };
     let format = tracing_subscriber::fmt()

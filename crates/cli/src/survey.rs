@@ -44,7 +44,11 @@ pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveye
         } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
             list(engine.as_ref()).await
         } else if address.is_empty() {
-            State::NotSetUp
+            // Who cannot answer may still have models of other uses.
+            match list(engine.as_ref()).await {
+                State::Answers { models } if !models.is_empty() => State::Answers { models },
+                _ => State::NotSetUp,
+            }
         } else {
             State::Silent
         };

@@ -63,7 +63,7 @@ keys_of! {
         token: SECRET, "Token the gateway wants; \"\" sends none.";
         reply: FLAG, "Whether messages are answered, or only received.";
         trust: REACH, "How far the tools reach that a message may set to work: pure, read or act.";
-        allow_from: TEXTS, "Senders whose messages may also read your memory; nobody else's may.";
+        allow_from: TEXTS, "Senders whose messages may also read your memory, such as telegram:12345; nobody else's may.";
         messages_per_minute: COUNT, "Messages of one sender that are answered within a minute.";
         history: COUNT_OR_NONE, "Earlier messages of a conversation that the agent is told of.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
@@ -73,6 +73,7 @@ keys_of! {
 /// Settings of the WhatsApp channel.
 #[derive(Debug, Clone)]
 pub struct WhatsappConfig {
+    pub enabled: bool,
     /// Where the session is kept; `None` is the directory `whatsapp` beside the configuration file.
     pub auth_dir: Option<PathBuf>,
     /// The name under which the assistant answers.
@@ -83,12 +84,18 @@ pub struct WhatsappConfig {
 
 impl Default for WhatsappConfig {
     fn default() -> Self {
-        WhatsappConfig { auth_dir: None, assistant_name: "Hob".to_owned(), assistant_has_own_number: false }
+        WhatsappConfig {
+            enabled: false,
+            auth_dir: None,
+            assistant_name: "Hob".to_owned(),
+            assistant_has_own_number: false,
+        }
     }
 }
 
 keys_of! {
     WhatsappConfig {
+        enabled: FLAG, "Whether to connect to WhatsApp; 'hob channel login whatsapp' comes first.";
         auth_dir: OPTIONAL_PATH, "Where the session is kept; \"\" is the directory 'whatsapp' beside this file.";
         assistant_name: TEXT, "Name under which the assistant answers.";
         assistant_has_own_number: FLAG, "Whether the assistant has a number of its own.";

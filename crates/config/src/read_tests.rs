@@ -87,6 +87,7 @@ fn the_defaults_are_the_documented_ones() {
     engine.embedded.queue = 64
     engine.embedded.keep_alive = 300.0
     engine.embedded.memory_mb = 0
+    engine.embedded.tune = true
     intelligence.default_model = ""
     intelligence.fallback_model = ""
     intelligence.allow_cloud_fallback = false
@@ -108,6 +109,7 @@ fn the_defaults_are_the_documented_ones() {
     channel.allow_from = []
     channel.messages_per_minute = 20
     channel.history = 20
+    channel.whatsapp.enabled = false
     channel.whatsapp.auth_dir = ""
     channel.whatsapp.assistant_name = "Hob"
     channel.whatsapp.assistant_has_own_number = false
@@ -124,6 +126,7 @@ fn the_defaults_are_the_documented_ones() {
     mcp.servers = {}
     telemetry.enabled = true
     telemetry.retention_days = 0
+    telemetry.metrics = true
     telemetry.otlp_endpoint = ""
     savings.prices = {}
     "#);

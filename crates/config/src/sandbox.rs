@@ -17,7 +17,7 @@ pub struct SandboxConfig {
     pub timeout: Duration,
     /// How many runs there may be at once.
     pub max_concurrent: usize,
-    /// Directories that may be mounted, read-only. Absolute, but symbolic links are not yet resolved.
+    /// Directories that code may read. Absolute, but symbolic links are not yet resolved.
     pub allowlist: Vec<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ keys_of! {
         image: TEXT, "Container image; bwrap needs none.";
         timeout: SECONDS, "Seconds a run may take.";
         max_concurrent: COUNT, "Runs that may go on at once.";
-        allowlist: ABSOLUTE_PATHS, "Directories that may be mounted, read-only.";
+        allowlist: ABSOLUTE_PATHS, "Directories that code may read, at the same path.";
     }
 }
 

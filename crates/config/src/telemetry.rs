@@ -10,13 +10,15 @@ pub struct TelemetryConfig {
     pub enabled: bool,
     /// How many days they are kept; 0 is for ever.
     pub retention_days: usize,
+    /// Whether figures are counted for `/metrics`.
+    pub metrics: bool,
     /// Where traces are sent; `None` sends none.
     pub otlp_endpoint: Option<String>,
 }
 
 impl Default for TelemetryConfig {
     fn default() -> Self {
-        TelemetryConfig { enabled: true, retention_days: 0, otlp_endpoint: None }
+        TelemetryConfig { enabled: true, retention_days: 0, metrics: true, otlp_endpoint: None }
     }
 }
 
@@ -34,6 +36,7 @@ keys_of! {
     TelemetryConfig {
         enabled: FLAG, "Whether calls are recorded, for 'hob telemetry' and the dashboard. They stay on this machine.";
         retention_days: COUNT_OR_NONE, "Days that records are kept; 0 is for ever.";
+        metrics: FLAG, "Whether figures are counted for Prometheus, which reads them at /metrics.";
         otlp_endpoint: ENDPOINT, "OpenTelemetry collector to send traces to, such as \"http://localhost:4318\"; \"\" for none.";
     }
 }

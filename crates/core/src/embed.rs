@@ -8,6 +8,17 @@ pub struct EmbedRequest {
     pub inputs: Vec<String>,
     /// How long the vectors are to be, for models that can make them shorter.
     pub dimensions: Option<u32>,
+    pub overlong: Overlong,
+}
+
+/// What becomes of a text that is longer than the model's context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overlong {
+    /// The request is refused, with the length there is and the length there may be.
+    #[default]
+    Refuse,
+    /// Its beginning stands for it, and [`Embeddings::cut`] says so. An engine that cannot cut still refuses.
+    Cut,
 }
 
 /// The vectors.
@@ -19,4 +30,18 @@ pub struct Embeddings {
     pub vectors: Vec<Vec<f32>>,
     /// `None` when the engine does not count.
     pub prompt_tokens: Option<u64>,
+    pub cut: Cut,
+}
+
+/// Which texts were cut before they were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cut {
+    /// The inputs with these indices, in order; mostly none.
+    Inputs(Vec<usize>),
+    /// The engine cuts and does not tell which.
+    Untold,
+}
+
+impl Cut {
+    pub const NONE: Cut = Cut::Inputs(Vec::new());
 }

@@ -3,18 +3,24 @@
 //! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
 
 pub mod agent;
+pub mod channel;
 pub mod embed;
 pub mod engine;
 pub mod event;
 pub mod generate;
 pub mod inference;
+pub mod memory;
 pub mod message;
 pub mod model;
+pub mod schedule;
+pub mod secret;
 pub mod stream;
 pub mod tool;
+pub mod trace;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
-pub use embed::{EmbedRequest, Embeddings};
+pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
+pub use embed::{Cut, EmbedRequest, Embeddings, Overlong};
 pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
@@ -22,7 +28,14 @@ pub use generate::{
     Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
 };
 pub use inference::{Ending, Inference, InferenceLog, Source, Unrecorded};
+pub use memory::{
+    Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
+    Passage, PassagePlace,
+};
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
-pub use model::ModelInfo;
+pub use model::{ModelInfo, ModelKind};
+pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
+pub use secret::is_secret;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};
-pub use tool::{NoTools, Reach, Tool, ToolError, ToolSpec, Tools};
+pub use tool::{NoTools, Permit, Reach, Tool, ToolError, ToolSpec, Tools};
+pub use trace::TraceParent;

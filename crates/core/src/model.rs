@@ -14,6 +14,17 @@ pub struct ModelInfo {
     pub size: Option<u64>,
     /// Such as `Q4_K_M`.
     pub quantization: Option<String>,
+    pub kind: ModelKind,
+}
+
+/// What a model makes of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ModelKind {
+    /// An answer; so does every model of which nothing else is known.
+    #[default]
+    Text,
+    /// A vector and nothing else: it cannot answer.
+    Embedding,
 }
 
 impl ModelInfo {

@@ -36,6 +36,29 @@ impl Reach {
     }
 }
 
+/// What the caller of a run may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permit {
+    /// How far tools may reach.
+    pub most: Reach,
+    /// Tools that are allowed even though they reach further. A name that is not there allows nothing.
+    pub also: Vec<String>,
+    /// The caller's own selection, which can only take away; `None` for everything allowed.
+    pub only: Option<Vec<String>>,
+}
+
+impl Permit {
+    /// Everything that reaches no further than `most`.
+    pub fn up_to(most: Reach) -> Self {
+        Permit { most, also: Vec::new(), only: None }
+    }
+
+    pub fn allows(&self, tool: &ToolSpec) -> bool {
+        let reachable = tool.reach <= self.most || self.also.contains(&tool.name);
+        reachable && self.only.as_ref().is_none_or(|only| only.contains(&tool.name))
+    }
+}
+
 /// What is known of a tool before it is called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
@@ -78,6 +101,13 @@ pub trait Tool: Send + Sync {
 
     /// Does it. The arguments follow the schema already.
     async fn call(&self, arguments: Value) -> Result<String, ToolError>;
+
+    /// Does it for somebody who may use what `permit` says. Tools that have more done later, on the caller's behalf, need to
+    /// know that; the others do not care.
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
+        let _ = permit;
+        self.call(arguments).await
+    }
 }
 
 /// The tools of one run: what its caller may use, and the one way to use it.

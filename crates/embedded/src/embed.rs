@@ -37,7 +37,8 @@ impl<'model> Embedder<'model> {
         self.waiting.push_back(Running { job, vectors: Vec::new() });
     }
 
-    /// Embeds one batch of the request that came first, so that those who wait for answers are not kept waiting long.
+    /// Embeds one batch of the request whose turn it is. Requests take turns, and answers are written in between, so that
+    /// one question does not wait for a whole library.
     pub(crate) fn step(&mut self) {
         self.waiting.retain(|running| !running.job.reply.is_closed());
         let Some(mut running) = self.waiting.pop_front() else {
@@ -45,7 +46,7 @@ impl<'model> Embedder<'model> {
         };
         let outcome = self.embed_some(&running.job.inputs[running.vectors.len()..], &mut running.vectors);
         match outcome {
-            Ok(()) if running.vectors.len() < running.job.inputs.len() => self.waiting.push_front(running),
+            Ok(()) if running.vectors.len() < running.job.inputs.len() => self.waiting.push_back(running),
             // A caller who hung up meanwhile needs no answer.
             Ok(()) => drop(running.job.reply.send(Ok(running.vectors))),
             Err(error) => drop(running.job.reply.send(Err(error))),
@@ -61,7 +62,7 @@ impl<'model> Embedder<'model> {
             None => self.context.insert(self.loaded.embedding_context()?),
         };
         let most_tokens = self.loaded.longest_embedded() as usize;
-        let now = together(inputs, self.loaded.parallel, most_tokens);
+        let now = together(inputs, self.loaded.embedded_together(), most_tokens);
         embed_batch(context, &inputs[..now], most_tokens, vectors)
             .map_err(|reason| unusable(format!("'{}' cannot embed: {reason}", self.loaded.id)))
     }

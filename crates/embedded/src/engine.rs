@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
-    Collector, Delta, DeltaStream, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelInfo,
+    Collector, Cut, Delta, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
+    Generation, GenerationStream, ModelInfo, ModelKind,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -17,6 +17,7 @@ use crate::models::StoredModel;
 use crate::options::EmbeddedOptions;
 use crate::prompt::{Prepared, prepare};
 use crate::registry::{Handle, Lease, Registry};
+use crate::texts::Texts;
 use crate::tune::{TuneReport, tune};
 use crate::worker::Order;
 
@@ -39,20 +40,6 @@ impl Embedded {
     /// The ids of the models that are in memory now.
     pub fn loaded_models(&self) -> Vec<String> {
         self.registry.loaded()
-    }
-
-    /// Turns texts into vectors of length one.
-    pub async fn embed(&self, model: &str, inputs: &[String]) -> Result<Vec<Vec<f32>>, EngineError> {
-        let (handle, _lease) = self.registry.acquire(model).await?;
-        let place = place_in_queue(&handle)?;
-        let (loaded, texts) = (Arc::clone(&handle.loaded), inputs.to_vec());
-        let inputs = tokio::task::spawn_blocking(move || tokens_to_embed(&loaded, &texts))
-            .await
-            .map_err(|error| interrupted(format!("the texts could not be read: {error}")))??;
-        let (reply, vectors) = oneshot::channel();
-        let job = EmbedJob { inputs, reply, _place: place };
-        send(&handle, Order::Embed(job))?;
-        vectors.await.unwrap_or_else(|_| Err(interrupted("the model's thread ended")))
     }
 
     /// Finds the form of a model's weights that this machine runs fastest, and keeps it; it is used from the next time the
@@ -96,22 +83,6 @@ impl Embedded {
         send(&handle, Order::Write(Box::new(job)))?;
         Ok(stream(deltas, lease))
     }
-}
-
-fn tokens_to_embed(loaded: &Loaded, texts: &[String]) -> Result<Vec<Vec<i32>>, EngineError> {
-    let most = loaded.longest_embedded() as usize;
-    let read = |(at, text): (usize, &String)| {
-        let tokens = loaded.tokens(text, true);
-        if tokens.is_empty() || tokens.len() > most {
-            let count = tokens.len();
-            return Err(bad_request(
-                format!("input {at} has {count} tokens, and '{}' embeds between 1 and {most}", loaded.id),
-                Some("input"),
-            ));
-        }
-        Ok(tokens)
-    };
-    texts.iter().enumerate().map(read).collect()
 }
 
 fn place_in_queue(handle: &Handle) -> Result<tokio::sync::OwnedSemaphorePermit, EngineError> {
@@ -177,6 +148,26 @@ impl Engine for Embedded {
         Ok(GenerationStream { warnings: Vec::new(), deltas: self.start(request).await? })
     }
 
+    /// Vectors of length one.
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let (handle, _lease) = self.registry.acquire(&request.model).await?;
+        let place = place_in_queue(&handle)?;
+        let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
+        let texts = tokio::task::spawn_blocking(move || Texts::read(&loaded, &request))
+            .await
+            .map_err(|error| interrupted(format!("the texts could not be read: {error}")))??;
+        let prompt_tokens = texts.inputs.iter().map(|tokens| tokens.len() as u64).sum();
+        let (reply, vectors) = oneshot::channel();
+        send(&handle, Order::Embed(EmbedJob { inputs: texts.inputs, reply, _place: place }))?;
+        let vectors = vectors.await.unwrap_or_else(|_| Err(interrupted("the model's thread ended")))?;
+        Ok(Embeddings {
+            model: handle.loaded.id.clone(),
+            vectors,
+            prompt_tokens: Some(prompt_tokens),
+            cut: Cut::Inputs(texts.cut),
+        })
+    }
+
     /// Every file there is. Those that cannot be loaded come last, so that nobody picks one by taking the first, and whoever
     /// asks for one learns why.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
@@ -189,12 +180,12 @@ impl Engine for Embedded {
         Ok(models.into_iter().map(describe).collect())
     }
 
-    /// Without a model there is nobody to answer.
+    /// Without a model that writes there is nobody to answer.
     async fn health(&self) -> bool {
         let store = self.registry.store.clone();
         let listed = tokio::task::spawn_blocking(move || store.list()).await;
-        let can_answer =
-            matches!(listed, Ok(Ok(models)) if models.iter().any(|model| model.problem.is_none()));
+        let answers = |model: &StoredModel| model.problem.is_none() && kind_of(model) == ModelKind::Text;
+        let can_answer = matches!(listed, Ok(Ok(models)) if models.iter().any(answers));
         can_answer && backend().is_ok()
     }
 
@@ -207,6 +198,13 @@ impl Engine for Embedded {
     }
 }
 
+fn kind_of(model: &StoredModel) -> ModelKind {
+    match &model.header {
+        Some(header) if header.is_embedding => ModelKind::Embedding,
+        _ => ModelKind::Text,
+    }
+}
+
 fn describe(model: StoredModel) -> ModelInfo {
     let header = model.header.as_deref();
     ModelInfo {
@@ -214,6 +212,7 @@ fn describe(model: StoredModel) -> ModelInfo {
         context: header.and_then(|header| header.context_length),
         size: Some(model.size),
         quantization: header.and_then(|header| header.quantization).map(str::to_owned),
+        kind: kind_of(&model),
         ..ModelInfo::named(model.id)
     }
 }

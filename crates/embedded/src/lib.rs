@@ -3,6 +3,7 @@
 //! Knows nothing of HTTP, of configuration files or of the other engines.
 
 mod clock;
+mod control;
 mod embed;
 mod engine;
 mod error;
@@ -23,13 +24,16 @@ mod sequence;
 mod slots;
 mod stops;
 mod template;
+mod texts;
+mod thoughts;
 mod tool_parser;
 mod tools;
 mod tune;
+mod tuning_chore;
 mod utf8;
 mod worker;
 mod writer;
 
 pub use engine::Embedded;
-pub use options::EmbeddedOptions;
+pub use options::{EmbeddedOptions, TuneWhenIdle};
 pub use tune::{Measured, QualityCost, TuneReport};

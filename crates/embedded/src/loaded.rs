@@ -12,7 +12,9 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::model::{LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token_type::LlamaTokenAttr;
 
+use crate::control::ControlTokens;
 use crate::error::unusable;
 use crate::log;
 use crate::models::{MemoryEstimate, StoredModel};
@@ -20,6 +22,7 @@ use crate::options::EmbeddedOptions;
 use crate::plan::StepSize;
 use crate::slots::Reuse;
 use crate::template::ChatTemplate;
+use crate::thoughts;
 use crate::tools::ToolFormat;
 use crate::tune;
 
@@ -31,6 +34,9 @@ pub(crate) const STEP: StepSize = StepSize { alone: 512, beside: 256 };
 
 /// The longest text that is embedded in one go.
 const LONGEST_EMBEDDED: u32 = 2048;
+
+/// Short texts that are embedded in one go.
+const EMBEDDED_TOGETHER: usize = 64;
 
 /// llama.cpp's global state, once per process and never freed.
 pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
@@ -88,6 +94,10 @@ pub(crate) struct Loaded {
     pub(crate) model: LlamaModel,
     pub(crate) template: Template,
     pub(crate) tool_format: ToolFormat,
+    /// How its control tokens are written.
+    pub(crate) control: ControlTokens,
+    /// Those of them that begin and end a thought, which must be seen.
+    pub(crate) thought_marks: Vec<i32>,
     pub(crate) room: Room,
     pub(crate) parallel: usize,
     threads: i32,
@@ -139,6 +149,8 @@ impl Loaded {
             id: name.clone(),
             template,
             tool_format,
+            control: control_tokens(&model),
+            thought_marks: thought_marks(&model),
             room: Room::of(stored, options),
             parallel: options.parallel.clamp(1, 64),
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
@@ -177,7 +189,7 @@ impl Loaded {
             .with_n_ctx(NonZeroU32::new(size))
             .with_n_batch(size)
             .with_n_ubatch(size)
-            .with_n_seq_max(u32::try_from(self.parallel).unwrap_or(1))
+            .with_n_seq_max(u32::try_from(self.embedded_together()).unwrap_or(1))
             .with_kv_unified(true)
             .with_embeddings(true)
             .with_pooling_type(self.pooling)
@@ -185,6 +197,15 @@ impl Loaded {
             .with_n_threads_batch(self.threads)
             .with_no_perf(true);
         self.context(params)
+    }
+
+    /// How many texts go through the model at once.
+    pub(crate) fn embedded_together(&self) -> usize {
+        match self.reuse() {
+            Reuse::Prefixes => EMBEDDED_TOGETHER,
+            // Every sequence of such a model takes memory of its own, however short it is.
+            Reuse::Nothing => self.parallel,
+        }
     }
 
     pub(crate) fn longest_embedded(&self) -> u32 {
@@ -208,10 +229,40 @@ impl Loaded {
         self.model.vocab().is_eog(LlamaToken(token))
     }
 
+    /// The tokens of text in which nothing that looks like a control token is one.
+    pub(crate) fn tokens_of_words(&self, text: &str, add_special: bool) -> Vec<i32> {
+        let tokens = self.model.vocab().tokenize(text.as_bytes(), add_special, false);
+        tokens.into_iter().map(|token| token.0).collect()
+    }
+
+    /// The tokens of text in which control tokens are written out.
     pub(crate) fn tokens(&self, text: &str, add_special: bool) -> Vec<i32> {
         let tokens = self.model.vocab().tokenize(text.as_bytes(), add_special, true);
         tokens.into_iter().map(|token| token.0).collect()
     }
+}
+
+fn control_tokens(model: &LlamaModel) -> ControlTokens {
+    let vocab = model.vocab();
+    let special =
+        |token: &LlamaToken| vocab.is_control(*token) || vocab.attr(*token).contains(LlamaTokenAttr::Unknown);
+    ControlTokens::new(
+        vocab
+            .tokens()
+            .filter(special)
+            .filter_map(|token| Some(vocab.text(token)?.to_string_lossy().into_owned())),
+    )
+}
+
+/// The marks of thoughts that are control tokens of their own; those that are ordinary text are seen anyway.
+fn thought_marks(model: &LlamaModel) -> Vec<i32> {
+    let vocab = model.vocab();
+    let tokens = thoughts::MARKS.map(|mark| vocab.tokenize(mark.as_bytes(), false, true));
+    let alone = tokens.iter().filter_map(|tokens| match tokens[..] {
+        [token] if vocab.is_control(token) => Some(token.0),
+        _ => None,
+    });
+    alone.collect()
 }
 
 fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineError> {

@@ -24,6 +24,17 @@ pub struct EmbeddedOptions {
     pub memory_budget: u64,
     /// Layers that go to the graphics card, where the build has one.
     pub gpu_layers: u32,
+    /// A model that is tuned by itself, once, after it was loaded.
+    pub tune: Option<TuneWhenIdle>,
+}
+
+/// Tuning in quiet moments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TuneWhenIdle {
+    /// The id of the model.
+    pub model: String,
+    /// How long nobody must have asked for anything.
+    pub after: Duration,
 }
 
 impl EmbeddedOptions {
@@ -38,6 +49,7 @@ impl EmbeddedOptions {
             keep_alive: Duration::from_secs(5 * 60),
             memory_budget: memory() / 10 * 7,
             gpu_layers: 999,
+            tune: None,
         }
     }
 }

@@ -4,11 +4,13 @@ use hob_core::{EngineError, GenerateRequest, Message, ToolChoice, ToolDefinition
 use llama_cpp_2::model::LlamaChatMessage;
 use serde_json::{Value, json};
 
+use crate::control::{self, Control};
 use crate::error::{bad_request, unsupported};
 use crate::grammar::Grammar;
 use crate::loaded::{Loaded, Template};
 use crate::request::Ask;
 use crate::template::{Conversation, TemplateError};
+use crate::thoughts;
 use crate::tools::{self, Calls, ToolFormat};
 
 /// A request, ready for the worker.
@@ -18,6 +20,8 @@ pub(crate) struct Prepared {
     /// The grammar the answer follows from its first token.
     pub(crate) grammar: Option<Grammar>,
     pub(crate) tools: Option<ToolUse>,
+    /// Whether the prompt ends inside a thought.
+    pub(crate) thinks: bool,
 }
 
 /// How tool calls in the answer are written.
@@ -55,7 +59,9 @@ pub(crate) fn prepare(loaded: &Loaded, request: &GenerateRequest) -> Result<Prep
         })?),
         None => forced,
     };
-    Ok(Prepared { prompt, ask, grammar, tools })
+    // A grammar is that of the answer: it leaves no room for a thought before it.
+    let thinks = grammar.is_none() && thoughts::is_begun_by(&text);
+    Ok(Prepared { prompt, ask, grammar, tools, thinks })
 }
 
 fn check_length(loaded: &Loaded, prompt: &[i32]) -> Result<(), EngineError> {
@@ -122,6 +128,7 @@ fn tool_grammar(
     Ok((now, Some(tools)))
 }
 
+/// The tokens of a marked text.
 fn tokenize(loaded: &Loaded, text: &str) -> Vec<i32> {
     let vocab = loaded.model.vocab();
     // Most templates write the beginning-of-text token themselves; a second one confuses models.
@@ -129,10 +136,21 @@ fn tokenize(loaded: &Loaded, text: &str) -> Vec<i32> {
     let written = bos.0 >= 0
         && String::from_utf8(loaded.bytes_of(bos.0, true))
             .is_ok_and(|bos| !bos.is_empty() && text.starts_with(&bos));
-    loaded.tokens(text, !written)
+    if !control::is_marked(text) {
+        return loaded.tokens(text, !written);
+    }
+    let stretches = loaded.control.stretches(text);
+    let tokens = stretches.iter().enumerate().flat_map(|(at, stretch)| {
+        let add_special = at == 0 && !written;
+        match stretch.control {
+            Control::Meant => loaded.tokens(&stretch.text, add_special),
+            Control::Typed => loaded.tokens_of_words(&stretch.text, add_special),
+        }
+    });
+    tokens.collect()
 }
 
-/// The conversation as the model's text.
+/// The conversation as the model's text, with marks where somebody typed what looks like a control token.
 fn render(
     loaded: &Loaded,
     messages: &[Message],
@@ -148,10 +166,14 @@ fn render(
                 spelled = tools::spelled_out(messages, tools);
                 (spelled.as_slice(), &[][..])
             };
-            let messages: Vec<Value> = messages.iter().map(message_value).collect();
-            let tools: Vec<Value> = tools.iter().map(tools::described).collect();
+            let control = &loaded.control;
+            let messages: Vec<Value> =
+                messages.iter().map(|message| control.mark_value(message_value(message))).collect();
+            let tools: Vec<Value> =
+                tools.iter().map(|tool| control.mark_value(tools::described(tool))).collect();
+            let variables = control.mark_fields(ask.template_variables.clone());
             let render = |messages: &[Value]| {
-                template.render(&Conversation { messages, tools: &tools, variables: &ask.template_variables })
+                template.render(&Conversation { messages, tools: &tools, variables: &variables })
             };
             let rendered = render(&messages).or_else(|error| match without_system(&messages) {
                 // Some models know no system role; their instructions go before the first question.
@@ -173,7 +195,8 @@ fn render(
             let chat: Result<Vec<LlamaChatMessage>, _> = tools::spelled_out(messages, tools)
                 .iter()
                 .map(|message| {
-                    LlamaChatMessage::new(message.role.as_str().into(), message.content.text().into_owned())
+                    let text = loaded.control.mark(&message.content.text()).into_owned();
+                    LlamaChatMessage::new(message.role.as_str().into(), text)
                 })
                 .collect();
             let chat = chat.map_err(|_| bad_request("a message has a zero byte in it", Some("messages")))?;

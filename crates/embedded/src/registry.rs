@@ -17,7 +17,8 @@ use crate::error::{KEY, busy, unusable};
 use crate::loaded::{Loaded, Room};
 use crate::models::{ModelStore, StoredModel};
 use crate::options::EmbeddedOptions;
-use crate::worker::{Order, Worker, serve};
+use crate::tuning_chore::{Chore, TuningChore};
+use crate::worker::{Idle, Order, Worker, serve};
 
 /// How long a request waits for others to finish with models that take its memory.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -229,6 +230,11 @@ impl Registry {
         Some((self.lease(id, number), loading))
     }
 
+    /// Whether nobody uses or waits for any model.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().values().all(|entry| entry.users == 0)
+    }
+
     /// Takes a model out, unless somebody uses it.
     fn retire(&self, id: &str, number: u64) -> bool {
         let mut entries = self.lock();
@@ -326,11 +332,48 @@ impl ModelThread {
         if let Some(state) = state.take() {
             state.send_replace(Loading::Ready(handle));
         }
-        let keep_alive = self.options.keep_alive.max(Duration::from_millis(10));
-        let retire = || self.registry.upgrade().is_none_or(|registry| registry.retire(id, self.number));
-        serve(&loaded, &receiver, keep_alive, worker, retire);
+        let mut spare_time = SpareTime {
+            keep_alive: self.options.keep_alive.max(Duration::from_millis(10)),
+            chore: TuningChore::of(&self.stored, &self.options),
+        };
+        serve(&loaded, &receiver, worker, |idle_for| spare_time.spend(idle_for, self));
         tracing::info!(model = %id, "model unloaded");
         Ok(())
+    }
+}
+
+/// What a model's thread does when nobody asks.
+struct SpareTime<'a> {
+    keep_alive: Duration,
+    /// `None` when there is nothing to do, or nothing left.
+    chore: Option<TuningChore<'a>>,
+}
+
+impl SpareTime<'_> {
+    fn spend(&mut self, idle_for: Duration, thread: &ModelThread) -> Idle {
+        let retired = || {
+            thread.registry.upgrade().is_none_or(|registry| registry.retire(&thread.stored.id, thread.number))
+        };
+        if idle_for >= self.keep_alive {
+            // One that is wanted again, and has not got its orders yet, stays.
+            return if retired() { Idle::Leave } else { Idle::Wait(self.keep_alive) };
+        }
+        let Some(chore) = &mut self.chore else {
+            return Idle::Wait(self.keep_alive - idle_for);
+        };
+        let nobody_asks = || thread.registry.upgrade().is_some_and(|registry| registry.is_idle());
+        match chore.work(idle_for, &nobody_asks) {
+            Chore::Later(wait) => Idle::Wait(wait.min(self.keep_alive - idle_for)),
+            Chore::Done => {
+                self.chore = None;
+                Idle::Wait(self.keep_alive - idle_for)
+            }
+            // Whoever asks next has the model loaded anew, in its faster form.
+            Chore::Improved => {
+                self.chore = None;
+                if retired() { Idle::Leave } else { Idle::Wait(self.keep_alive) }
+            }
+        }
     }
 }
 

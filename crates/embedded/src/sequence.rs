@@ -13,7 +13,7 @@ use crate::loaded::Loaded;
 use crate::logprobs;
 use crate::prompt::{Prepared, ToolUse};
 use crate::sampler::Sampler;
-use crate::writer::Writer;
+use crate::writer::{Reading, Writer};
 
 /// What the answers of one request have in common.
 pub(crate) struct Shared {
@@ -69,7 +69,7 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// The answers of a request, one in each slot. The first reads the prompt, from what is `reused` on.
     pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
-        let Prepared { prompt, ask, grammar, tools } = job.prepared;
+        let Prepared { prompt, ask, grammar, tools, thinks } = job.prepared;
         let shared = Rc::new(Shared {
             output: job.output,
             prompt,
@@ -79,7 +79,7 @@ impl Sequence {
             _place: job.place,
         });
         let tools = tools.map(Rc::new);
-        let format = tools.as_ref().map(|tools| tools.format);
+        let reading = Reading { stops: ask.stops, tools: tools.as_ref().map(|tools| tools.format), thinks };
         let build = |(choice, &slot): (u32, &usize)| {
             let mut sampling = ask.sampling.clone();
             // Each answer its own luck, and the same luck for the same seed.
@@ -94,7 +94,7 @@ impl Sequence {
                 sampler,
                 grammar: grammar.clone(),
                 tools: tools.clone(),
-                writer: Writer::new(choice, &ask.stops, format),
+                writer: Writer::new(choice, &reading),
                 logprobs: ask.logprobs,
                 written: 0,
                 longest: job.longest,
@@ -154,7 +154,8 @@ impl Sequence {
             return;
         }
         let probabilities = self.logprobs.map(|top| probabilities(scores, token, top, loaded));
-        let shown = self.tools.as_ref().is_some_and(|tools| tools.markers.contains(&token));
+        let shown = loaded.thought_marks.contains(&token)
+            || self.tools.as_ref().is_some_and(|tools| tools.markers.contains(&token));
         let written = self.writer.push(&loaded.bytes_of(token, shown), probabilities);
         for delta in written.deltas {
             if !self.shared.send(delta) {

@@ -12,9 +12,10 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::error::unusable;
+use crate::error::{interrupted, unusable};
 use crate::loaded::{Loaded, backend};
-use crate::models::store::tuned_form;
+use crate::models::lock::ModelLock;
+use crate::models::store::{tuned_form, unchanged_note};
 use crate::models::{Header, StoredModel};
 use crate::options::EmbeddedOptions;
 use crate::quantize;
@@ -29,6 +30,9 @@ const ROUNDS: usize = 3;
 const COMPARED_AT_ONCE: usize = 64;
 /// Less of a gain is not worth any loss of quality.
 const WORTH_IT: f64 = 1.15;
+
+/// What stands in the note about a model that is fastest as it is.
+const UNCHANGED: &str = "Hob measured this model here and found no faster form of it.\n";
 
 /// One form of a model, as measured here.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,48 +84,145 @@ pub(crate) fn file_to_load(stored: &StoredModel) -> PathBuf {
         .unwrap_or_else(|| stored.path.clone())
 }
 
+/// Whether nobody has tuned this model yet, as it is now.
+pub(crate) fn is_due(stored: &StoredModel) -> bool {
+    let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let Some(original) = modified(&stored.path) else { return false };
+    let traces = [tuned_form(&stored.path), unchanged_note(&stored.path)];
+    !traces.into_iter().flatten().any(|trace| modified(&trace).is_some_and(|modified| modified >= original))
+}
+
+/// Why a model was not tuned to the end.
+#[derive(Debug)]
+pub(crate) enum TuneError {
+    /// There was something more important to do.
+    Interrupted,
+    Failed(EngineError),
+}
+
+impl From<EngineError> for TuneError {
+    fn from(error: EngineError) -> Self {
+        TuneError::Failed(error)
+    }
+}
+
+/// Asked between steps whether there is still time for this.
+pub(crate) type KeepGoing<'a> = &'a dyn Fn() -> bool;
+
+fn check(keep_going: KeepGoing<'_>) -> Result<(), TuneError> {
+    if keep_going() { Ok(()) } else { Err(TuneError::Interrupted) }
+}
+
 /// Measures a model against its Q4_0 form and keeps the faster. Takes a while and all threads; not for an async thread.
 pub(crate) fn tune(stored: &StoredModel, options: &EmbeddedOptions) -> Result<TuneReport, EngineError> {
-    // Also takes over the library's log, before it has anything to say.
-    backend()?;
-    let failed = |doing: &str, error: &dyn std::fmt::Display| {
-        unusable(format!("the model '{}' cannot be tuned: {doing}: {error}", stored.id))
-    };
-    if stored.header.as_ref().is_some_and(|header| header.is_embedding) {
-        return Err(failed("it is an embedding model", &"only models that write are measured"));
+    let tuning = Tuning::begin(stored, options)?;
+    tuning.draft(options.threads).write()?;
+    match tuning.judge(&|| true) {
+        Ok(report) => Ok(report),
+        Err(TuneError::Failed(error)) => Err(error),
+        Err(TuneError::Interrupted) => Err(interrupted("the tuning was interrupted")),
     }
-    if stored.files.len() != 1 {
-        return Err(failed("it consists of several files", &stored.files.len()));
+}
+
+/// A model on its way to another form. What is not finished is removed with the value.
+pub(crate) struct Tuning<'a> {
+    stored: &'a StoredModel,
+    options: &'a EmbeddedOptions,
+    /// Where the other form is kept.
+    target: PathBuf,
+    unfinished: PathBuf,
+    /// Against another process with the same idea.
+    _lock: ModelLock,
+}
+
+impl<'a> Tuning<'a> {
+    pub(crate) fn begin(stored: &'a StoredModel, options: &'a EmbeddedOptions) -> Result<Self, EngineError> {
+        // Also takes over the library's log, before it has anything to say.
+        backend()?;
+        if stored.header.as_ref().is_some_and(|header| header.is_embedding) {
+            return Err(failed(stored, "it is an embedding model", &"only models that write are measured"));
+        }
+        if stored.files.len() != 1 {
+            return Err(failed(stored, "it consists of several files", &stored.files.len()));
+        }
+        let target = tuned_form(&stored.path)
+            .ok_or_else(|| failed(stored, "it has no directory", &stored.path.display()))?;
+        if let Some(dir) = target.parent() {
+            fs::create_dir_all(dir)
+                .map_err(|error| failed(stored, "no directory for its other form", &error))?;
+        }
+        let lock = ModelLock::try_take(&options.models_dir, &stored.id)
+            .map_err(|error| failed(stored, "it cannot be locked", &error))?
+            .ok_or_else(|| failed(stored, "it is busy", &"another process pulls, tunes or removes it"))?;
+        let unfinished = target.with_extension("gguf.part");
+        Ok(Tuning { stored, options, target, unfinished, _lock: lock })
     }
-    let target =
-        tuned_form(&stored.path).ok_or_else(|| failed("it has no directory", &stored.path.display()))?;
-    let unfinished = target.with_extension("gguf.part");
-    if let Some(dir) = target.parent() {
-        fs::create_dir_all(dir).map_err(|error| failed("no directory for its other form", &error))?;
+
+    /// The writing of the other form, for whoever has so many threads for it.
+    pub(crate) fn draft(&self, threads: usize) -> Draft {
+        Draft {
+            id: self.stored.id.clone(),
+            from: self.stored.path.clone(),
+            to: self.unfinished.clone(),
+            threads: i32::try_from(threads).unwrap_or(1),
+        }
     }
-    let threads = i32::try_from(options.threads).unwrap_or(1);
-    let outcome = quantize::to_q4_0(&stored.path, &unfinished, threads)
-        .map_err(|error| failed("it cannot be written anew", &error))
-        .and_then(|()| compare(stored, &unfinished, options));
-    let (original, tuned, cost) = outcome.inspect_err(|_| {
+
+    /// Measures what was written against what was there, and keeps it if it is worth it.
+    pub(crate) fn judge(&self, keep_going: KeepGoing<'_>) -> Result<TuneReport, TuneError> {
+        let stored = self.stored;
+        let (original, tuned, cost) = compare(stored, &self.unfinished, self.options, keep_going)?;
+        let mut report = TuneReport { original, tuned, cost, kept: None };
+        if report.gain() > WORTH_IT {
+            fs::rename(&self.unfinished, &self.target)
+                .map_err(|error| failed(stored, "its other form cannot be kept", &error))?;
+            report.kept = Some(self.target.clone());
+        } else if let Some(note) = unchanged_note(&stored.path) {
+            fs::write(note, UNCHANGED)
+                .map_err(|error| failed(stored, "that it stays cannot be noted", &error))?;
+        }
+        Ok(report)
+    }
+}
+
+impl Drop for Tuning<'_> {
+    fn drop(&mut self) {
         // Half a file helps nobody; that it cannot be removed either changes nothing.
-        let _ = fs::remove_file(&unfinished);
-    })?;
-    let mut report = TuneReport { original, tuned, cost, kept: None };
-    if report.gain() > WORTH_IT {
-        fs::rename(&unfinished, &target).map_err(|error| failed("its other form cannot be kept", &error))?;
-        report.kept = Some(target);
-    } else {
-        fs::remove_file(&unfinished).map_err(|error| failed("its other form cannot be removed", &error))?;
+        let _ = fs::remove_file(&self.unfinished);
     }
-    Ok(report)
+}
+
+/// The other form of a model, to be written.
+pub(crate) struct Draft {
+    id: String,
+    from: PathBuf,
+    to: PathBuf,
+    threads: i32,
+}
+
+impl Draft {
+    /// Cannot be interrupted; a second or two for each hundred million parameters.
+    pub(crate) fn write(&self) -> Result<(), EngineError> {
+        quantize::to_q4_0(&self.from, &self.to, self.threads)
+            .map_err(|error| cannot(&self.id, "it cannot be written anew", &error))
+    }
+}
+
+fn failed(stored: &StoredModel, doing: &str, error: &dyn std::fmt::Display) -> EngineError {
+    cannot(&stored.id, doing, error)
+}
+
+fn cannot(id: &str, doing: &str, error: &dyn std::fmt::Display) -> EngineError {
+    unusable(format!("the model '{id}' cannot be tuned: {doing}: {error}"))
 }
 
 fn compare(
     stored: &StoredModel,
     other: &Path,
     options: &EmbeddedOptions,
-) -> Result<(Measured, Measured, QualityCost), EngineError> {
+    keep_going: KeepGoing<'_>,
+) -> Result<(Measured, Measured, QualityCost), TuneError> {
+    check(keep_going)?;
     let options = EmbeddedOptions { context: Some(1024), ..options.clone() };
     let (header, size) = Header::read_file(other).map_err(|error| unusable(error.to_string()))?;
     let (before, after) =
@@ -137,10 +238,10 @@ fn compare(
     let mut tuned = Measured { quantization: quantization(Some(&header)), bytes: size, ..original.clone() };
     // Taking turns, so that a busy moment of the machine hits both alike; the best round is the least disturbed one.
     for _ in 0..ROUNDS {
-        time(&mut first, &tokens, &mut original)?;
-        time(&mut second, &tokens, &mut tuned)?;
+        time(&mut first, &tokens, &mut original, keep_going)?;
+        time(&mut second, &tokens, &mut tuned, keep_going)?;
     }
-    let cost = quality(&mut first, &mut second, &tokens)?;
+    let cost = quality(&mut first, &mut second, &tokens, keep_going)?;
     Ok((original, tuned, cost))
 }
 
@@ -149,7 +250,13 @@ fn quantization(header: Option<&Header>) -> String {
 }
 
 /// Reads a prompt and writes some tokens.
-fn time(context: &mut LlamaContext<'_>, tokens: &[i32], best: &mut Measured) -> Result<(), EngineError> {
+fn time(
+    context: &mut LlamaContext<'_>,
+    tokens: &[i32],
+    best: &mut Measured,
+    keep_going: KeepGoing<'_>,
+) -> Result<(), TuneError> {
+    check(keep_going)?;
     let prompt = &tokens[..tokens.len().min(PROMPT_TOKENS)];
     context.clear_kv_cache();
     let started = Instant::now();
@@ -160,6 +267,7 @@ fn time(context: &mut LlamaContext<'_>, tokens: &[i32], best: &mut Measured) -> 
     for (offset, token) in tokens.iter().cycle().take(WRITTEN_TOKENS).enumerate() {
         decode(context, &[*token], prompt.len() + offset, Scores::Last)?;
         context.synchronize();
+        check(keep_going)?;
     }
     let written = WRITTEN_TOKENS as f64 / started.elapsed().as_secs_f64();
     best.prompt_tokens_per_second = best.prompt_tokens_per_second.max(read);
@@ -195,13 +303,15 @@ fn quality(
     first: &mut LlamaContext<'_>,
     second: &mut LlamaContext<'_>,
     tokens: &[i32],
-) -> Result<QualityCost, EngineError> {
+    keep_going: KeepGoing<'_>,
+) -> Result<QualityCost, TuneError> {
     first.clear_kv_cache();
     second.clear_kv_cache();
     let (mut before, mut after, mut divergence) = (0.0, 0.0, 0.0);
     let known = tokens.len().saturating_sub(1);
     for (chunk_at, chunk) in tokens[..known].chunks(COMPARED_AT_ONCE).enumerate() {
         let start = chunk_at * COMPARED_AT_ONCE;
+        check(keep_going)?;
         decode(first, chunk, start, Scores::All)?;
         decode(second, chunk, start, Scores::All)?;
         for (row, at) in (0..).zip(start..start + chunk.len()) {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hob_core::EngineError;
 use llama_cpp_2::DecodeError;
@@ -29,20 +29,30 @@ pub(crate) enum Order {
     Embed(EmbedJob),
 }
 
-/// Serves orders until nobody can send any more, or until `retire` agrees that an idle model may go.
+/// What an idle worker does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// Waits for orders, and asks again when none came for so long.
+    Wait(Duration),
+    /// Gives the model back.
+    Leave,
+}
+
+/// Serves orders until nobody can send any more, or until `idle` lets an idle model go. `idle` hears for how long nobody has
+/// asked for anything, and may use the time.
 pub(crate) fn serve(
     loaded: &Loaded,
     orders: &Receiver<Order>,
-    keep_alive: Duration,
     mut worker: Worker<'_>,
-    mut retire: impl FnMut() -> bool,
+    mut idle: impl FnMut(Duration) -> Idle,
 ) {
     let mut embedder = Embedder::new(loaded);
+    let mut last_used = Instant::now();
     loop {
         if worker.is_idle() && embedder.is_idle() {
-            match orders.recv_timeout(keep_alive) {
+            let Idle::Wait(wait) = idle(last_used.elapsed()) else { return };
+            match orders.recv_timeout(wait) {
                 Ok(order) => worker.take(order, &mut embedder),
-                Err(RecvTimeoutError::Timeout) if retire() => return,
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -54,6 +64,7 @@ pub(crate) fn serve(
         worker.admit();
         worker.step();
         embedder.step();
+        last_used = Instant::now();
     }
 }
 

@@ -1,9 +1,10 @@
-//! From the tokens of one answer to its deltas: whole characters, tool calls, stop strings, probabilities. Pure.
+//! From the tokens of one answer to its deltas: whole characters, thoughts, tool calls, stop strings, probabilities. Pure.
 
 use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
 use serde_json::{Value, json};
 
 use crate::stops::StopMatcher;
+use crate::thoughts::{Thoughts, Uttered};
 use crate::tool_parser::{Piece, ToolParser};
 use crate::tools::ToolFormat;
 use crate::utf8::Utf8Buffer;
@@ -13,10 +14,20 @@ use crate::utf8::Utf8Buffer;
 pub(crate) struct Writer {
     choice: u32,
     utf8: Utf8Buffer,
+    thoughts: Thoughts,
     stops: StopMatcher,
     tools: Option<ToolParser>,
     /// Probabilities of tokens whose text is still held back.
     probabilities: Vec<Value>,
+}
+
+/// How an answer is to be read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reading {
+    pub(crate) stops: Vec<String>,
+    pub(crate) tools: Option<ToolFormat>,
+    /// Whether the prompt ends inside a thought.
+    pub(crate) thinks: bool,
 }
 
 /// What came of a token.
@@ -28,12 +39,13 @@ pub(crate) struct Written {
 }
 
 impl Writer {
-    pub(crate) fn new(choice: u32, stops: &[String], tools: Option<ToolFormat>) -> Self {
+    pub(crate) fn new(choice: u32, reading: &Reading) -> Self {
         Writer {
             choice,
             utf8: Utf8Buffer::default(),
-            stops: StopMatcher::new(stops),
-            tools: tools.map(ToolParser::new),
+            thoughts: Thoughts::new(reading.thinks),
+            stops: StopMatcher::new(&reading.stops),
+            tools: reading.tools.map(ToolParser::new),
             probabilities: Vec::new(),
         }
     }
@@ -46,18 +58,33 @@ impl Writer {
         if text.is_empty() {
             return written;
         }
-        match &mut self.tools {
-            None => self.text(text, &mut written),
-            Some(parser) => {
-                for piece in parser.push(&text) {
-                    self.piece(piece, &mut written);
-                    if written.stopped {
-                        break;
-                    }
-                }
-            }
+        for uttered in self.thoughts.push(text) {
+            self.utter(uttered, &mut written);
         }
         written
+    }
+
+    fn utter(&mut self, uttered: Uttered, written: &mut Written) {
+        match uttered {
+            Uttered::Thought(text) => {
+                // Probabilities belong to the answer; those of a thought have no place in the format.
+                self.probabilities.clear();
+                written.deltas.push(Delta::Reasoning { choice: self.choice, text });
+            }
+            Uttered::Words(text) => self.words(text, written),
+        }
+    }
+
+    fn words(&mut self, text: String, written: &mut Written) {
+        let Some(parser) = &mut self.tools else {
+            return self.text(text, written);
+        };
+        for piece in parser.push(&text) {
+            self.piece(piece, written);
+            if written.stopped {
+                break;
+            }
+        }
     }
 
     /// The text of a tool call under way.
@@ -68,6 +95,9 @@ impl Writer {
     /// The answer is over for `reason`: the rest of it, and how it ended.
     pub(crate) fn finish(&mut self, reason: FinishReason) -> Vec<Delta> {
         let mut written = Written::default();
+        if let Some(held) = self.thoughts.finish() {
+            self.utter(held, &mut written);
+        }
         let left = self.tools.as_mut().map(ToolParser::finish).unwrap_or_default();
         for piece in left {
             self.piece(piece, &mut written);
@@ -143,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_answer_ends_before_its_stop_string() {
-        let mut writer = Writer::new(0, &["STOP".into()], None);
+        let mut writer = Writer::new(0, &Reading { stops: vec!["STOP".into()], ..Reading::default() });
         assert_eq!(text(&writer.push(b"one ST", None).deltas), "one ");
         let written = writer.push(b"OP two", None);
         assert!(written.stopped && written.deltas.is_empty());
@@ -153,7 +183,7 @@ mod tests {
 
     #[test]
     fn probabilities_travel_with_the_text_they_belong_to() {
-        let mut writer = Writer::new(1, &["xyz".into()], None);
+        let mut writer = Writer::new(1, &Reading { stops: vec!["xyz".into()], ..Reading::default() });
         assert!(writer.push(b"x", Some(json!(1))).deltas.is_empty());
         let expected = Delta::Text(TextDelta {
             choice: 1,
@@ -164,8 +194,22 @@ mod tests {
     }
 
     #[test]
+    fn a_thought_comes_before_the_answer_and_is_none_of_it() {
+        let mut writer = Writer::new(0, &Reading { stops: vec!["STOP".into()], ..Reading::default() });
+        let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
+        assert_eq!(writer.push(b"<think>no ST", Some(json!(1))).deltas, [thought("no ST")]);
+        let written = writer.push(b"OP</think>\n\nfour", Some(json!(2)));
+        let four = TextDelta { choice: 0, text: "four".into(), logprobs: None };
+        assert_eq!((written.stopped, written.deltas), (false, vec![thought("OP"), Delta::Text(four)]));
+        let mut cut_off = Writer::new(0, &Reading { thinks: true, ..Reading::default() });
+        assert_eq!(cut_off.push(b"hm </", None).deltas, [thought("hm")]);
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::Length };
+        assert_eq!(cut_off.finish(FinishReason::Length), [thought(" </"), finish]);
+    }
+
+    #[test]
     fn a_call_ends_the_answer_as_a_call() {
-        let mut writer = Writer::new(0, &[], Some(ToolFormat::Tagged));
+        let mut writer = Writer::new(0, &Reading { tools: Some(ToolFormat::Tagged), ..Reading::default() });
         let written = writer.push(br#"<tool_call>{"name": "f", "arguments": {"a":1}}</tool_call>"#, None);
         assert!(
             matches!(&written.deltas[0], Delta::ToolCall(ToolCallDelta { index: 0, id: Some(_), name: Some(name), .. }) if name == "f")

@@ -6,6 +6,7 @@
 pub mod chat_completions;
 #[cfg(feature = "cloud")]
 pub mod cloud;
+mod embeddings;
 pub mod managed;
 pub mod ollama;
 pub mod openai_compat;

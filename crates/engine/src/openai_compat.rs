@@ -2,14 +2,19 @@
 //! proxy. They differ by a row of a table.
 
 use async_trait::async_trait;
-use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, Warning};
-use reqwest::Response;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    Warning,
+};
 
 use crate::chat_completions::answer;
 use crate::chat_completions::chunks::Chunks;
+use crate::chat_completions::embeddings;
 use crate::chat_completions::request::{Delivery, Form, LengthField, Tools, body};
+use crate::embeddings::Habit;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
 
 /// What sets one of these engines apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +22,15 @@ pub struct Style {
     pub key: &'static str,
     /// A LiteLLM proxy may know patterns of names that it does not list.
     pub lists_every_model: bool,
+    /// Whether a text that is too long to embed can be cut.
+    pub cuts_overlong: bool,
 }
 
 impl Style {
-    pub const VLLM: Style = Style { key: "vllm", lists_every_model: true };
-    pub const SGLANG: Style = Style { key: "sglang", lists_every_model: true };
-    pub const LLAMACPP: Style = Style { key: "llamacpp", lists_every_model: true };
-    pub const LITELLM: Style = Style { key: "litellm", lists_every_model: false };
+    pub const VLLM: Style = Style { key: "vllm", lists_every_model: true, cuts_overlong: true };
+    pub const SGLANG: Style = Style { key: "sglang", lists_every_model: true, cuts_overlong: false };
+    pub const LLAMACPP: Style = Style { key: "llamacpp", lists_every_model: true, cuts_overlong: false };
+    pub const LITELLM: Style = Style { key: "litellm", lists_every_model: false, cuts_overlong: false };
 }
 
 /// A chat-completions style engine.
@@ -119,6 +126,11 @@ impl Engine for OpenAiCompat {
             warnings,
             deltas: deltas(&self.endpoint, response, Chunks::new(request.answers())),
         })
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let habit = if self.style.cuts_overlong { Habit::Obeys } else { Habit::Refuses };
+        embeddings::post(&self.endpoint, "/v1/embeddings", request, habit).await
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

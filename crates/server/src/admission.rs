@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
@@ -11,9 +12,17 @@ use crate::error::ApiError;
 /// The door to the engine.
 pub(crate) struct Admission {
     slots: Arc<Semaphore>,
+    max_in_flight: usize,
     waiting: AtomicUsize,
     max_waiting: usize,
     queue_timeout: Duration,
+}
+
+/// Requests inside and at the door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Crowd {
+    pub(crate) in_flight: usize,
+    pub(crate) queued: usize,
 }
 
 /// The right to work on one request; given back when dropped.
@@ -30,8 +39,17 @@ impl Drop for Waiting<'_> {
 
 impl Admission {
     pub(crate) fn new(max_in_flight: usize, max_waiting: usize, queue_timeout: Duration) -> Self {
-        let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-        Admission { slots, waiting: AtomicUsize::new(0), max_waiting, queue_timeout }
+        let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
+        let slots = Arc::new(Semaphore::new(max_in_flight));
+        Admission { slots, max_in_flight, waiting: AtomicUsize::new(0), max_waiting, queue_timeout }
+    }
+
+    /// How full it is at this moment.
+    pub(crate) fn crowd(&self) -> Crowd {
+        Crowd {
+            in_flight: self.max_in_flight.saturating_sub(self.slots.available_permits()),
+            queued: self.waiting.load(Ordering::Relaxed),
+        }
     }
 
     /// Waits for a free slot, first come first served.
@@ -72,12 +90,14 @@ mod tests {
             async move { admission.enter().await }
         });
         tokio::task::yield_now().await;
+        assert_eq!(admission.crowd(), Crowd { in_flight: 1, queued: 1 });
         assert_eq!(status(admission.enter().await), Some(StatusCode::TOO_MANY_REQUESTS));
 
         drop(first);
         let second = second.await.unwrap().unwrap();
         assert_eq!(status(admission.enter().await), Some(StatusCode::SERVICE_UNAVAILABLE));
         drop(second);
+        assert_eq!(admission.crowd(), Crowd { in_flight: 0, queued: 0 });
         assert!(admission.enter().await.is_ok());
     }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hob_core::EngineError;
+use hob_core::{ChannelError, EngineError, MemoryError, ScheduleError};
 use hob_system::AskError;
 use serde::Serialize;
 
@@ -90,6 +90,18 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
 
+    pub(crate) fn no_metrics() -> Self {
+        let message = "this server counts nothing; set [telemetry] metrics = true";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_metrics"), ..error }
+    }
+
+    pub(crate) fn no_memory() -> Self {
+        let message = "this server has no memory";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_memory"), ..error }
+    }
+
     /// No room, not even to wait.
     pub(crate) fn too_many() -> Self {
         let message = "too many requests are waiting already ([server] max_waiting)";
@@ -103,6 +115,19 @@ impl ApiError {
             format!("no engine slot came free within {seconds} s ([server] max_in_flight, queue_timeout)");
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("queue_timeout"), retry_after: Some(5), ..error }
+    }
+
+    /// The database does not give its figures away. Why is for the log: it may name files.
+    pub(crate) fn record_unreadable() -> Self {
+        let message = "the record of calls cannot be read; the server's log says why";
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+        ApiError { code: Some("record_unreadable"), ..error }
+    }
+
+    pub(crate) fn no_tasks() -> Self {
+        let message = "this server keeps no tasks";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_tasks"), ..error }
     }
 
     /// The error as the body has it, for a stream whose head is already out.
@@ -157,6 +182,66 @@ impl From<AskError> for ApiError {
             AskError::Engine(error) => error.into(),
             AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
             AskError::Tools(error) => Self::invalid("tools", error.to_string()),
+        }
+    }
+}
+
+impl From<ChannelError> for ApiError {
+    fn from(error: ChannelError) -> Self {
+        let message = error.to_string();
+        let failed = |status, code| ApiError {
+            code: Some(code),
+            ..Self::new(status, "channel_error", message.clone())
+        };
+        match error {
+            ChannelError::NotConfigured => failed(StatusCode::SERVICE_UNAVAILABLE, "channels_not_configured"),
+            ChannelError::Invalid { .. } => Self::malformed(message),
+            ChannelError::Undelivered { .. } => failed(StatusCode::BAD_GATEWAY, "delivery_failed"),
+            ChannelError::Unlisted { .. } => failed(StatusCode::BAD_GATEWAY, "gateway_unreachable"),
+        }
+    }
+}
+
+impl From<MemoryError> for ApiError {
+    fn from(error: MemoryError) -> Self {
+        let message = error.to_string();
+        match error {
+            MemoryError::Embed(error) => error.into(),
+            MemoryError::NoVectors { .. } | MemoryError::NoEmbedder { .. } => ApiError {
+                param: Some("backend".into()),
+                code: Some("no_vectors"),
+                ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
+            },
+            MemoryError::Empty | MemoryError::Path { .. } | MemoryError::EmptyNote => {
+                Self::malformed(message)
+            }
+            MemoryError::Stopped | MemoryError::Store(_) => {
+                tracing::warn!(error = %message, "the memory failed");
+                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+                ApiError { code: Some("memory_failed"), ..error }
+            }
+        }
+    }
+}
+
+impl From<ScheduleError> for ApiError {
+    fn from(error: ScheduleError) -> Self {
+        let message = error.to_string();
+        let refused = |status, code| ApiError {
+            code: Some(code),
+            ..Self::new(status, "invalid_request_error", message.clone())
+        };
+        match error {
+            ScheduleError::Invalid { field, .. } => Self::invalid(field.as_str(), message),
+            ScheduleError::NotFound { .. } => refused(StatusCode::NOT_FOUND, "task_not_found"),
+            ScheduleError::Refused { .. } => refused(StatusCode::CONFLICT, "task_state"),
+            ScheduleError::Running { .. } => refused(StatusCode::CONFLICT, "task_running"),
+            ScheduleError::Unavailable(cause) => {
+                // Why is for the log: it may name files.
+                tracing::warn!(error = %message, %cause, "the tasks failed");
+                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+                ApiError { code: Some("tasks_unavailable"), ..error }
+            }
         }
     }
 }

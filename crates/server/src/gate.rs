@@ -11,8 +11,8 @@ use url::{Host, Url};
 
 use crate::error::ApiError;
 
-/// The one path that needs no key: a load balancer has none.
-const OPEN_PATH: &str = "/health";
+/// What needs no key: a load balancer has none, and the dashboard is a page without data that asks for it.
+const OPEN_PATHS: [&str; 2] = ["/health", "/dashboard"];
 
 /// The gate.
 pub(crate) struct Gate {
@@ -36,7 +36,7 @@ impl Gate {
         self.check_origin(headers)?;
         // A browser asks beforehand without the key whether it may ask with it.
         let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-        if is_preflight || request.uri().path() == OPEN_PATH {
+        if is_preflight || OPEN_PATHS.contains(&request.uri().path()) {
             return Ok(());
         }
         self.check_key(headers)

@@ -5,10 +5,14 @@ mod body;
 mod error;
 mod gate;
 mod listen;
+mod metrics;
+mod pulse;
 mod router;
 mod routes;
 mod sse;
+mod trace;
 mod trust;
 mod wire;
 
 pub use listen::{ServeError, Server};
+pub use router::ServerParts;

@@ -11,7 +11,6 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Request, Version, header};
 use axum::response::Response;
 use hob_config::ServerConfig;
-use hob_system::System;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::router::router;
+use crate::router::{ServerParts, router};
 use crate::trust::Peer;
 
 /// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
@@ -68,13 +67,13 @@ struct Shared {
 
 impl Server {
     /// Binds the address of `config`.
-    pub async fn bind(system: Arc<System>, config: &ServerConfig) -> Result<Self, ServeError> {
+    pub async fn bind(parts: impl Into<ServerParts>, config: &ServerConfig) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Bind { host: config.host.clone(), port: config.port, source };
         let listener = TcpListener::bind((config.host.as_str(), config.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stopping = CancellationToken::new();
         let shared = Shared {
-            router: router(system, config, stopping.clone()),
+            router: router(parts.into(), config, stopping.clone()),
             header_timeout: config.header_timeout,
             write_timeout: config.write_timeout,
         };

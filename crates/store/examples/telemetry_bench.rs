@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Ending, FinishReason, Inference, Source, Usage};
-use hob_store::{Prices, Schema, Store, Telemetry, UtcDay};
+use hob_store::{Prices, Schema, Store, Telemetry, UtcDay, Zone};
 
 const DAYS: u64 = 365;
 const BATCH: u64 = 512;
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     time("agents", || telemetry.agents(None))?;
     time("per_day(30)", || telemetry.per_day(30, now))?;
     time("recent(10)", || telemetry.recent(10))?;
-    time("savings", || telemetry.savings())?;
+    time("savings", || telemetry.savings(now, &Zone::UTC))?;
     time("export", || telemetry.export(None).try_fold(0u64, |count, row| row.map(|_| count + 1)))?;
     Ok(())
 }

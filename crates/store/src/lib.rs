@@ -1,24 +1,30 @@
 //! What Hob keeps on disk: SQLite files in the configuration directory, `hob.db` and, for the memory, `memory.db`.
 //!
 //! [`Store`] is such a file: how it is opened, brought up to date, read and written. Everything that lives in it has a module
-//! and tables of its own; [`Telemetry`] is the first. This is the only crate that knows the database. It knows nothing of
+//! and tables of its own: [`Telemetry`], [`Tasks`], [`Conversations`] and [`MemoryStore`]. This is the only crate that knows the database. It knows nothing of
 //! `config.toml`, of engines or of serving HTTP, and it never waits on a runtime: every call blocks, so asynchronous callers
 //! go through `spawn_blocking`, except for [`TelemetryWriter`], which takes records without blocking.
 
+pub mod conversations;
 mod error;
+pub mod memory;
 mod migrations;
 mod private_file;
 pub mod savings;
 mod store;
+pub mod tasks;
 pub mod telemetry;
 mod time;
 
+pub use conversations::Conversations;
 pub use error::StoreError;
+pub use memory::MemoryStore;
 pub use migrations::Schema;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use store::Store;
+pub use tasks::Tasks;
 pub use telemetry::{Telemetry, TelemetryWriter};
-pub use time::{Moment, UtcDay};
+pub use time::{Moment, UtcDay, Zone};
 
 #[cfg(test)]
 mod processes_tests;

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
 use serde::{Serialize, Serializer};
 
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
+const MICROSECONDS_PER_HOUR: i64 = 3_600_000_000;
+const MICROSECONDS_PER_QUARTER: i64 = MICROSECONDS_PER_HOUR / 4;
 
 /// A point in time, to the microsecond. Written `2026-11-15T04:21:15.000000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,21 +34,74 @@ impl Moment {
         Moment { microseconds }
     }
 
+    /// The quarter of an hour it lies in, counted since the beginning of 1970.
+    pub(crate) fn quarter(self) -> i64 {
+        self.microseconds.div_euclid(MICROSECONDS_PER_QUARTER)
+    }
+
+    /// The first moment of a quarter.
+    pub(crate) fn of_quarter(quarter: i64) -> Self {
+        Moment { microseconds: quarter.saturating_mul(MICROSECONDS_PER_QUARTER) }
+    }
+
     pub(crate) fn microseconds(self) -> i64 {
         self.microseconds
+    }
+
+    pub(crate) fn plus_hours(self, hours: i64) -> Self {
+        Moment { microseconds: self.microseconds.saturating_add(hours.saturating_mul(MICROSECONDS_PER_HOUR)) }
+    }
+
+    fn timestamp(self) -> Timestamp {
+        Timestamp::from_microsecond(self.microseconds).unwrap_or(Timestamp::MAX)
+    }
+
+    fn of_timestamp(timestamp: Timestamp) -> Self {
+        Moment { microseconds: timestamp.as_microsecond() }
     }
 }
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let timestamp = Timestamp::from_microsecond(self.microseconds).unwrap_or(Timestamp::MAX);
-        write!(f, "{timestamp:.6}")
+        write!(f, "{:.6}", self.timestamp())
     }
 }
 
 impl Serialize for Moment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// A time zone, for those who want to know what happened on a day of theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Zone {
+    zone: TimeZone,
+}
+
+impl Zone {
+    pub const UTC: Zone = Zone { zone: TimeZone::UTC };
+
+    /// The zone with a name such as `Europe/Berlin`; `None` when there is none of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        TimeZone::get(name).ok().map(|zone| Zone { zone })
+    }
+
+    pub fn name(&self) -> &str {
+        self.zone.iana_name().unwrap_or("UTC")
+    }
+
+    /// When the days from `ago` days before `now` to today begin, and, last, when tomorrow does.
+    pub(crate) fn days_until(&self, now: Moment, ago: u32) -> Vec<Moment> {
+        let today = self.zone.to_datetime(now.timestamp()).date();
+        let begin = |days: i64| {
+            let date = today.saturating_add(days.days());
+            // Midnight; where clocks are put forward at midnight, the first moment after.
+            let start = date.to_zoned(self.zone.clone()).and_then(|day| day.start_of_day());
+            start
+                .map_or(Moment::of_timestamp(Timestamp::MAX), |start| Moment::of_timestamp(start.timestamp()))
+        };
+        (-i64::from(ago)..=1).map(begin).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_agent::{Permit, ToolBoxError};
-use hob_core::{EngineError, Reach, Source};
+use hob_core::{EngineError, Reach, Source, TraceParent};
 use thiserror::Error;
 
 /// Which agent is to answer.
@@ -26,12 +26,20 @@ pub struct Caller {
     /// What an agent may use on this caller's behalf.
     pub permit: Permit,
     pub agent: AgentWish,
+    /// The trace this request is a part of, where the caller told.
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl Caller {
     /// Somebody who may use everything: the person at this machine.
     pub fn trusted(source: Source, run: impl Into<Arc<str>>) -> Self {
-        Caller { run: run.into(), source, permit: Permit::up_to(Reach::Act), agent: AgentWish::Configured }
+        Caller {
+            run: run.into(),
+            source,
+            permit: Permit::up_to(Reach::Act),
+            agent: AgentWish::Configured,
+            trace_parent: None,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use hob_core::{Engine, EngineError, ModelInfo};
+use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -59,13 +59,14 @@ impl Catalog {
         }
     }
 
-    /// The first model the engine lists.
+    /// The first model the engine lists that can answer.
     pub(crate) async fn first(&self) -> Result<Option<String>, EngineError> {
         let known = match self.fresh() {
             Some(known) => known,
             None => self.refreshed().await?,
         };
-        Ok(known.models.first().map(|model| model.id.clone()))
+        let mut answering = known.models.iter().filter(|model| model.kind == ModelKind::Text);
+        Ok(answering.next().map(|model| model.id.clone()))
     }
 
     /// The list, if it is young enough to be believed.

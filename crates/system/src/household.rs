@@ -5,17 +5,25 @@ use std::sync::{Arc, OnceLock};
 
 use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey};
-use hob_core::{Engine, EngineError, EventBus, RunEvents, Source};
+use hob_core::{ChannelError, Engine, EngineError, EventBus, RunEvents, Source};
 use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
+use hob_memory::ChunkOptionsError;
+use hob_memory::read::apart::Apart;
 use thiserror::Error;
 
+use crate::accounts::Accounts;
+use crate::channels::{self, HouseChannels};
+use crate::embedder::embedder;
 use crate::engines::engines;
 use crate::local_models::{self, OnProgress, PullError};
+use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::record::Record;
+use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use crate::system::{System, SystemParts};
-use crate::workshop::{Workshop, WorkshopError};
+use crate::trace::Traces;
+use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
 
 /// What the command line asks for beyond the configuration.
 #[derive(Clone, Default)]
@@ -24,6 +32,8 @@ pub struct Wishes {
     pub engine: Option<EngineKey>,
     /// What to do on a machine where nothing answers and nothing was chosen.
     pub first_run: FirstRun,
+    /// How files are read that nobody should read inside a server; `None` reads them here.
+    pub reader: Option<Apart>,
 }
 
 /// Whether a machine without any engine is given a small model to start with.
@@ -47,6 +57,11 @@ pub enum OpenError {
     Managed(#[from] ManagedError),
     #[error(transparent)]
     Tools(#[from] WorkshopError),
+    #[error(transparent)]
+    Channels(#[from] ChannelError),
+    /// The settings of the memory cannot be.
+    #[error("[memory] chunk_size and chunk_overlap do not fit: {0}")]
+    Memory(#[from] ChunkOptionsError),
     /// The first model cannot be had.
     #[error("no engine runs here, and the starter model cannot be fetched: {0}")]
     FirstRun(#[from] PullError),
@@ -59,8 +74,13 @@ pub struct Household {
     pub because: Because,
     /// What was asked and answered.
     pub record: Record,
+    /// Runs nothing until it is started.
+    pub scheduler: Arc<Scheduler>,
     managed: Option<ManagedServer>,
+    traces: Traces,
     workshop: Workshop,
+    /// `None` when none is configured.
+    channels: Option<HouseChannels>,
 }
 
 impl Household {
@@ -83,30 +103,80 @@ impl Household {
             }
         };
         let record = Record::open(config, home);
+        let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
+        let accounts = Accounts::new(&config.telemetry, &record, traces.spans().clone());
         let default_model = config.default_model().map(str::to_owned);
         let model = Arc::new(OnceLock::new());
-        let workshop = Workshop::open(config, Some(llm_tool(&engine, &model, &record)))?;
-        let system = Arc::new(System::new(SystemParts {
+        let bus = EventBus::new();
+        let embedder = embedder(config, home, &engine);
+        let wiring = MemoryWiring {
+            bus: bus.clone(),
+            embedder: embedder.clone(),
+            // Nobody who waits for an answer waits for a download.
+            first_use: FirstRun::Refuse,
+            reader: wishes.reader.clone(),
+        };
+        let memory = HouseMemory::new(config, home, wiring)?;
+        let tasks = TaskBook::at(home);
+        let channels = HouseChannels::open(config, home, &bus)?;
+        let workshop = Workshop::open(
+            config,
+            WorkshopParts {
+                llm: Some(llm_tool(&engine, &model, &accounts)),
+                memory: Some(memory.contract()),
+                schedule: Some(Arc::new(tasks.clone())),
+                channels: channels.as_ref().map(HouseChannels::contract),
+            },
+        )?;
+        let system = System::new(SystemParts {
             engine,
             default_model,
             agent: config.server.agent.and_then(|key| hob_agent::agent(key.as_str())),
             tools: workshop.tools()?,
             max_turns: u32::try_from(config.agent.max_turns).unwrap_or(u32::MAX),
-            bus: EventBus::new(),
-            log: Arc::new(record.clone()),
-        }));
+            bus,
+            log: Arc::clone(&accounts.log),
+        });
+        let system = system.with_accounts(accounts);
+        let system = system.with_memory(memory).with_embedder(embedder);
+        let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         if let Ok(Some(default)) = system.default_model().await {
             // Set once, here and nowhere else.
             let _ = model.set(default);
         }
         workshop.keep_up(&system);
-        Ok(Household { system, because, record, managed, workshop })
+        let scheduler = Scheduler::new(SchedulerParts {
+            book: tasks,
+            system: Arc::clone(&system),
+            channels: channels::contract(channels.as_ref()),
+            options: SchedulerOptions {
+                poll_interval: config.scheduler.poll_interval,
+                max_concurrent: config.scheduler.max_concurrent,
+                ..SchedulerOptions::default()
+            },
+        });
+        let scheduler = Arc::new(scheduler);
+        Ok(Household { system, because, record, scheduler, managed, traces, workshop, channels })
+    }
+
+    /// Connects the channels, and answers the messages that come in.
+    pub fn listen(&self) {
+        if let Some(channels) = &self.channels {
+            channels.listen(&self.system);
+        }
     }
 
     /// Stops what was started.
     pub async fn close(self) {
+        // Before the channels, by which results leave the house.
+        self.scheduler.close().await;
+        drop(self.scheduler);
+        if let Some(channels) = &self.channels {
+            channels.close().await;
+        }
         self.workshop.close().await;
         drop(self.system);
+        self.traces.close().await;
         self.record.close().await;
         if let Some(managed) = self.managed {
             managed.shutdown().await;
@@ -132,13 +202,15 @@ async fn first_run(
 }
 
 /// The tool `llm` asks the same engine, and what it asks is recorded like everything else.
-fn llm_tool(engine: &Arc<dyn Engine>, model: &Arc<OnceLock<String>>, record: &Record) -> LlmOptions {
+fn llm_tool(engine: &Arc<dyn Engine>, model: &Arc<OnceLock<String>>, accounts: &Accounts) -> LlmOptions {
     let origin = Origin {
         run: "".into(),
         source: Source::Server,
         agent: Some("llm".to_owned()),
         events: RunEvents::unheard(),
-        log: Arc::new(record.clone()),
+        log: Arc::clone(&accounts.log),
+        spans: accounts.spans.clone(),
+        trace_parent: None,
     };
     let model = Arc::clone(model);
     LlmOptions {

@@ -2,33 +2,47 @@
 //!
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
+mod accounts;
 mod agent_stream;
+pub mod bench;
 mod caller;
 mod catalog;
+pub mod channels;
+mod embedder;
 mod engines;
 mod estimate;
 mod household;
+mod inbound;
 mod lane;
 #[cfg(feature = "embedded")]
 pub mod local_models;
 #[cfg(not(feature = "embedded"))]
 #[path = "local_models_missing.rs"]
 pub mod local_models;
+pub mod memory;
 mod metered;
+pub mod metrics;
 mod record;
+pub mod scheduler;
 mod system;
+mod trace;
 mod workshop;
 
 pub use caller::{AgentWish, AskError, Caller};
+pub use channels::HouseChannels;
+pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{engines, ollama};
 pub use hob_agent::{Permit, ToolBox, ToolBoxError};
 pub use hob_engine::ollama::{ModelDetails, PullProgress};
 pub use hob_engine::select::{
     Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, probe_all,
 };
+pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose};
 pub use lane::{Delivery, Lane, Wish, lane};
 pub use record::{Record, find_telemetry, open_telemetry};
+pub use scheduler::{Scheduler, TaskBook};
 pub use system::{Streaming, System, SystemParts};
-pub use workshop::{Workshop, WorkshopError, serve_mcp};
+pub use trace::Spans;
+pub use workshop::{Workshop, WorkshopError, WorkshopParts, serve_mcp};

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use hob_config::Config;
+use hob_config::{Config, EngineKey};
 use hob_core::Engine;
-use hob_embedded::models::catalog::STARTER;
+use hob_embedded::models::catalog::{EMBEDDING, STARTER};
 use hob_embedded::models::pull::Network;
 use hob_embedded::models::{ModelStore, PullOptions, PullSpec, pull};
-use hob_embedded::{Embedded, EmbeddedOptions};
+use hob_embedded::{Embedded, EmbeddedOptions, TuneWhenIdle};
 
 pub use hob_embedded::TuneReport;
 pub use hob_embedded::models::{
@@ -16,8 +17,14 @@ pub use hob_embedded::models::{
 };
 pub use hob_embedded::models::{StoreError as ModelStoreError, pull::SpecError};
 
+use crate::embedder::Embedder;
+use crate::household::FirstRun;
+
 /// The directory in the configuration directory.
 const DIRECTORY: &str = "models";
+
+/// A person who reads an answer before asking again should not be in the way of it.
+const QUIET_BEFORE_TUNING: Duration = Duration::from_secs(30);
 
 /// Hears how far a download is. Called from any thread.
 pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -36,6 +43,40 @@ pub(crate) async fn fetch_starter(
     let models = LocalModels::new(config, home);
     models.pull(&PullSpec::Catalog(STARTER), progress).await?;
     Ok(Some(models.engine()))
+}
+
+/// The model for embeddings that comes with Hob, on the engine that answers where that is the one inside this process.
+pub(crate) fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
+    // A second one would not know what memory the first has taken.
+    let inside = engine.key() == EngineKey::Embedded.as_str();
+    let engine = if inside { Arc::clone(engine) } else { LocalModels::new(config, home).engine() };
+    Some(Embedder { engine, model: EMBEDDING.name.to_owned() })
+}
+
+/// Sees to it that the model for embeddings that comes with Hob is on the disk.
+pub(crate) async fn fetch_embedding_model(
+    config: &Config,
+    home: &Path,
+    first_use: &FirstRun,
+) -> Result<(), PullError> {
+    let mut models = LocalModels::new(config, home);
+    // Being there is enough: its checksum was looked at when it came.
+    if let Ok(Some(StoredModel { problem: None, .. })) = models.store.find(EMBEDDING.name) {
+        return Ok(());
+    }
+    let progress: OnProgress = match first_use {
+        FirstRun::Fetch(progress) => Arc::clone(progress),
+        FirstRun::Refuse => {
+            models.go_offline();
+            Arc::new(|_| ())
+        }
+    };
+    models.pull(&PullSpec::Catalog(EMBEDDING), progress).await.map(drop)
+}
+
+/// Whether this is the name of the model for embeddings that comes with Hob.
+pub(crate) fn comes_with_hob(model: &str) -> bool {
+    model == EMBEDDING.name
 }
 
 /// The models and their engine.
@@ -64,6 +105,9 @@ impl LocalModels {
         if settings.memory_mb > 0 {
             options.memory_budget = (settings.memory_mb as u64) << 20;
         }
+        options.tune = settings
+            .tune
+            .then(|| TuneWhenIdle { model: STARTER.name.to_owned(), after: QUIET_BEFORE_TUNING });
         let mut pull_options = PullOptions { token: config.hub.token.clone(), ..PullOptions::default() };
         if let Some(endpoint) = &config.hub.endpoint {
             pull_options.hub = endpoint.clone();

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use hob_config::Config;
 use hob_core::Engine;
 
+use crate::embedder::Embedder;
+use crate::household::FirstRun;
+
 /// There is no download to hear of.
 pub type OnProgress = Arc<dyn Fn(Infallible) + Send + Sync>;
 
@@ -23,4 +26,20 @@ pub(crate) async fn fetch_starter(
     _progress: OnProgress,
 ) -> Result<Option<Arc<dyn Engine>>, PullError> {
     Ok(None)
+}
+
+pub(crate) fn embedder(_config: &Config, _home: &Path, _engine: &Arc<dyn Engine>) -> Option<Embedder> {
+    None
+}
+
+pub(crate) async fn fetch_embedding_model(
+    _config: &Config,
+    _home: &Path,
+    _first_use: &FirstRun,
+) -> Result<(), PullError> {
+    Ok(())
+}
+
+pub(crate) fn comes_with_hob(_model: &str) -> bool {
+    false
 }

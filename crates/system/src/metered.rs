@@ -10,11 +10,14 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use futures::Stream;
 use hob_core::{
-    Answer, Delta, DeltaStream, Ending, Engine, EngineError, Event, FinishReason, GenerateRequest,
-    Generation, GenerationStream, Inference, InferenceLog, ModelInfo, RunEvents, Source, Usage,
+    Answer, Delta, DeltaStream, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event, FinishReason,
+    GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo, RunEvents, Source,
+    TraceParent, Usage,
 };
+use hob_engine::wire::trace::{current, within};
 
 use crate::estimate::{prompt_tokens, tokens_of};
+use crate::trace::{Kind, Span, Spans, kind_of, provider};
 
 /// Whose inferences these are.
 #[derive(Clone)]
@@ -24,6 +27,27 @@ pub(crate) struct Origin {
     pub(crate) agent: Option<String>,
     pub(crate) events: RunEvents,
     pub(crate) log: Arc<dyn InferenceLog>,
+    pub(crate) spans: Spans,
+    /// What these inferences are a part of; `None` for whatever the work under way is.
+    pub(crate) trace_parent: Option<TraceParent>,
+}
+
+/// What an engine is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Generate,
+    Stream,
+    Embed,
+}
+
+impl Operation {
+    /// In the words of OpenTelemetry.
+    fn as_str(self) -> &'static str {
+        match self {
+            Operation::Generate | Operation::Stream => "chat",
+            Operation::Embed => "embeddings",
+        }
+    }
 }
 
 /// The engine as one run sees it.
@@ -37,25 +61,40 @@ impl Metered {
         Metered { engine, origin }
     }
 
-    fn begin(&self, request: &GenerateRequest, streamed: bool) -> Tally {
+    fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> Tally {
         let engine = self.engine.key().to_owned();
-        self.origin
-            .events
-            .publish(Event::InferenceStart { engine: engine.clone(), model: request.model.clone() });
+        let span = self.span(operation, &engine, model);
+        self.origin.events.publish(Event::InferenceStart { engine: engine.clone(), model: model.to_owned() });
         Tally {
             origin: self.origin.clone(),
             engine,
-            model: request.model.clone(),
-            streamed,
+            model: model.to_owned(),
+            streamed: operation == Operation::Stream,
             started: SystemTime::now(),
             clock: Instant::now(),
             first_token: None,
-            prompt_estimate: prompt_tokens(request),
+            prompt_estimate,
             written: 0,
             usage: None,
             finish_reason: None,
             settled: false,
+            span,
         }
+    }
+
+    /// By the convention for generative AI.
+    fn span(&self, operation: Operation, engine: &str, model: &str) -> Span {
+        let operation = operation.as_str();
+        let Origin { spans, trace_parent, agent, .. } = &self.origin;
+        let parent = trace_parent.or_else(current);
+        let mut span = spans.start(parent, Kind::Client, || format!("{operation} {model}"));
+        span.set("gen_ai.operation.name", operation);
+        span.set("gen_ai.provider.name", provider(engine, model));
+        span.set("gen_ai.request.model", model);
+        if let Some(agent) = agent {
+            span.set("gen_ai.agent.name", agent.as_str());
+        }
+        span
     }
 }
 
@@ -70,30 +109,53 @@ impl Engine for Metered {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let mut tally = self.begin(request, false);
-        match self.engine.generate(request).await {
+        let mut tally = self.begin(Operation::Generate, &request.model, prompt_tokens(request));
+        match within(tally.span.place(), self.engine.generate(request)).await {
             Ok(mut generation) => {
                 tally.written = generation.answers().map(written).sum();
                 tally.usage = generation.usage;
                 generation.usage = Some(tally.counted().0);
+                tally.span.set("gen_ai.response.model", generation.model.as_str());
                 tally.settle(Ending::Complete(generation.answer.finish_reason.clone()));
                 Ok(generation)
             }
             Err(error) => {
-                tally.settle(Ending::Failed(error.to_string()));
+                tally.fail(&error);
                 Err(error)
             }
         }
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let mut tally = self.begin(request, true);
-        match self.engine.stream(request).await {
+        let mut tally = self.begin(Operation::Stream, &request.model, prompt_tokens(request));
+        match within(tally.span.place(), self.engine.stream(request)).await {
             Ok(GenerationStream { warnings, deltas }) => {
                 Ok(GenerationStream { warnings, deltas: Box::pin(MeteredStream { deltas, tally }) })
             }
             Err(error) => {
-                tally.settle(Ending::Failed(error.to_string()));
+                tally.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// A question without an answer in words, so nothing was written.
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let bytes = request.inputs.iter().map(|input| input.len() as u64).sum();
+        let mut tally = self.begin(Operation::Embed, &request.model, tokens_of(bytes));
+        match within(tally.span.place(), self.engine.embed(request)).await {
+            Ok(mut embeddings) => {
+                tally.usage = embeddings.prompt_tokens.map(|prompt_tokens| Usage {
+                    prompt_tokens,
+                    completion_tokens: 0,
+                    cached_tokens: None,
+                });
+                embeddings.prompt_tokens = Some(tally.counted().0.prompt_tokens);
+                tally.settle(Ending::Complete(FinishReason::Stop));
+                Ok(embeddings)
+            }
+            Err(error) => {
+                tally.fail(&error);
                 Err(error)
             }
         }
@@ -143,6 +205,7 @@ struct Tally {
     usage: Option<Usage>,
     finish_reason: Option<FinishReason>,
     settled: bool,
+    span: Span,
 }
 
 impl Tally {
@@ -157,12 +220,18 @@ impl Tally {
         }
     }
 
+    fn fail(&mut self, error: &EngineError) {
+        self.span.fail(kind_of(error));
+        self.settle(Ending::Failed(error.to_string()));
+    }
+
     fn settle(&mut self, ending: Ending) {
         if std::mem::replace(&mut self.settled, true) {
             return;
         }
         let latency = self.clock.elapsed();
         let (usage, estimated) = self.counted();
+        self.end_span(&ending, usage);
         self.origin.events.publish(Event::InferenceEnd {
             engine: self.engine.clone(),
             model: self.model.clone(),
@@ -183,6 +252,18 @@ impl Tally {
             first_token: self.first_token,
             ending,
         });
+    }
+
+    fn end_span(&mut self, ending: &Ending, usage: Usage) {
+        self.span.set("gen_ai.usage.input_tokens", usage.prompt_tokens);
+        self.span.set("gen_ai.usage.output_tokens", usage.completion_tokens);
+        match ending {
+            Ending::Complete(reason) => self.span.set("gen_ai.response.finish_reasons", reason),
+            Ending::Cancelled => self.span.fail("cancelled"),
+            // Which kind of failure it was has been said.
+            Ending::Failed(_) => {}
+        }
+        self.span.end();
     }
 
     /// Takes note of a piece, and gives `Done` the usage where the engine gave none.
@@ -225,8 +306,11 @@ impl Stream for MeteredStream {
         let mut next = std::task::ready!(this.deltas.as_mut().poll_next(context));
         match &mut next {
             Some(Ok(delta)) => this.tally.note(delta),
-            Some(Err(error)) => this.tally.settle(Ending::Failed(error.to_string())),
-            None => this.tally.settle(Ending::Failed("it ended without a finish".to_owned())),
+            Some(Err(error)) => this.tally.fail(error),
+            None => {
+                this.tally.span.fail("interrupted");
+                this.tally.settle(Ending::Failed("it ended without a finish".to_owned()));
+            }
         }
         Poll::Ready(next)
     }

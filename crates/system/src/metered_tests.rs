@@ -31,6 +31,8 @@ fn metered(engine: ScriptedEngine) -> (Metered, Arc<Notebook>) {
         agent: None,
         events: RunEvents::unheard(),
         log: Arc::clone(&log) as Arc<dyn InferenceLog>,
+        spans: Spans::default(),
+        trace_parent: None,
     };
     (Metered::new(Arc::new(engine), origin), log)
 }
@@ -100,4 +102,14 @@ async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
     let failed = Ending::Failed("scripted broke off its answer: cable".into());
     let endings: Vec<Ending> = log.endings().into_iter().map(|(ending, ..)| ending).collect();
     assert_eq!(endings, [failed.clone(), failed]);
+}
+
+#[tokio::test]
+async fn embeddings_are_recorded_as_questions_without_words_in_answer() {
+    let (engine, log) = metered(ScriptedEngine::saying(&[]));
+    let request =
+        EmbedRequest { model: "m".into(), inputs: vec!["two words".into()], ..EmbedRequest::default() };
+    engine.embed(&request).await.unwrap();
+    let usage = Usage { prompt_tokens: 2, completion_tokens: 0, cached_tokens: None };
+    assert_eq!(log.endings(), [(Ending::Complete(FinishReason::Stop), usage, false)]);
 }

@@ -6,19 +6,20 @@ use std::time::{Duration, SystemTime};
 
 use hob_config::Config;
 use hob_core::{Inference, InferenceLog};
-use hob_store::savings::{Price, Prices};
-use hob_store::{Schema, Store, StoreError, Telemetry, TelemetryWriter};
+use hob_store::savings::{Price, Prices, Savings, Served, savings};
+use hob_store::{Moment, Schema, Store, StoreError, Telemetry, TelemetryWriter, Zone};
 
 /// The file in the configuration directory.
-const FILE: &str = "hob.db";
+pub(crate) const DATABASE: &str = "hob.db";
 
 /// The longest wait for the last records at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
 
 /// The record, or nothing: an answer never depends on it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Record {
-    kept: Option<Kept>,
+    kept: Result<Kept, NotKept>,
+    prices: Arc<Prices>,
 }
 
 #[derive(Clone)]
@@ -27,19 +28,33 @@ struct Kept {
     writer: Arc<TelemetryWriter>,
 }
 
+/// Why there is no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotKept {
+    NotWanted,
+    /// The log says why.
+    CannotBeOpened,
+}
+
+impl Default for Record {
+    /// Keeps nothing.
+    fn default() -> Self {
+        Record { kept: Err(NotKept::NotWanted), prices: Arc::new(Prices::standard()) }
+    }
+}
+
 impl Record {
     /// Opens the record in `home`, where it is wanted. One that cannot be opened is told of, and done without.
     pub fn open(config: &Config, home: &Path) -> Self {
-        if !config.telemetry.enabled {
-            return Record::default();
-        }
-        match Self::try_open(config, home) {
-            Ok(kept) => Record { kept: Some(kept) },
-            Err(error) => {
+        let kept = if config.telemetry.enabled {
+            Self::try_open(config, home).map_err(|error| {
                 tracing::warn!(%error, "nothing is recorded");
-                Record::default()
-            }
-        }
+                NotKept::CannotBeOpened
+            })
+        } else {
+            Err(NotKept::NotWanted)
+        };
+        Record { kept, prices: Arc::new(prices(config)) }
     }
 
     fn try_open(config: &Config, home: &Path) -> Result<Kept, Box<dyn std::error::Error + Send + Sync>> {
@@ -53,7 +68,28 @@ impl Record {
 
     /// What was recorded, for reports; `None` when nothing is.
     pub fn telemetry(&self) -> Option<&Telemetry> {
-        self.kept.as_ref().map(|kept| &kept.telemetry)
+        self.kept.as_ref().ok().map(|kept| &kept.telemetry)
+    }
+
+    /// What local answers have saved so far, with days as they are in `zone`; zeros when nothing is recorded. Blocks.
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, StoreError> {
+        match &self.kept {
+            Ok(kept) => kept.telemetry.savings(now, zone),
+            Err(_) => Ok(savings(Served::default(), &self.prices, Moment::of(now), zone)),
+        }
+    }
+
+    /// Why there are no figures and how to get them; `None` when calls are recorded.
+    pub fn why_not(&self) -> Option<&'static str> {
+        match self.kept {
+            Ok(_) => None,
+            Err(NotKept::NotWanted) => Some(
+                "calls are not recorded, so there are no figures; set [telemetry] enabled = true for some",
+            ),
+            Err(NotKept::CannotBeOpened) => Some(
+                "calls are not recorded, because the database cannot be opened; the server's log says why",
+            ),
+        }
     }
 
     /// Records that were lost because they came faster than they could be written.
@@ -63,7 +99,7 @@ impl Record {
 
     /// Writes what is still under way.
     pub async fn close(self) {
-        if let Some(Kept { writer, .. }) = self.kept {
+        if let Ok(Kept { writer, .. }) = self.kept {
             // A failure is the blocking pool's end, which comes only with the program's.
             let _ = tokio::task::spawn_blocking(move || writer.flush(LAST_RECORDS)).await;
         }
@@ -72,7 +108,7 @@ impl Record {
 
 impl InferenceLog for Record {
     fn record(&self, inference: Inference) {
-        if let Some(kept) = &self.kept {
+        if let Ok(kept) = &self.kept {
             kept.writer.record(inference);
         }
     }
@@ -80,12 +116,12 @@ impl InferenceLog for Record {
 
 /// The record in `home`, for those who only read it.
 pub fn open_telemetry(config: &Config, home: &Path) -> Result<Telemetry, StoreError> {
-    Ok(Telemetry::new(Store::open(&home.join(FILE), Schema::HOB)?, prices(config)))
+    Ok(Telemetry::new(Store::open(&home.join(DATABASE), Schema::HOB)?, prices(config)))
 }
 
 /// The same where there is a record already; `None` where nothing was ever recorded. Creates nothing.
 pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, StoreError> {
-    if home.join(FILE).exists() { open_telemetry(config, home).map(Some) } else { Ok(None) }
+    if home.join(DATABASE).exists() { open_telemetry(config, home).map(Some) } else { Ok(None) }
 }
 
 fn prices(config: &Config) -> Prices {

@@ -99,3 +99,34 @@ async fn a_model_nobody_has_is_never_replaced_by_another() {
     assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
     assert_eq!(engine.requests(), []);
 }
+
+#[tokio::test]
+async fn default_never_means_a_model_that_cannot_answer() {
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small"]).with_embedding_models(&["minilm"]);
+    let (system, engine) = system(engine, None);
+    system.complete(asking("default"), &caller()).await.unwrap();
+    assert_eq!(engine.requests()[0].model, "small");
+}
+
+#[tokio::test]
+async fn texts_are_embedded_by_the_house_or_by_the_model_that_was_named() {
+    let house = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["minilm"]));
+    let (system, engine) = system(ScriptedEngine::saying(&[]).with_embedding_models(&["other"]), None);
+    let system = system.with_embedder(Some(Embedder {
+        engine: Arc::clone(&house) as Arc<dyn Engine>,
+        model: "minilm".into(),
+    }));
+    let caller = caller();
+    let embed = |model: &str| {
+        let request =
+            EmbedRequest { model: model.into(), inputs: vec!["a".into()], ..EmbedRequest::default() };
+        system.embed(request, &caller)
+    };
+    for model in ["default", "minilm", "other"] {
+        let named = if model == "default" { "minilm" } else { model };
+        assert_eq!(embed(model).await.unwrap().model, named);
+    }
+    assert_eq!((house.embed_requests().len(), engine.embed_requests().len()), (2, 1));
+    let error = embed("nope").await.unwrap_err();
+    assert!(matches!(error, EngineError::ModelNotFound { .. }), "{error}");
+}

@@ -7,7 +7,7 @@ use hob_agent::sandbox::{Runtime, Sandbox, SandboxOptions};
 use hob_agent::tools::{BuiltInOptions, FetchError, FileReadOptions, LlmOptions, built_in_tools};
 use hob_agent::{Permit, ToolBox, ToolBoxError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{NoTools, Reach, RunEvents, Tool, Tools};
+use hob_core::{Channels, Memory, NoTools, Reach, RunEvents, Schedule, Tool, Tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -25,6 +25,19 @@ pub enum WorkshopError {
     Serve(#[from] McpServeError),
 }
 
+/// What some tools work with. One that lacks its part is left out.
+#[derive(Clone, Default)]
+pub struct WorkshopParts {
+    /// For the tool `llm`.
+    pub llm: Option<LlmOptions>,
+    /// For the tools of the memory.
+    pub memory: Option<Arc<dyn Memory>>,
+    /// For the tools of messaging.
+    pub channels: Option<Arc<dyn Channels>>,
+    /// For the tools of the scheduler.
+    pub schedule: Option<Arc<dyn Schedule>>,
+}
+
 /// The tools of the house and the MCP servers behind some of them.
 pub struct Workshop {
     built_in: Vec<Arc<dyn Tool>>,
@@ -36,11 +49,10 @@ pub struct Workshop {
 
 impl Workshop {
     /// Makes the built-in tools and starts the configured servers; their tools come when they are ready.
-    /// The tool `llm` needs an engine, and is left out without one.
-    pub fn open(config: &Config, llm: Option<LlmOptions>) -> Result<Self, WorkshopError> {
+    pub fn open(config: &Config, parts: WorkshopParts) -> Result<Self, WorkshopError> {
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
         Ok(Workshop {
-            built_in: built_in(config, llm)?,
+            built_in: built_in(config, parts)?,
             servers: Arc::new(McpServers::start(servers)),
             stop: CancellationToken::new().drop_guard(),
             keeping_up: TaskTracker::new(),
@@ -89,8 +101,8 @@ impl Workshop {
 ///
 /// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
 /// program, it would start itself without end.
-pub async fn serve_mcp(config: &Config, version: &str) -> Result<(), WorkshopError> {
-    let tools = ToolBox::new(built_in(config, None)?)?;
+pub async fn serve_mcp(config: &Config, parts: WorkshopParts, version: &str) -> Result<(), WorkshopError> {
+    let tools = ToolBox::new(built_in(config, parts)?)?;
     let for_one_request = move || -> Arc<dyn Tools> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
             Ok(tools) => Arc::new(tools),
@@ -101,11 +113,14 @@ pub async fn serve_mcp(config: &Config, version: &str) -> Result<(), WorkshopErr
     Ok(serve_stdio(for_one_request, version).await?)
 }
 
-fn built_in(config: &Config, llm: Option<LlmOptions>) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
+fn built_in(config: &Config, parts: WorkshopParts) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
     built_in_tools(BuiltInOptions {
         file_read: FileReadOptions { roots: config.tools.file_roots.clone() },
         sandbox: config.sandbox.enabled.then(|| Arc::new(Sandbox::new(sandbox_options(&config.sandbox)))),
-        llm,
+        llm: parts.llm,
+        memory: parts.memory,
+        channels: parts.channels,
+        schedule: parts.schedule,
         ..BuiltInOptions::default()
     })
 }

@@ -205,7 +205,7 @@ async fn left(socket: &TcpStream) {
     }
 }
 
-type Script = dyn Fn(&Recorded) -> Reply + Send + Sync;
+pub type Script = dyn Fn(&Recorded) -> Reply + Send + Sync;
 
 /// The server. It stops with its value.
 pub struct FakeServer {
@@ -285,7 +285,7 @@ fn lock(requests: &Mutex<Vec<Recorded>>) -> MutexGuard<'_, Vec<Recorded>> {
     requests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve(
+pub(crate) async fn serve(
     mut socket: TcpStream,
     script: Arc<Script>,
     requests: Arc<Mutex<Vec<Recorded>>>,

@@ -3,9 +3,11 @@
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
 mod fake_server;
+mod gateway;
 mod scripted_engine;
 mod transcript;
 
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
+pub use gateway::{Gateway, GatewayScript};
 pub use scripted_engine::ScriptedEngine;
 pub use transcript::Transcript;

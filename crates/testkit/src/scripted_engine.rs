@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::stream;
 use hob_core::{
-    Collector, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream,
-    ModelInfo, Usage, Warning,
+    Collector, Cut, Delta, EmbedRequest, Embeddings, Engine, EngineError, FinishReason, GenerateRequest,
+    Generation, GenerationStream, ModelInfo, ModelKind, Usage, Warning,
 };
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
@@ -18,6 +18,7 @@ pub struct ScriptedEngine {
     warnings: Vec<Warning>,
     script: Box<Script>,
     requests: Mutex<Vec<GenerateRequest>>,
+    embed_requests: Mutex<Vec<EmbedRequest>>,
     lists: AtomicUsize,
     healthy: AtomicBool,
 }
@@ -32,6 +33,7 @@ impl ScriptedEngine {
             warnings: Vec::new(),
             script: Box::new(script),
             requests: Mutex::new(Vec::new()),
+            embed_requests: Mutex::new(Vec::new()),
             lists: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
         }
@@ -54,6 +56,13 @@ impl ScriptedEngine {
         self
     }
 
+    /// Lists these before the others.
+    pub fn with_embedding_models(mut self, ids: &[&str]) -> Self {
+        let embedding = |id: &&str| ModelInfo { kind: ModelKind::Embedding, ..ModelInfo::named(*id) };
+        self.models.splice(..0, ids.iter().map(embedding));
+        self
+    }
+
     /// Every answer carries these.
     pub fn with_warnings(mut self, warnings: &[Warning]) -> Self {
         self.warnings = warnings.to_vec();
@@ -67,6 +76,11 @@ impl ScriptedEngine {
     /// The requests so far.
     pub fn requests(&self) -> Vec<GenerateRequest> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The requests for embeddings so far.
+    pub fn embed_requests(&self) -> Vec<EmbedRequest> {
+        self.embed_requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How often the models were listed.
@@ -106,6 +120,22 @@ impl Engine for ScriptedEngine {
         Ok(GenerationStream {
             warnings: self.warnings.clone(),
             deltas: Box::pin(stream::iter(self.answer(request))),
+        })
+    }
+
+    /// A vector tells how many bytes and words its text has; a word is a token.
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        self.embed_requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        let words = |text: &String| text.split_whitespace().count();
+        Ok(Embeddings {
+            model: request.model.clone(),
+            vectors: request
+                .inputs
+                .iter()
+                .map(|text| vec![text.len() as f32, -0.5, words(text) as f32])
+                .collect(),
+            prompt_tokens: Some(request.inputs.iter().map(|text| words(text) as u64).sum()),
+            cut: Cut::NONE,
         })
     }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 /// Which floor each crate stands on. Arrows point down only.
 const FLOORS: &[(&str, u8)] = &[
     ("core", 0),
+    ("text", 0),
     ("config", 1),
     ("engine", 1),
     ("embedded", 1),
@@ -24,9 +25,10 @@ const FLOORS: &[(&str, u8)] = &[
 /// Libraries that only these crates may use.
 const RESERVED: &[(&str, &[&str])] = &[
     ("axum", &["server"]),
-    ("hyper", &["server"]),
+    ("hyper", &["engine", "server"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["engine", "embedded", "agent"]),
+    ("reqwest", &["engine", "embedded", "agent", "channel"]),
+    ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["embedded"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),

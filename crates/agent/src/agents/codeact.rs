@@ -6,7 +6,9 @@ use hob_core::{
 use serde_json::json;
 
 use super::code_blocks::{CodeBlock, code_blocks};
-use super::protocol::{Calls, Earshot, Nothing, Protocol, Reading, Shown, instruct, refuse_what_cannot_hold};
+use super::protocol::{
+    Calls, Earshot, Nothing, Protocol, Reading, Shown, instruct, refuse_forced_call, refuse_what_cannot_hold,
+};
 
 /// The tool that runs the code.
 const INTERPRETER: &str = "code_interpreter";
@@ -24,15 +26,18 @@ impl Protocol for CodeAct {
     }
 
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
-        if tools.iter().all(|tool| tool.name != INTERPRETER) {
+        let Some(interpreter) = tools.iter().find(|tool| tool.name == INTERPRETER) else {
             let reason = format!(
                 "it runs the code it writes, and the tool '{INTERPRETER}' is not available to this caller. It needs the sandbox \
                  ([sandbox] enabled = true) and a caller who may run code"
             );
             return Err(EngineError::NotConfigured { engine: self.name().to_owned(), reason });
-        }
+        };
         refuse_what_cannot_hold(self.name(), request)?;
-        instruct(&mut request.messages, INSTRUCTIONS.to_owned());
+        refuse_forced_call(self.name(), request)?;
+        // It also says which files there are to read.
+        let about = interpreter.description.as_deref().unwrap_or_default();
+        instruct(&mut request.messages, format!("{INSTRUCTIONS}\n\nAbout the sandbox: {about}"));
         Ok(())
     }
 

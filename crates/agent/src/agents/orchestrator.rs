@@ -16,6 +16,23 @@ impl Protocol for Orchestrator {
 
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
         refuse_what_cannot_hold(self.name(), request)?;
+        let can_be_called = match &request.tool_choice {
+            Some(ToolChoice::Required) => !tools.is_empty(),
+            Some(ToolChoice::Function(name)) => tools.iter().any(|tool| tool.name == *name),
+            Some(ToolChoice::Auto | ToolChoice::None) | None => true,
+        };
+        if !can_be_called {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            let hint = match names.as_slice() {
+                [] => "this caller has no tools".to_owned(),
+                names => format!("the tools of this caller are {}", names.join(", ")),
+            };
+            return Err(EngineError::Unsupported {
+                engine: self.name().to_owned(),
+                field: "tool_choice".to_owned(),
+                hint: Some(hint),
+            });
+        }
         if request.tool_choice != Some(ToolChoice::None) {
             request.tools = tools.to_vec();
         }

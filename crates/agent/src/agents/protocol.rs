@@ -1,7 +1,8 @@
 //! How an agent speaks with its model. Pure: asks no engine and runs no tool.
 
 use hob_core::{
-    Answer, Content, EngineError, GenerateRequest, Message, Part, Role, ToolCall, ToolDefinition, ToolResult,
+    Answer, Content, EngineError, GenerateRequest, Message, Part, Role, ToolCall, ToolChoice, ToolDefinition,
+    ToolResult,
 };
 
 /// What a turn of the model means.
@@ -103,6 +104,18 @@ pub(super) fn refuse_what_cannot_hold(agent: &str, request: &GenerateRequest) ->
         ));
     }
     Ok(())
+}
+
+/// Refuses to force a call: only the engine's own function calling can.
+pub(super) fn refuse_forced_call(agent: &str, request: &GenerateRequest) -> Result<(), EngineError> {
+    match request.tool_choice {
+        Some(ToolChoice::Required | ToolChoice::Function(_)) => Err(EngineError::Unsupported {
+            engine: agent.to_owned(),
+            field: "tool_choice".to_owned(),
+            hint: Some("only the orchestrator can be made to use a tool".to_owned()),
+        }),
+        Some(ToolChoice::Auto | ToolChoice::None) | None => Ok(()),
+    }
 }
 
 /// Adds instructions to the caller's own. They go into the last of the leading system messages, because many chat templates

@@ -3,7 +3,9 @@
 use hob_core::{Answer, EngineError, GenerateRequest, Message, Role, ToolCall, ToolDefinition, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::protocol::{Calls, Earshot, Protocol, Reading, Shown, instruct, refuse_what_cannot_hold};
+use super::protocol::{
+    Calls, Earshot, Protocol, Reading, Shown, instruct, refuse_forced_call, refuse_what_cannot_hold,
+};
 use super::react_text::{FinalAnswer, Step, parse, render};
 
 const OBSERVATION: &str = "Observation: ";
@@ -21,6 +23,7 @@ impl Protocol for React {
 
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
         refuse_what_cannot_hold(self.name(), request)?;
+        refuse_forced_call(self.name(), request)?;
         if request.sampling.logprobs {
             return Err(EngineError::Unsupported {
                 engine: self.name().to_owned(),

@@ -2,7 +2,7 @@
 
 use hob_core::{Answer, EngineError, GenerateRequest, ToolCall, ToolDefinition, ToolResult};
 
-use super::protocol::{Earshot, Everything, Protocol, Reading, Shown};
+use super::protocol::{Earshot, Everything, Protocol, Reading, Shown, refuse_forced_call};
 
 pub(super) struct Simple;
 
@@ -11,8 +11,8 @@ impl Protocol for Simple {
         "simple"
     }
 
-    fn prepare(&self, _request: &mut GenerateRequest, _tools: &[ToolDefinition]) -> Result<(), EngineError> {
-        Ok(())
+    fn prepare(&self, request: &mut GenerateRequest, _tools: &[ToolDefinition]) -> Result<(), EngineError> {
+        refuse_forced_call(self.name(), request)
     }
 
     fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> Reading {

@@ -198,16 +198,17 @@ fn arguments(limits: &Limits, mounts: &[Allowed], python: Option<&Python>) -> Ve
     if let Some(prefix) = python.and_then(|python| python.prefix.as_deref()) {
         arguments.read_only(prefix, prefix);
     }
-    for mount in mounts {
-        arguments.read_only(&mount.host, &mount.inside);
-    }
     // Memory behind a file system counts as nobody's, so each of them has a size, and those that need none are closed.
     let scratch = limits.scratch.to_string();
     arguments
         .words(&["--proc", "/proc", "--dev", "/dev"])
         .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/tmp"])
-        .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/dev/shm"])
-        .words(&["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]);
+        .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/dev/shm"]);
+    // After the scratch space, which would hide what lies below it.
+    for mount in mounts {
+        arguments.read_only(&mount.host, &mount.inside);
+    }
+    arguments.words(&["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]);
     arguments.0
 }
 

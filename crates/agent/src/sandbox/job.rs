@@ -18,7 +18,7 @@ pub enum Language {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     pub host: PathBuf,
-    /// Where the code finds it: `/work`, `/data`, `/mnt`, or below.
+    /// Where the code finds it: `/work`, `/data`, `/mnt`, or below; an entry of the allowlist also at its own path.
     pub inside: PathBuf,
 }
 

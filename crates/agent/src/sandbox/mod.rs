@@ -27,7 +27,7 @@ pub use job::{Ending, Job, Language, Mount, Outcome};
 pub use options::{Limits, Runtime, SandboxOptions};
 
 use launch::MAX_CODE_BYTES;
-use mounts::Allowed;
+use mounts::{Allowed, MAX_MOUNTS};
 use runner::Runner;
 
 /// For each program that may run at once, so many may wait.
@@ -55,6 +55,12 @@ pub struct Sandbox {
 
 impl Sandbox {
     pub fn new(options: SandboxOptions) -> Self {
+        if options.allowlist.len() > MAX_MOUNTS {
+            tracing::warn!(
+                most = MAX_MOUNTS,
+                "the sandbox shows only the first entries of [sandbox] allowlist"
+            );
+        }
         let places = options.max_concurrent.clamp(1, 1_024);
         Sandbox {
             places: Semaphore::new(places),
@@ -67,6 +73,11 @@ impl Sandbox {
     /// How long a program may run.
     pub fn timeout(&self) -> Duration {
         self.options.timeout
+    }
+
+    /// What the owner of the machine lets every program read, as it is now.
+    pub fn readable(&self) -> Vec<Mount> {
+        mounts::of_allowlist(&self.options.allowlist)
     }
 
     /// Says what would run the code, or why nothing can.

@@ -56,7 +56,7 @@ pub struct SandboxOptions {
     pub timeout: Duration,
     /// How many programs may run at once.
     pub max_concurrent: usize,
-    /// Directories whose content may be mounted, read-only.
+    /// Directories whose content programs may read.
     pub allowlist: Vec<PathBuf>,
     pub limits: Limits,
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use hob_core::{Event, RunEvents, ToolCall, ToolDefinition, ToolResult, Tools};
+use hob_core::{Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolResult, Tools};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::cut::{MOST_CHARACTERS, cut};
 use super::loop_guard::{LoopGuard, Verdict};
-use super::{Held, Permit, arguments};
+use super::{Held, arguments};
 
 /// How long a call may take when its tool does not say.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ impl RunTools {
         let held = self.find(&call.name)?;
         let arguments = arguments?;
         arguments::check(&held.schema, &arguments)?;
-        finish_in_time(held, arguments).await
+        finish_in_time(held, arguments, &self.permit).await
     }
 
     fn find(&self, name: &str) -> Result<&Held, String> {
@@ -76,11 +76,11 @@ impl RunTools {
     }
 }
 
-async fn finish_in_time(held: &Held, arguments: Value) -> Result<String, String> {
+async fn finish_in_time(held: &Held, arguments: Value, permit: &Permit) -> Result<String, String> {
     let spec = held.spec();
     let limit = spec.timeout.unwrap_or(USUAL_TIMEOUT);
     // A tool that panics is done with: nothing of it is used again but what every call shares anyway.
-    let call = AssertUnwindSafe(async { held.tool.call(arguments).await }).catch_unwind();
+    let call = AssertUnwindSafe(async { held.tool.call_for(arguments, permit).await }).catch_unwind();
     match timeout(limit, call).await {
         Ok(Ok(Ok(output))) => Ok(output),
         Ok(Ok(Err(error))) => Err(error.to_string()),

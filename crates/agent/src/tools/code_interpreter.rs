@@ -14,6 +14,9 @@ use crate::sandbox::{Job, Language, Sandbox};
 /// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
 const MARGIN: Duration = Duration::from_secs(30);
 
+const DESCRIPTION: &str = "Runs a program in a sandbox without network and gives its output. Every run starts afresh: print \
+    what you need to know. Only /tmp can be written to.";
+
 /// The tool.
 pub struct CodeInterpreter {
     sandbox: Arc<Sandbox>,
@@ -28,11 +31,15 @@ struct Arguments {
 
 impl CodeInterpreter {
     pub fn new(sandbox: Arc<Sandbox>) -> Self {
+        let mut description = DESCRIPTION.to_owned();
+        let readable: Vec<String> =
+            sandbox.readable().iter().map(|mount| mount.inside.display().to_string()).collect();
+        if !readable.is_empty() {
+            description.push_str(&format!(" Files to read are in {}.", readable.join(", ")));
+        }
         let spec = ToolSpec {
             name: "code_interpreter".to_owned(),
-            description: "Runs a program in a sandbox without network and gives its output. Every run starts afresh: print what \
-                          you need to know. Only /tmp can be written to."
-                .to_owned(),
+            description,
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -57,7 +64,8 @@ impl Tool for CodeInterpreter {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { language, code } = arguments::read(arguments)?;
-        let outcome = self.sandbox.run(Job::new(language, code)).await;
+        let job = Job { mounts: self.sandbox.readable(), ..Job::new(language, code) };
+        let outcome = self.sandbox.run(job).await;
         // A program that fails is a result to learn from; only a sandbox that fails is an error.
         outcome.map(|outcome| outcome.report()).map_err(|error| ToolError::new(error.to_string()))
     }

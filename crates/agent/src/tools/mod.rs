@@ -3,23 +3,29 @@
 
 mod arguments;
 pub mod calculator;
+mod channel;
 mod code_interpreter;
 mod current_time;
 pub mod file_read;
 mod llm;
+mod memory;
+mod schedule;
 mod think;
 pub mod web_fetch;
 
 use std::sync::Arc;
 
-use hob_core::Tool;
+use hob_core::{Channels, Memory, Schedule, Tool};
 
 use crate::sandbox::Sandbox;
 pub use calculator::Calculator;
+pub use channel::{ChannelList, ChannelSend, ChannelStatusTool};
 pub use code_interpreter::CodeInterpreter;
 pub use current_time::{Clock, CurrentTime};
 pub use file_read::{FileRead, FileReadOptions};
 pub use llm::{Llm, LlmOptions, ModelSource};
+pub use memory::{MemoryIndex, MemoryNote, MemorySearch};
+pub use schedule::{ChangeTask, ListTasks, ScheduleTask, schedule_tools};
 pub use think::Think;
 pub use web_fetch::{AddressPolicy, FetchError, WebFetch, WebFetchOptions};
 
@@ -32,10 +38,16 @@ pub struct BuiltInOptions {
     pub sandbox: Option<Arc<Sandbox>>,
     /// Without one there is no `llm`.
     pub llm: Option<LlmOptions>,
+    /// Without one there are no tools of the memory.
+    pub memory: Option<Arc<dyn Memory>>,
+    /// Without any there are no tools of messaging.
+    pub channels: Option<Arc<dyn Channels>>,
+    /// Without one there are no tools of the scheduler.
+    pub schedule: Option<Arc<dyn Schedule>>,
 }
 
 impl Default for BuiltInOptions {
-    /// The system's clock, no files, the public web, no sandbox and no model.
+    /// The system's clock, no files, the public web, no sandbox, no model, no memory and no tasks.
     fn default() -> Self {
         BuiltInOptions {
             clock: Arc::new(jiff::Timestamp::now),
@@ -43,12 +55,16 @@ impl Default for BuiltInOptions {
             web_fetch: WebFetchOptions::default(),
             sandbox: None,
             llm: None,
+            memory: None,
+            channels: None,
+            schedule: None,
         }
     }
 }
 
 /// All built-in tools that these options allow for.
 pub fn built_in_tools(options: BuiltInOptions) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
+    let roots = options.file_read.roots.clone();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Calculator),
         Arc::new(Think),
@@ -61,6 +77,15 @@ pub fn built_in_tools(options: BuiltInOptions) -> Result<Vec<Arc<dyn Tool>>, Fet
     }
     if let Some(llm) = options.llm {
         tools.push(Arc::new(Llm::new(llm)));
+    }
+    if let Some(channels) = options.channels {
+        tools.extend(channel::channel_tools(&channels));
+    }
+    if let Some(memory) = options.memory {
+        tools.extend(memory::memory_tools(&memory, roots));
+    }
+    if let Some(schedule) = options.schedule {
+        tools.extend(schedule_tools(&schedule));
     }
     Ok(tools)
 }

@@ -130,6 +130,24 @@ async fn a_forced_call_is_forced_once() {
 }
 
 #[tokio::test]
+async fn a_call_that_cannot_be_forced_is_refused() {
+    let forced = |choice| GenerateRequest { tool_choice: Some(choice), ..asking("go") };
+    let house = House::new(script([]), &[tool("echo")]);
+    let error = house.run("orchestrator", &forced(ToolChoice::Function("ecko".into()))).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "orchestrator does not support 'tool_choice': the tools of this caller are echo"
+    );
+    let bare = House::new(script([]), &[]);
+    let error = bare.run("orchestrator", &forced(ToolChoice::Required)).await.unwrap_err();
+    assert_eq!(error.to_string(), "orchestrator does not support 'tool_choice': this caller has no tools");
+    for agent in ["simple", "react"] {
+        let error = house.run(agent, &forced(ToolChoice::Required)).await.unwrap_err();
+        assert!(error.to_string().ends_with("only the orchestrator can be made to use a tool"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_caller_who_wants_no_tools_gets_none() {
     let house = House::new(script([says(&["Hi."])]), &[tool("echo")]);
     let request = GenerateRequest { tool_choice: Some(ToolChoice::None), ..asking("hi") };

@@ -2,8 +2,12 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hob_agent::sandbox::{Job, Language, Mount, Outcome, Sandbox, SandboxError, SandboxOptions};
+use hob_agent::tools::CodeInterpreter;
+use hob_core::Tool;
+use serde_json::json;
 
 use super::{marker, options};
 
@@ -47,6 +51,23 @@ async fn an_allowed_directory_can_be_read_and_not_written() {
     assert_eq!(outcome.stdout, "allowed\ndeep\nlink\nnote.txt\n");
     let file = place.run(place.root.join("allowed/deep/note.txt"), "cat /work/here").await.unwrap();
     assert_eq!(file.stdout, "allowed/deep");
+}
+
+#[tokio::test]
+async fn the_code_interpreter_reads_what_is_on_the_allowlist_where_it_lies() {
+    let place = place();
+    let (root, sandbox) = (&place.root, Arc::new(place.sandbox));
+    let tool = CodeInterpreter::new(sandbox);
+    let allowed = root.join("allowed").display().to_string();
+    assert!(tool.spec().description.ends_with(&format!("Files to read are in {allowed}.")));
+    let code = format!(
+        "cat {allowed}/note.txt {allowed}/deep/note.txt; echo; (echo x > {allowed}/new) 2>/dev/null && echo wrote; \
+         cat {allowed}/link/note.txt 2>/dev/null && echo followed; ls {}; touch /tmp/fine && echo scratch",
+        root.display()
+    );
+    let report = tool.call(json!({ "language": "sh", "code": code })).await.unwrap();
+    assert_eq!(report, "exit code: 0\nstdout:\nallowedallowed/deep\nallowed\nscratch\n");
+    assert!(!root.join("allowed/new").exists());
 }
 
 #[tokio::test]

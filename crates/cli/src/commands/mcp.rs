@@ -6,17 +6,18 @@ use anyhow::Result;
 use hob_system::serve_mcp;
 
 use crate::args::McpArgs;
-use crate::commands::block_on;
+use crate::commands::{block_on, memory};
 use crate::settings;
 use crate::signals::Signals;
 
 pub fn run(McpArgs {}: &McpArgs) -> Result<ExitCode> {
     let config = settings::load()?;
+    let parts = memory::workshop_parts(&config)?;
     block_on(async {
         let mut signals = Signals::listen()?;
         // Dropping the service ends the tools that are at work.
         tokio::select! {
-            served = serve_mcp(&config, env!("CARGO_PKG_VERSION")) => Ok(served.map(|()| ExitCode::SUCCESS)?),
+            served = serve_mcp(&config, parts, env!("CARGO_PKG_VERSION")) => Ok(served.map(|()| ExitCode::SUCCESS)?),
             stop = signals.next() => Ok(stop.exit_code()),
         }
     })

@@ -1,11 +1,15 @@
 //! One file per subcommand.
 
 mod ask;
+mod bench;
+mod channel;
 mod completions;
 mod doctor;
 mod init;
 mod mcp;
+mod memory;
 mod model;
+mod scheduler;
 #[cfg(feature = "server")]
 mod serve;
 #[cfg(not(feature = "server"))]
@@ -34,11 +38,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Ask(ask) => ask::run(ask, args.verbose.into()),
         Command::Model(model) => model::run(model),
         Command::Tools(tools) => tools::run(tools),
+        Command::Memory(memory) => memory::run(memory),
+        Command::Scheduler(scheduler) => scheduler::run(scheduler),
         Command::Mcp(mcp) => mcp::run(&mcp),
+        Command::Channel(channel) => channel::run(channel),
         Command::Telemetry(telemetry) => telemetry::run(telemetry),
+        Command::Bench(bench) => bench::run(bench),
         Command::Init(init) => init::run(&init),
         Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Completions(completions) => completions::run(&completions),
+        Command::ReadFile => memory::read_file(),
     }
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_config::{Config, ServerConfig};
-use hob_server::Server;
-use hob_system::{Because, Household, System, Wishes};
+use hob_server::{Server, ServerParts};
+use hob_system::{Because, Household, Scheduler, System, Wishes};
 use tokio_util::sync::CancellationToken;
 
 use crate::advice;
 use crate::args::{AgentChoice, ServeArgs};
-use crate::commands::block_on;
+use crate::commands::{block_on, memory};
 use crate::local;
 use crate::output;
 use crate::output::number::counted;
@@ -26,7 +26,11 @@ const NOTICEABLE: Duration = Duration::from_millis(250);
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
-    let wishes = Wishes { engine: args.engine, first_run: local::first_run(args.offline.into()) };
+    let wishes = Wishes {
+        engine: args.engine,
+        first_run: local::first_run(args.offline.into()),
+        reader: memory::reader(),
+    };
     apply(args, &mut config);
     let home = settings::home()?;
     block_on(async {
@@ -38,6 +42,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
                 stop = signals.next() => return Ok(stop.exit_code()),
             }
         };
+        household.listen();
         let outcome = serve(&household, &config, &mut signals).await;
         household.close().await;
         outcome
@@ -66,7 +71,12 @@ fn apply(args: ServeArgs, config: &mut Config) {
 
 async fn serve(household: &Household, config: &Config, signals: &mut Signals) -> Result<ExitCode> {
     let system = &household.system;
-    let server = Server::bind(system.clone(), &config.server).await?;
+    let parts = ServerParts {
+        system: system.clone(),
+        record: household.record.clone(),
+        scheduler: Some(household.scheduler.clone()),
+    };
+    let server = Server::bind(parts, &config.server).await?;
     let model = default_model(system).await?;
     let summary = print_facts(&[
         ("Engine", engine_line(household, config)),
@@ -84,8 +94,12 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
         );
     }
 
+    if config.scheduler.enabled {
+        household.scheduler.start();
+    }
     let shutdown = CancellationToken::new();
-    let mut running = Box::pin(server.run(shutdown.clone()));
+    let scheduler = &household.scheduler;
+    let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), config.server.shutdown_grace));
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
         _ = signals.next() => shutdown.cancel(),
@@ -107,6 +121,26 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
         }
         stop = notice => Ok(stop.exit_code()),
     }
+}
+
+/// Serves until `shutdown`, and then lets answers and tasks under way end. How many answers were cut off.
+async fn run_both(
+    server: Server,
+    scheduler: &Scheduler,
+    shutdown: CancellationToken,
+    grace: Duration,
+) -> usize {
+    let serving = async {
+        let cut_off = server.run(shutdown.clone()).await;
+        // However it ended, there is nothing to wait for any more.
+        shutdown.cancel();
+        cut_off
+    };
+    let draining = async {
+        shutdown.cancelled().await;
+        scheduler.drain(grace).await;
+    };
+    tokio::join!(serving, draining).0
 }
 
 /// The model for those who name none. One that the engine does not have is worth a word, not a refusal: it may come.

@@ -10,8 +10,8 @@ use hob_system::{Permit, ToolBox, ToolBoxError, Workshop};
 use serde_json::{Value, json};
 
 use crate::args::ToolsCommand;
-use crate::commands::block_on;
 use crate::commands::model::Format;
+use crate::commands::{block_on, memory};
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::table::{self, Column};
@@ -25,7 +25,7 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     block_on(async {
         let mut signals = Signals::listen()?;
-        let workshop = Workshop::open(&config, None)?;
+        let workshop = Workshop::open(&config, memory::workshop_parts(&config)?)?;
         // Dropping a call ends the tool's work.
         let outcome = tokio::select! {
             outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),

@@ -1,5 +1,7 @@
 //! Numbers as people say them.
 
+use std::time::Duration;
+
 /// Memory in units of 2^20 and 2^30 bytes, as the makers of graphics cards count it.
 pub fn memory(bytes: u64) -> String {
     let megabytes = bytes as f64 / f64::from(1 << 20);
@@ -23,6 +25,18 @@ pub fn tokens(count: u64) -> String {
     if count >= 1024 && count.is_multiple_of(1024) { format!("{}k", count / 1024) } else { count.to_string() }
 }
 
+/// Such as `85 ms`, `1.25 s`.
+pub fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 0.0095 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else if seconds < 0.9995 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.2} s")
+    }
+}
+
 /// `1 model`, `2 models`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -39,5 +53,12 @@ mod tests {
         assert_eq!([131_072, 2048, 4000, 512].map(tokens), ["128k", "2k", "4000", "512"]);
         assert_eq!(counted(1, "model"), "1 model");
         assert_eq!(counted(0, "model"), "0 models");
+    }
+
+    #[test]
+    fn times_have_as_many_digits_as_they_need() {
+        let shown = [0, 1_234, 85_400, 999_400, 999_600, 61_000_000]
+            .map(|microseconds| seconds(Duration::from_micros(microseconds)));
+        assert_eq!(shown, ["0.0 ms", "1.2 ms", "85 ms", "999 ms", "1.00 s", "61.00 s"]);
     }
 }

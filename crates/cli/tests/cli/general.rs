@@ -16,8 +16,12 @@ async fn help_says_what_there_is_and_gives_examples() {
       ask          Ask a model a question
       model        Show and download models
       tools        Show and try the tools that agents use
+      memory       Index your documents, and find what is in them
+      scheduler    Have something asked at a set time, once or again and again
       mcp          Serve the tools of the house to an MCP client, over stdin and stdout
       telemetry    Show, export and delete the record of what was asked
+      bench        Measure how fast an engine answers
+      channel      Send messages, and see what a messaging gateway has
       init         Look at this machine and write a configuration file for it
       doctor       Find out what is wrong, and what to do about it
       completions  Print a script that completes hob's commands in your shell
@@ -61,6 +65,9 @@ async fn every_command_explains_itself() {
         &["telemetry", "stats"],
         &["telemetry", "export"],
         &["telemetry", "clear"],
+        &["bench"],
+        &["bench", "run"],
+        &["bench", "compare"],
         &["init"],
         &["doctor"],
         &["completions"],

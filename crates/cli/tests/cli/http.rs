@@ -11,8 +11,13 @@ pub struct Answer {
 
 /// Sends a chat request, as JSON.
 pub async fn chat(address: &str, body: &str) -> Answer {
+    chat_with(address, "connection: close", body).await
+}
+
+/// The same with another header.
+pub async fn chat_with(address: &str, header: &str, body: &str) -> Answer {
     let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n{header}\r\n"
     );
     send(address, &format!("{head}content-length: {}\r\n\r\n{body}", body.len())).await
 }

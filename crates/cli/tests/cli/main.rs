@@ -8,6 +8,10 @@ mod agents;
 #[cfg(test)]
 mod ask;
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod channel;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod fakes;
@@ -22,14 +26,20 @@ mod init;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod real_engine;
 #[cfg(test)]
 mod running;
 #[cfg(test)]
+mod scheduler;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod telemetry;
 #[cfg(test)]
 mod tools;
+#[cfg(test)]
+mod traces;

@@ -41,6 +41,7 @@ async fn a_program_reads_the_list_as_json() {
         "context": 8192,
         "size": 98363034,
         "quantization": "Q4_1",
+        "kind": "text",
     });
     assert_eq!(list[0], expected);
 }

@@ -204,3 +204,13 @@ async fn a_summary_that_nobody_reads_is_no_reason_to_stop() {
     let answer = chat(&format!("127.0.0.1:{port}"), QUESTION).await.all().await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
+
+#[tokio::test]
+async fn a_server_that_is_told_to_count_nothing_says_so() {
+    let ollama = fakes::ollama().await;
+    let config = engines_config(&[("ollama", &ollama.url())]);
+    let home = Home::with_config(&format!("{config}[telemetry]\nmetrics = false\n"));
+    let server = Running::start(&home, &[]).await;
+    let answer = get(server.address(), "/metrics").await.all().await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("[telemetry] metrics = true"), "{answer}");
+}

@@ -9,7 +9,7 @@ use crate::home::{Home, Ran};
 
 /// With everything on that brings a tool.
 fn home() -> Home {
-    Home::with_config("[sandbox]\nenabled = true\n")
+    Home::with_config("[sandbox]\nenabled = true\n[channel]\nenabled = true\n")
 }
 
 async fn listed(home: &Home) -> Vec<Value> {

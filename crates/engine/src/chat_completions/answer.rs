@@ -1,6 +1,6 @@
 //! The whole answer, and what the services share around it: usage and the list of models.
 
-use hob_core::{Answer, FinishReason, Generation, ModelInfo, Usage};
+use hob_core::{Answer, FinishReason, Generation, ModelInfo, ModelKind, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -150,6 +150,7 @@ impl WireModel {
     fn into_info(self) -> ModelInfo {
         let meta = self.meta.unwrap_or_default();
         ModelInfo {
+            kind: kind_of(&self.id),
             id: self.id,
             created: self.created,
             parameters: meta.n_params,
@@ -158,4 +159,9 @@ impl WireModel {
             quantization: meta.ftype,
         }
     }
+}
+
+/// The name is all that these services tell; `text-embedding-3-small` and `nomic-embed-text` are what such models are called.
+fn kind_of(id: &str) -> ModelKind {
+    if id.to_ascii_lowercase().contains("embed") { ModelKind::Embedding } else { ModelKind::Text }
 }

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod chunks;
+pub(crate) mod embeddings;
 pub mod request;
 pub mod tool_calls;
 

@@ -13,7 +13,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
-use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+};
 use secrecy::{ExposeSecret, SecretString};
 
 use anthropic::Anthropic;
@@ -173,6 +175,10 @@ impl Engine for Cloud {
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         self.provider(&request.model)?.stream(request).await
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        self.provider(&request.model)?.embed(request).await
     }
 
     /// What every provider has. One that fails does not hide the others.

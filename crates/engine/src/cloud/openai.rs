@@ -1,16 +1,20 @@
 //! OpenAI itself: chat completions with a key, and the newer name for the length of an answer.
 
 use async_trait::async_trait;
-use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use reqwest::Response;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+};
 
 use super::Access;
 use crate::chat_completions::answer;
 use crate::chat_completions::chunks::Chunks;
+use crate::chat_completions::embeddings;
 use crate::chat_completions::request::{Delivery, Form, LengthField, Tools};
+use crate::embeddings::Habit;
 use crate::openai_compat::post_chat;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
 
 const MODELS: &str = "/models";
 
@@ -57,6 +61,10 @@ impl Engine for OpenAi {
             warnings: Vec::new(),
             deltas: deltas(&self.endpoint, response, Chunks::new(request.answers())),
         })
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        embeddings::post(&self.endpoint, "/embeddings", request, Habit::Refuses).await
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

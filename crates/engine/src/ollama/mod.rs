@@ -1,5 +1,6 @@
-//! Ollama, over its native API: chat, its models, and their download. Knows nothing of agents or of serving HTTP.
+//! Ollama, over its native API: chat, embeddings, its models, and their download. Knows nothing of agents or of serving HTTP.
 
+mod embed;
 mod lines;
 mod models;
 mod options;
@@ -7,16 +8,20 @@ mod pull;
 mod request;
 
 use async_trait::async_trait;
-use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use reqwest::Response;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+};
+
 use serde_json::json;
 
 use self::lines::Lines;
 use self::request::Body;
 use crate::chat_completions::request::Delivery;
+use crate::embeddings::{Gathered, Habit, MAX_INPUTS, batches};
 use crate::openai_compat::unknown_model;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
 
 pub use self::models::{ModelDetails, same_model};
 pub use self::pull::{PullProgress, PullStream};
@@ -82,6 +87,19 @@ impl Engine for Ollama {
             warnings: Vec::new(),
             deltas: deltas(&self.endpoint, response, Lines::new(request)),
         })
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Obeys);
+        for inputs in batches(&request.inputs, MAX_INPUTS) {
+            let json = serde_json::to_vec(&embed::Body::of(request, inputs))
+                .map_err(|error| self.endpoint.malformed(error.to_string()))?;
+            let response = self.post("/api/embed", json, &request.model).await?;
+            let body = self.endpoint.body(response).await?;
+            let part = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
+            gathered.add(inputs.len(), part)?;
+        }
+        Ok(gathered.finish())
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

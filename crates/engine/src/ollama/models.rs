@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::ModelInfo;
+use hob_core::{ModelInfo, ModelKind};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -69,6 +69,8 @@ pub fn read_tags(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
 
 impl Tag {
     fn into_info(self) -> ModelInfo {
+        // The list has no better word for it: `bert`, `nomic-bert` and their relatives are all made for embeddings.
+        let embeds = self.details.family.as_deref().is_some_and(|family| family.contains("bert"));
         ModelInfo {
             id: self.name,
             created: self.modified_at.as_deref().and_then(unix_seconds),
@@ -76,6 +78,7 @@ impl Tag {
             context: None,
             size: self.size,
             quantization: self.details.quantization_level.filter(|level| !level.is_empty()),
+            kind: if embeds { ModelKind::Embedding } else { ModelKind::Text },
         }
     }
 }

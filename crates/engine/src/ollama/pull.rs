@@ -5,13 +5,13 @@ use std::pin::Pin;
 use futures::Stream;
 use futures::stream::try_unfold;
 use hob_core::EngineError;
-use reqwest::Response;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::wire::client::{Complaint, Endpoint};
 use crate::wire::deltas::DecodeError;
 use crate::wire::frames::{Frames, Framing};
+use crate::wire::response::Response;
 
 /// One step of a download.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -71,16 +71,11 @@ impl Download {
                 return Ok(Some(step));
             }
             match self.response.chunk().await {
-                Ok(Some(bytes)) => {
+                Some(Ok(bytes)) => {
                     self.frames.push(&bytes).map_err(|error| self.endpoint.interrupted(error.to_string()))?
                 }
-                Ok(None) => return self.end().map(Some),
-                Err(error) => {
-                    return Err(match self.endpoint.failure(&error) {
-                        EngineError::Unreachable { reason, .. } => self.endpoint.interrupted(reason),
-                        other => other,
-                    });
-                }
+                None => return self.end().map(Some),
+                Some(Err(broken)) => return Err(self.endpoint.broke_off(broken)),
             }
         }
     }

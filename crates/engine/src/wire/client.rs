@@ -1,4 +1,4 @@
-//! One engine's HTTP endpoint: a pooled client, its time-outs, its key, and what its failures mean.
+//! One engine's HTTP endpoint: the way there, its time-outs, its key, and what its failures mean.
 
 use std::sync::Once;
 use std::time::Duration;
@@ -6,9 +6,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response, StatusCode, redirect};
+use reqwest::{StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
+
+use super::direct::{Direct, DirectOptions};
+use super::response::{Broken, Response};
+use super::trace;
 
 /// A health probe that takes longer than this has failed.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -73,7 +77,15 @@ pub struct Endpoint {
     engine: String,
     host: String,
     timeout: Duration,
-    client: reqwest::Client,
+    way: Way,
+}
+
+/// How requests travel.
+#[derive(Debug, Clone)]
+enum Way {
+    /// On this machine and unencrypted, as most engines are.
+    Direct(Direct),
+    Client(reqwest::Client),
 }
 
 impl Endpoint {
@@ -92,19 +104,34 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
         }
-        let mut builder = reqwest::Client::builder()
-            .default_headers(headers)
-            // A redirect could carry the key and the conversation to a stranger.
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT.min(options.timeout))
-            .read_timeout(options.timeout)
-            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .tcp_nodelay(true);
-        if is_loopback(&url) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|error| not_configured(error.to_string()))?;
-        Ok(Endpoint { engine: options.engine, host, timeout: options.timeout, client })
+        let connect_timeout = CONNECT_TIMEOUT.min(options.timeout);
+        let local = is_loopback(&url).then(|| {
+            let options = DirectOptions {
+                headers: headers.clone(),
+                connect_timeout,
+                read_timeout: options.timeout,
+                idle_timeout: POOL_IDLE_TIMEOUT,
+            };
+            Direct::new(&url, options)
+        });
+        let way = match local.flatten() {
+            Some(direct) => Way::Direct(direct),
+            None => {
+                let mut builder = reqwest::Client::builder()
+                    .default_headers(headers)
+                    // A redirect could carry the key and the conversation to a stranger.
+                    .redirect(redirect::Policy::none())
+                    .connect_timeout(connect_timeout)
+                    .read_timeout(options.timeout)
+                    .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+                    .tcp_nodelay(true);
+                if is_loopback(&url) {
+                    builder = builder.no_proxy();
+                }
+                Way::Client(builder.build().map_err(|error| not_configured(error.to_string()))?)
+            }
+        };
+        Ok(Endpoint { engine: options.engine, host, timeout: options.timeout, way })
     }
 
     pub fn engine(&self) -> &str {
@@ -117,22 +144,37 @@ impl Endpoint {
 
     /// Sends JSON that is already text. The answer's status is not looked at.
     pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
-        let request = self
-            .client
-            .post(format!("{}{path}", self.host))
-            .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(json);
-        self.send(request).await
+        let sent = match &self.way {
+            Way::Direct(direct) => direct.post(path, json).await,
+            Way::Client(client) => {
+                let mut request = client
+                    .post(format!("{}{path}", self.host))
+                    .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+                    .body(json);
+                if let Some(parent) = trace::header() {
+                    request = request.header(trace::TRACEPARENT, parent);
+                }
+                request.send().await.map(Response::from).map_err(Broken::from)
+            }
+        };
+        sent.map_err(|broken| self.failure(broken))
     }
 
     pub async fn get(&self, path: &str) -> Result<Response, EngineError> {
-        self.send(self.client.get(format!("{}{path}", self.host))).await
+        let sent = match &self.way {
+            Way::Direct(direct) => direct.get(path).await,
+            Way::Client(client) => {
+                let request = client.get(format!("{}{path}", self.host));
+                request.send().await.map(Response::from).map_err(Broken::from)
+            }
+        };
+        sent.map_err(|broken| self.failure(broken))
     }
 
     /// Whether `path` answers 2xx in time.
     pub async fn probe(&self, path: &str) -> bool {
         let answered = tokio::time::timeout(PROBE_TIMEOUT, self.get(path)).await;
-        matches!(answered, Ok(Ok(response)) if response.status().is_success())
+        matches!(answered, Ok(Ok(response)) if response.status.is_success())
     }
 
     /// The whole body of an answer.
@@ -145,11 +187,11 @@ impl Endpoint {
 
     /// Passes a good answer on and turns any other into the engine's own complaint.
     pub async fn accept(&self, response: Response) -> Result<Response, EngineError> {
-        if response.status().is_success() {
+        if response.status.is_success() {
             return Ok(response);
         }
-        let status = response.status();
-        let retry_after = retry_after(response.headers());
+        let status = response.status;
+        let retry_after = retry_after(&response.headers);
         // A complaint whose text cannot be read is still a complaint.
         let body = self.read(response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
         Err(self.refusal(status, &body, retry_after))
@@ -170,15 +212,20 @@ impl Endpoint {
     }
 
     /// What a failure of the transport means.
-    pub fn failure(&self, error: &reqwest::Error) -> EngineError {
-        if error.is_timeout() && !error.is_connect() {
-            EngineError::Timeout { engine: self.engine.clone(), after: self.timeout }
-        } else {
-            EngineError::Unreachable {
-                engine: self.engine.clone(),
-                address: self.host.clone(),
-                reason: innermost(error),
+    pub fn failure(&self, broken: Broken) -> EngineError {
+        match broken {
+            Broken::TimedOut => EngineError::Timeout { engine: self.engine.clone(), after: self.timeout },
+            Broken::Lost(reason) => {
+                EngineError::Unreachable { engine: self.engine.clone(), address: self.host.clone(), reason }
             }
+        }
+    }
+
+    /// What a failure in the middle of an answer means.
+    pub fn broke_off(&self, broken: Broken) -> EngineError {
+        match broken {
+            Broken::Lost(reason) => self.interrupted(reason),
+            timed_out => self.failure(timed_out),
         }
     }
 
@@ -198,20 +245,21 @@ impl Endpoint {
         }
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, EngineError> {
-        request.send().await.map_err(|error| self.failure(&error))
-    }
-
     /// The body, or `None` when it is longer than `limit`.
     async fn read(&self, mut response: Response, limit: usize) -> Result<Option<Bytes>, EngineError> {
-        let mut body = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error))? {
-            if body.len() + chunk.len() > limit {
-                return Ok(None);
+        let mut next = async || response.chunk().await.transpose().map_err(|broken| self.failure(broken));
+        // Most bodies come in one piece, which needs no copy.
+        let Some(first) = next().await? else { return Ok(Some(Bytes::new())) };
+        let Some(second) = next().await? else { return Ok((first.len() <= limit).then_some(first)) };
+        let mut body = BytesMut::from(first);
+        body.extend_from_slice(&second);
+        while body.len() <= limit {
+            match next().await? {
+                Some(piece) => body.extend_from_slice(&piece),
+                None => return Ok(Some(body.freeze())),
             }
-            body.extend_from_slice(&chunk);
         }
-        Ok(Some(body.freeze()))
+        Ok(None)
     }
 }
 
@@ -275,15 +323,6 @@ fn retry_delay(error: &serde_json::Value) -> Option<u64> {
 /// Seconds to wait, from a `Retry-After` in its numeric form.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
-}
-
-/// The cause at the bottom: "Connection refused" rather than "error sending request".
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 fn is_loopback(url: &Url) -> bool {

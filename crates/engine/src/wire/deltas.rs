@@ -4,13 +4,12 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use futures::Stream;
 use hob_core::{Delta, DeltaStream, EngineError};
-use reqwest::Response;
 
 use super::client::Endpoint;
 use super::frames::{Frames, Framing};
+use super::response::Response;
 
 /// A provider's stream format, as a state machine over frames.
 pub trait Decoder: Send + Unpin {
@@ -60,7 +59,7 @@ impl DecodeError {
 pub fn deltas<D: Decoder + 'static>(endpoint: &Endpoint, response: Response, decoder: D) -> DeltaStream {
     Box::pin(Deltas {
         endpoint: endpoint.clone(),
-        body: Box::pin(response.bytes_stream()),
+        response,
         frames: Frames::new(D::FRAMING),
         decoder,
         ready: VecDeque::new(),
@@ -71,7 +70,7 @@ pub fn deltas<D: Decoder + 'static>(endpoint: &Endpoint, response: Response, dec
 
 struct Deltas<D> {
     endpoint: Endpoint,
-    body: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
+    response: Response,
     frames: Frames,
     decoder: D,
     ready: VecDeque<Delta>,
@@ -139,6 +138,8 @@ impl<D: Decoder> Stream for Deltas<D> {
                 this.started = true;
                 if matches!(delta, Delta::Done { .. }) {
                     this.state = State::Over;
+                    // The connection can be used again once the body is read to its end, which mostly is here already.
+                    let _ = this.response.poll_chunk(context);
                 }
                 return Poll::Ready(Some(Ok(delta)));
             }
@@ -146,18 +147,15 @@ impl<D: Decoder> Stream for Deltas<D> {
                 let error = this.endpoint.interrupted("the connection ended before the answer did");
                 return this.fail(error);
             }
-            match ready!(this.body.as_mut().poll_next(context)) {
+            match ready!(this.response.poll_chunk(context)) {
                 Some(Ok(bytes)) => {
                     if let Err(error) = this.frames.push(&bytes) {
                         let error = this.endpoint.interrupted(error.to_string());
                         return this.fail(error);
                     }
                 }
-                Some(Err(error)) => {
-                    let error = match this.endpoint.failure(&error) {
-                        EngineError::Unreachable { reason, .. } => this.endpoint.interrupted(reason),
-                        other => other,
-                    };
+                Some(Err(broken)) => {
+                    let error = this.endpoint.broke_off(broken);
                     return this.fail(error);
                 }
                 None => {

@@ -3,5 +3,8 @@
 
 pub mod client;
 pub mod deltas;
+mod direct;
 pub mod frames;
+pub mod response;
 pub mod sse;
+pub mod trace;

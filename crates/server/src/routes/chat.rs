@@ -16,18 +16,21 @@ use crate::body::read_json;
 use crate::error::ApiError;
 use crate::router::App;
 use crate::sse::{ChatChunks, ChatStream};
+use crate::trace::trace_parent;
 use crate::wire::request::{ChatRequest, Reply};
 use crate::wire::response::Completion;
 
-const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
+/// What an answer that is not quite what was asked for says of itself.
+pub(super) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let permit = app.trust.permit(request.extensions());
+    let trace_parent = trace_parent(request.headers());
     let body = read_json(request, app.body_limits).await?;
     let ChatRequest { request, reply, agent } = ChatRequest::parse(&body)?;
     drop(body);
-    let caller = Caller { run: completion_id().into(), source: Source::Server, permit, agent };
+    let caller = Caller { permit, agent, trace_parent, ..Caller::trusted(Source::Server, completion_id()) };
     let admitted = app.admission.enter().await?;
     match reply {
         Reply::Whole => whole(&app, request, &caller).await,

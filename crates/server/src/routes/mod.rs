@@ -1,7 +1,14 @@
 //! One file per resource.
 
+pub(crate) mod channels;
 pub(crate) mod chat;
+pub(crate) mod dashboard;
+pub(crate) mod embeddings;
 pub(crate) mod events;
 pub(crate) mod health;
+pub(crate) mod memory;
+pub(crate) mod metrics;
 pub(crate) mod models;
 pub(crate) mod openapi;
+pub(crate) mod savings;
+pub(crate) mod tasks;

@@ -52,7 +52,7 @@ fn in_words(path: &str, message: &str) -> ApiError {
         None => message.to_owned(),
     };
     match path {
-        "" => ApiError::malformed(format!("the request body is not a chat request: {message}")),
+        "" => ApiError::malformed(format!("the request body is no such request: {message}")),
         path => ApiError::invalid(path, format!("{path}: {message}")),
     }
 }

@@ -1,7 +1,9 @@
 //! The shapes of requests and answers on our HTTP API.
 
 pub(crate) mod content;
-mod explain;
+pub(crate) mod embeddings;
+pub(crate) mod explain;
+pub(crate) mod exposition;
 pub(crate) mod message;
 pub(crate) mod request;
 pub(crate) mod response;

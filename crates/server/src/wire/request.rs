@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::explain::explain;
 use super::message::WireMessage;
-use super::tools::{WireFormat, WireTool, tool_choice};
+use super::tools::{Offered, WireFormat, WireTool, tool_choice};
 use crate::error::ApiError;
 
 /// How the caller wants the answer.
@@ -123,9 +123,18 @@ impl WireRequest {
         for (index, tool) in self.tools.into_iter().flatten().enumerate() {
             tools.push(tool.resolve(index)?);
         }
+        let agent = match self.agent.as_deref() {
+            None => AgentWish::Configured,
+            Some("" | "none") => AgentWish::None,
+            Some(name) => AgentWish::Named(name.to_owned()),
+        };
+        let offered = match &agent {
+            AgentWish::Named(_) if tools.is_empty() => Offered::ByAgent,
+            AgentWish::Named(_) | AgentWish::Configured | AgentWish::None => Offered::Brought(&tools),
+        };
         let tool_choice = match &self.tool_choice {
             None | Some(Value::Null) => None,
-            Some(choice) => Some(tool_choice(choice, &tools)?),
+            Some(choice) => Some(tool_choice(choice, offered)?),
         };
         let temperature = self.temperature.map(Temperature::new).transpose();
         let temperature = temperature.map_err(|error| ApiError::invalid("temperature", error.to_string()))?;
@@ -169,11 +178,6 @@ impl WireRequest {
         let include_usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
         let reply =
             if self.stream.unwrap_or(false) { Reply::Streamed { include_usage } } else { Reply::Whole };
-        let agent = match self.agent.as_deref() {
-            None => AgentWish::Configured,
-            Some("" | "none") => AgentWish::None,
-            Some(name) => AgentWish::Named(name.to_owned()),
-        };
         Ok(ChatRequest { request, reply, agent })
     }
 }

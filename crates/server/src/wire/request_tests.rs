@@ -224,6 +224,23 @@ fn tools_and_the_choice_among_them_are_read_in_every_form() {
 }
 
 #[test]
+fn a_choice_without_tools_is_about_those_of_the_agent_that_was_named() {
+    for (written, meant) in [
+        (r#""required""#, ToolChoice::Required),
+        (
+            r#"{"type":"function","function":{"name":"calculator"}}"#,
+            ToolChoice::Function("calculator".into()),
+        ),
+    ] {
+        let asked = |agent: &str| {
+            ChatRequest::parse(with(&format!(r#""agent":"{agent}","tool_choice":{written}"#)).as_bytes())
+        };
+        assert_eq!(asked("orchestrator").unwrap().request.tool_choice, Some(meant));
+        assert!(asked("none").is_err());
+    }
+}
+
+#[test]
 fn the_form_of_the_answer_is_read_in_every_form() {
     let schema = |name: &str, description: Option<&str>, strict| {
         ResponseFormat::JsonSchema(JsonSchema {
@@ -437,9 +454,9 @@ fn what_is_no_json_is_told_so_without_a_field() {
         (b"{\"temperature\":1e999}", "the request body is not valid JSON: number out of range"),
         (bomb.as_bytes(), "the request body is not valid JSON: recursion limit exceeded"),
         (whole_bomb.as_bytes(), "the request body is not valid JSON: recursion limit exceeded"),
-        (b"[]", "the request body is not a chat request: expected an object, got an array"),
-        (b"null", "the request body is not a chat request: expected an object, got null"),
-        (b"\"hi\"", "the request body is not a chat request: expected an object, got the string \"hi\""),
+        (b"[]", "the request body is no such request: expected an object, got an array"),
+        (b"null", "the request body is no such request: expected an object, got null"),
+        (b"\"hi\"", "the request body is no such request: expected an object, got the string \"hi\""),
     ];
     for (body, message) in table {
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();

@@ -53,25 +53,46 @@ impl WireTool {
     }
 }
 
+/// Whose tools a choice is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Offered<'a> {
+    /// Those that the request brings.
+    Brought(&'a [ToolDefinition]),
+    /// Those of an agent, which knows them better.
+    ByAgent,
+}
+
+impl Offered<'_> {
+    fn may_have_any(self) -> bool {
+        match self {
+            Offered::Brought(tools) => !tools.is_empty(),
+            Offered::ByAgent => true,
+        }
+    }
+
+    fn may_have(self, name: &str) -> bool {
+        match self {
+            Offered::Brought(tools) => tools.iter().any(|tool| tool.name == name),
+            Offered::ByAgent => true,
+        }
+    }
+}
+
 /// Reads `auto`, `none`, `required` and `{"type": "function", "function": {"name": …}}`.
-pub(crate) fn tool_choice(value: &Value, tools: &[ToolDefinition]) -> Result<ToolChoice, ApiError> {
+pub(crate) fn tool_choice(value: &Value, offered: Offered<'_>) -> Result<ToolChoice, ApiError> {
     let invalid = |message: String| Err(ApiError::invalid("tool_choice", message));
     match value {
         Value::String(word) => match word.as_str() {
             "auto" => Ok(ToolChoice::Auto),
             "none" => Ok(ToolChoice::None),
-            "required" | "any" if tools.is_empty() => {
-                invalid("a tool is required but 'tools' is empty".into())
-            }
-            "required" | "any" => Ok(ToolChoice::Required),
+            "required" | "any" if offered.may_have_any() => Ok(ToolChoice::Required),
+            "required" | "any" => invalid("a tool is required but 'tools' is empty".into()),
             other => invalid(format!(
                 "'{other}' is no choice; there are auto, none, required, or a function by name"
             )),
         },
         Value::Object(object) => match object.get("function").and_then(|function| function.get("name")) {
-            Some(Value::String(name)) if tools.iter().any(|tool| &tool.name == name) => {
-                Ok(ToolChoice::Function(name.clone()))
-            }
+            Some(Value::String(name)) if offered.may_have(name) => Ok(ToolChoice::Function(name.clone())),
             Some(Value::String(name)) => invalid(format!("there is no tool '{name}' in 'tools'")),
             _ => invalid(
                 "a chosen function is written {\"type\": \"function\", \"function\": {\"name\": \"…\"}}"

@@ -7,14 +7,21 @@
 )]
 
 mod agents;
+mod browser;
 mod cancel;
+mod channels;
 mod chat;
 mod client;
+mod embeddings;
 mod errors;
 mod events;
 mod guard;
 mod limits;
+mod memory;
+mod metrics;
 mod openapi;
+mod savings;
 mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;
+mod tasks;

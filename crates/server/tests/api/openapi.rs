@@ -13,14 +13,18 @@ use crate::support::Running;
 async fn server_and_document() -> (Running, Value) {
     let engine = ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["m"]);
     let server = Running::start(Arc::new(engine)).await;
-    let response = server.client.get(server.url("/openapi.json")).send().await.unwrap();
-    assert_eq!(response.headers()["content-type"], "application/json");
-    let document = response.json().await.unwrap();
+    let document = document_of(&server).await;
     (server, document)
 }
 
+pub async fn document_of(server: &Running) -> Value {
+    let response = server.client.get(server.url("/openapi.json")).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/json");
+    response.json().await.unwrap()
+}
+
 /// Asserts that `value` fits the schema of that name.
-fn assert_fits(document: &Value, schema: &str, value: &Value) {
+pub fn assert_fits(document: &Value, schema: &str, value: &Value) {
     let root =
         json!({ "$ref": format!("#/components/schemas/{schema}"), "components": document["components"] });
     let validator = jsonschema::draft202012::new(&root).unwrap();
@@ -87,6 +91,14 @@ async fn requests_and_answers_fit_their_schemas() {
     assert_eq!(chunks.len(), 5, "{text}");
     for chunk in chunks {
         assert_fits(&document, "ChatCompletionChunk", &serde_json::from_str(&format!("{{{chunk}")).unwrap());
+    }
+
+    for format in [json!("float"), json!("base64"), json!(null)] {
+        let request = json!({ "model": "m", "input": ["a"], "encoding_format": format, "user": "ada" });
+        assert_fits(&document, "EmbeddingsRequest", &request);
+        let response = server.client.post(server.url("/v1/embeddings")).json(&request).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_fits(&document, "EmbeddingList", &response.json().await.unwrap());
     }
 
     let get = async |path: &str| -> Value {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
 use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
-use hob_server::Server;
+use hob_server::{Server, ServerParts};
 use hob_system::{System, SystemParts, ToolBox};
 use hob_testkit::FakeServer;
 use serde_json::Value;
@@ -43,7 +43,12 @@ impl Running {
 
     /// The same with a whole system, on exactly the address of `config`.
     pub async fn start_system(parts: SystemParts, config: ServerConfig) -> Self {
-        let server = Server::bind(Arc::new(System::new(parts)), &config).await.unwrap();
+        Self::start_parts(Arc::new(System::new(parts)), config).await
+    }
+
+    /// The same with everything a server may have.
+    pub async fn start_parts(parts: impl Into<ServerParts>, config: ServerConfig) -> Self {
+        let server = Server::bind(parts, &config).await.unwrap();
         let address = server.address();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));

@@ -1,6 +1,7 @@
 -- Telemetry. Times are microseconds, `started` and `day` count from 1970 in UTC, `cost_pico` is in millionths of a millionth
 -- of a dollar. `telemetry_day` and `telemetry_latency` are sums over `telemetry_inference`, kept in the same transaction; the
--- latter has histograms, apart from the other sums because most reports can do without.
+-- latter has histograms, apart from the other sums because most reports can do without. `telemetry_served` sums what savings
+-- count by the quarter of an hour: days begin at such a quarter in every time zone.
 CREATE TABLE telemetry_series (
     id INTEGER PRIMARY KEY,
     engine TEXT NOT NULL,
@@ -55,3 +56,10 @@ CREATE TABLE telemetry_latency (
     first_token BLOB NOT NULL,
     PRIMARY KEY (day, series)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE telemetry_served (
+    quarter INTEGER PRIMARY KEY,
+    calls INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL
+) STRICT;

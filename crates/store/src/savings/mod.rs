@@ -1,6 +1,7 @@
 //! What local answers would have cost in the cloud, and what the cloud did cost. Plain arithmetic: knows no database.
 
 mod dollars;
+mod over_time;
 mod prices;
 
 use std::time::Duration;
@@ -8,10 +9,18 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use dollars::Dollars;
+use over_time::over_time;
+pub use over_time::{OverTime, Quarter, Span};
 pub use prices::{Price, PricedModel, Prices};
 
-use crate::telemetry::{Outcome, Row};
-use crate::time::{Moment, as_seconds, as_seconds_if_known};
+use crate::telemetry::{Outcome, Row, Timing, Timings};
+use crate::time::{Moment, Zone, as_seconds, as_seconds_if_known};
+
+/// Prices are for so many tokens.
+const MILLION: u64 = 1_000_000;
+
+/// So many models are told of one by one; all of them are in the totals.
+const MOST_MODELS: usize = 100;
 
 /// What was answered, as far as savings depend on it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,6 +29,10 @@ pub struct Served {
     pub since: Option<Moment>,
     /// What local engines answered. Failed calls and those of `bench` are not in it: nobody would have paid for them.
     pub models: Vec<ServedModel>,
+    /// How long that took in the last 30 days.
+    pub timings: Timings,
+    /// When it was, over the last 30 days and a little more, oldest first.
+    pub quarters: Vec<Quarter>,
     /// What calls to the cloud cost, as far as their price is known.
     pub cloud_cost: Dollars,
     /// The last calls, newest first.
@@ -27,16 +40,18 @@ pub struct Served {
 }
 
 /// What one model on one local engine answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServedModel {
     pub model: String,
     pub engine: String,
     pub calls: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
+    /// Of the last 30 days.
+    pub timings: Timings,
 }
 
-/// The body of `GET /v1/savings`.
+/// What was saved: most of the body of `GET /v1/savings`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Savings {
     /// Calls that local engines answered, as are all the totals.
@@ -52,6 +67,11 @@ pub struct Savings {
     pub per_provider: Vec<ProviderSavings>,
     pub per_model: Vec<ModelSavings>,
     pub recent: Vec<RecentCall>,
+    /// How long local answers took in the last 30 days, from the question to the last word.
+    pub latency: Option<Timing>,
+    /// The same until the first word, of those that were streamed.
+    pub first_token: Option<Timing>,
+    pub over_time: OverTime,
 }
 
 /// What the local answers would have cost at one provider.
@@ -59,6 +79,9 @@ pub struct Savings {
 pub struct ProviderSavings {
     pub provider: &'static str,
     pub label: String,
+    /// Dollars for a million tokens.
+    pub input_price: Dollars,
+    pub output_price: Dollars,
     pub input_cost: Dollars,
     pub output_cost: Dollars,
     pub total_cost: Dollars,
@@ -73,6 +96,9 @@ pub struct ModelSavings {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
+    /// As in [`Savings`].
+    pub latency: Option<Timing>,
+    pub first_token: Option<Timing>,
 }
 
 /// A call as strangers may see it: without the run it belongs to, and without an engine's error. Times are in seconds.
@@ -94,8 +120,8 @@ pub struct RecentCall {
 }
 
 /// Compares what was served with the prices of the cloud.
-pub fn savings(served: Served, prices: &Prices) -> Savings {
-    let Served { since, models, cloud_cost, recent } = served;
+pub fn savings(served: Served, prices: &Prices, now: Moment, zone: &Zone) -> Savings {
+    let Served { since, models, timings, quarters, cloud_cost, recent } = served;
     let total_prompt_tokens = models.iter().map(|model| model.prompt_tokens).sum();
     let total_completion_tokens = models.iter().map(|model| model.completion_tokens).sum();
     let at = |model: &PricedModel| {
@@ -104,6 +130,8 @@ pub fn savings(served: Served, prices: &Prices) -> Savings {
         ProviderSavings {
             provider: model.provider,
             label: model.label.clone(),
+            input_price: model.price.of_input(MILLION),
+            output_price: model.price.of_output(MILLION),
             input_cost,
             output_cost,
             total_cost: input_cost + output_cost,
@@ -118,16 +146,29 @@ pub fn savings(served: Served, prices: &Prices) -> Savings {
         since,
         prices_as_of: prices.as_of(),
         per_provider: prices.models().iter().map(at).collect(),
-        per_model: models.into_iter().map(ModelSavings::from).collect(),
+        per_model: models.into_iter().take(MOST_MODELS).map(ModelSavings::from).collect(),
         recent: recent.into_iter().map(RecentCall::from).collect(),
+        latency: timings.latency,
+        first_token: timings.first_token,
+        over_time: over_time(&quarters, now, zone),
     }
 }
 
 impl From<ServedModel> for ModelSavings {
     fn from(served: ServedModel) -> Self {
-        let ServedModel { model, engine, calls, prompt_tokens, completion_tokens } = served;
+        let ServedModel { model, engine, calls, prompt_tokens, completion_tokens, timings } = served;
         let total_tokens = prompt_tokens + completion_tokens;
-        ModelSavings { model, engine, calls, prompt_tokens, completion_tokens, total_tokens }
+        let Timings { latency, first_token } = timings;
+        ModelSavings {
+            model,
+            engine,
+            calls,
+            prompt_tokens,
+            completion_tokens,
+            total_tokens,
+            latency,
+            first_token,
+        }
     }
 }
 

@@ -4,6 +4,15 @@ use std::time::UNIX_EPOCH;
 
 use super::*;
 
+/// Compared at a quarter past twelve of 2026-11-15 in UTC, with the prices of the table.
+fn compared(served: Served) -> Savings {
+    savings(served, &Prices::standard(), quarter_past_twelve(), &Zone::UTC)
+}
+
+fn quarter_past_twelve() -> Moment {
+    Moment::of(UNIX_EPOCH + Duration::from_secs(1_794_744_900))
+}
+
 fn model(model: &str, tokens: (u64, u64)) -> ServedModel {
     ServedModel {
         model: model.to_owned(),
@@ -11,6 +20,7 @@ fn model(model: &str, tokens: (u64, u64)) -> ServedModel {
         calls: 2,
         prompt_tokens: tokens.0,
         completion_tokens: tokens.1,
+        timings: Timings::default(),
     }
 }
 
@@ -40,8 +50,19 @@ fn the_body_is_the_documented_one() {
             error: Some("cannot open /home/ann/models/llama3.2".to_owned()),
             cost: None,
         }],
+        ..Served::default()
     };
-    insta::assert_json_snapshot!(savings(served, &Prices::standard()), @r#"
+    let timing = Timing {
+        mean: Duration::from_millis(1250),
+        p50: Duration::from_secs(1),
+        p95: Duration::from_secs(3),
+    };
+    let timings = Timings { latency: Some(timing), first_token: None };
+    let mut body = compared(Served { timings, ..served });
+    // The spans have a test of their own.
+    body.over_time.today.truncate(1);
+    body.over_time.days.truncate(1);
+    insta::assert_json_snapshot!(body, @r#"
     {
       "total_calls": 4,
       "total_prompt_tokens": 1000000,
@@ -54,6 +75,8 @@ fn the_body_is_the_documented_one() {
         {
           "provider": "openai",
           "label": "gpt-5.2",
+          "input_price": 1.75,
+          "output_price": 14.0,
           "input_cost": 1.75,
           "output_cost": 1.4,
           "total_cost": 3.15
@@ -61,6 +84,8 @@ fn the_body_is_the_documented_one() {
         {
           "provider": "anthropic",
           "label": "claude-opus-4.6",
+          "input_price": 5.0,
+          "output_price": 25.0,
           "input_cost": 5.0,
           "output_cost": 2.5,
           "total_cost": 7.5
@@ -68,6 +93,8 @@ fn the_body_is_the_documented_one() {
         {
           "provider": "google",
           "label": "gemini-3.1-pro",
+          "input_price": 2.0,
+          "output_price": 12.0,
           "input_cost": 2.0,
           "output_cost": 1.2,
           "total_cost": 3.2
@@ -80,7 +107,9 @@ fn the_body_is_the_documented_one() {
           "calls": 2,
           "prompt_tokens": 900000,
           "completion_tokens": 90000,
-          "total_tokens": 990000
+          "total_tokens": 990000,
+          "latency": null,
+          "first_token": null
         },
         {
           "model": "llama3.2",
@@ -88,7 +117,9 @@ fn the_body_is_the_documented_one() {
           "calls": 2,
           "prompt_tokens": 100000,
           "completion_tokens": 10000,
-          "total_tokens": 110000
+          "total_tokens": 110000,
+          "latency": null,
+          "first_token": null
         }
       ],
       "recent": [
@@ -105,14 +136,39 @@ fn the_body_is_the_documented_one() {
           "first_token": null,
           "ending": "failed"
         }
-      ]
+      ],
+      "latency": {
+        "mean": 1.25,
+        "p50": 1.0,
+        "p95": 3.0
+      },
+      "first_token": null,
+      "over_time": {
+        "timezone": "UTC",
+        "today": [
+          {
+            "start": "2026-11-15T00:00:00.000000Z",
+            "calls": 0,
+            "prompt_tokens": 0,
+            "completion_tokens": 0
+          }
+        ],
+        "days": [
+          {
+            "start": "2026-10-17T00:00:00.000000Z",
+            "calls": 0,
+            "prompt_tokens": 0,
+            "completion_tokens": 0
+          }
+        ]
+      }
     }
     "#);
 }
 
 #[test]
 fn a_house_without_calls_has_saved_nothing_yet() {
-    let nothing = savings(Served::default(), &Prices::standard());
+    let nothing = compared(Served::default());
     assert_eq!((nothing.total_calls, nothing.since), (0, None));
     assert!(nothing.per_provider.iter().all(|provider| provider.total_cost == Dollars::ZERO));
     assert_eq!(nothing.per_provider.len(), 3);
@@ -123,6 +179,6 @@ fn a_lifetime_of_tokens_is_added_up_to_the_last_one() {
     // As floating-point numbers, these lose the last token.
     let tokens = 10_000_000_000_000_001;
     let served = Served { models: vec![model("m", (tokens, tokens))], ..Served::default() };
-    let saved = savings(served, &Prices::standard()).per_provider.remove(0).total_cost;
+    let saved = compared(served).per_provider.remove(0).total_cost;
     assert_eq!(saved.pico(), 157_500_000_000_000_015_750_000);
 }

@@ -1,6 +1,6 @@
 //! An inference in the database's terms. What came from outside is brought within bounds here, and nowhere else.
 
-use hob_core::{Ending, Inference};
+use hob_core::{Ending, Inference, Source};
 
 use crate::savings::Prices;
 use crate::telemetry::CLOUD;
@@ -87,6 +87,12 @@ impl<'a> Entry<'a> {
         };
         entry.cost = entry.price(prices);
         entry
+    }
+
+    /// Whether it spared somebody a call to the cloud. Nobody would have paid for one that failed, or for a measurement.
+    pub(super) fn saves(&self) -> bool {
+        let Series { engine, source, .. } = self.series;
+        engine != CLOUD && source != Source::Bench.as_str() && self.outcome != Outcome::Failed
     }
 
     fn price(&self, prices: &Prices) -> Cost {

@@ -21,7 +21,7 @@ mod writer;
 
 use std::sync::Arc;
 
-pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview, Timing};
+pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview, Timing, Timings};
 pub use rows::{Export, Outcome, Row};
 pub use writer::TelemetryWriter;
 

@@ -38,6 +38,13 @@ const ADD_TO_DAY: &str = "
         cost_pico = min(cost_pico + excluded.cost_pico, 9223372036854775807),
         unpriced = unpriced + excluded.unpriced";
 
+const ADD_TO_SERVED: &str = "
+    INSERT INTO telemetry_served (quarter, calls, prompt_tokens, completion_tokens) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO UPDATE SET
+        calls = calls + excluded.calls,
+        prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, 9223372036854775807),
+        completion_tokens = min(completion_tokens + excluded.completion_tokens, 9223372036854775807)";
+
 const FIND_DURATIONS: &str =
     "SELECT latency, first_token FROM telemetry_latency WHERE day = ?1 AND series = ?2";
 
@@ -108,6 +115,15 @@ fn insert(transaction: &Transaction<'_>, series: i64, entry: &Entry<'_>) -> rusq
 struct Sums {
     days: HashMap<(UtcDay, i64), DaySum>,
     durations: HashMap<(UtcDay, i64), Durations>,
+    served: HashMap<i64, ServedSum>,
+}
+
+/// What savings count of a quarter of an hour.
+#[derive(Default)]
+struct ServedSum {
+    calls: i64,
+    prompt_tokens: i64,
+    completion_tokens: i64,
 }
 
 #[derive(Default)]
@@ -137,6 +153,12 @@ impl Sums {
                 durations.first_token.count(first_token);
             }
         }
+        if entry.saves() {
+            let served = self.served.entry(entry.started.quarter()).or_default();
+            served.calls += 1;
+            served.prompt_tokens = served.prompt_tokens.saturating_add(entry.prompt_tokens);
+            served.completion_tokens = served.completion_tokens.saturating_add(entry.completion_tokens);
+        }
     }
 
     fn write(self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
@@ -158,6 +180,11 @@ impl Sums {
                 sum.cost_pico,
                 sum.unpriced,
             ])?;
+        }
+        let mut add_to_served = transaction.prepare_cached(ADD_TO_SERVED)?;
+        for (quarter, served) in self.served {
+            let ServedSum { calls, prompt_tokens, completion_tokens } = served;
+            add_to_served.execute([quarter, calls, prompt_tokens, completion_tokens])?;
         }
         for ((day, series), durations) in self.durations {
             add_durations(transaction, day, series, durations)?;

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
+use hob_core::Source;
 use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::error::StoreError;
 use crate::savings::Dollars;
-use crate::telemetry::Telemetry;
 use crate::telemetry::histogram::{Durations, Histogram};
+use crate::telemetry::{CLOUD, Telemetry};
 use crate::time::{Moment, UtcDay, as_seconds};
 
 /// What calls add up to. A failed call counts as a call and a failure, and in nothing else.
@@ -43,6 +44,13 @@ pub struct Timing {
     pub p50: Duration,
     #[serde(serialize_with = "as_seconds")]
     pub p95: Duration,
+}
+
+/// The timings of some calls; nothing where none was completed, or none of them streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Timings {
+    pub latency: Option<Timing>,
+    pub first_token: Option<Timing>,
 }
 
 /// All calls together.
@@ -84,7 +92,7 @@ impl Telemetry {
     /// All calls from the day `since` on; `None` is from the beginning, here and below.
     pub fn overview(&self, since: Option<UtcDay>) -> Result<Overview, StoreError> {
         self.store.read(|connection| {
-            let figures = groups(connection, Grouping::Together, since)?;
+            let figures = groups(connection, Grouping::Together, Calls::All, since)?;
             Ok(Overview {
                 recorded_since: first_moment(connection)?,
                 figures: figures.into_values().next().unwrap_or_default(),
@@ -119,7 +127,8 @@ impl Telemetry {
     pub fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, StoreError> {
         let today = UtcDay::of(now);
         let first = today.minus(days.saturating_sub(1));
-        let mut found = self.store.read(|connection| groups(connection, Grouping::Day, Some(first)))?;
+        let mut found =
+            self.store.read(|connection| groups(connection, Grouping::Day, Calls::All, Some(first)))?;
         let of_day = |ago| {
             let day = today.minus(ago);
             let figures = found.remove(&Group(day.days().to_string(), String::new())).unwrap_or_default();
@@ -129,7 +138,7 @@ impl Telemetry {
     }
 
     fn ranked(&self, grouping: Grouping, since: Option<UtcDay>) -> Result<Vec<(Group, Figures)>, StoreError> {
-        let groups = self.store.read(|connection| groups(connection, grouping, since))?;
+        let groups = self.store.read(|connection| groups(connection, grouping, Calls::All, since))?;
         // They come sorted by name, which therefore decides between equals.
         let mut ranked: Vec<_> = groups.into_iter().collect();
         ranked.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.calls));
@@ -140,6 +149,43 @@ impl Telemetry {
 pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<Moment>> {
     let first = connection.query_row("SELECT min(started) FROM telemetry_inference", [], |row| row.get(0))?;
     Ok(Option::<i64>::map(first, Moment::from_microseconds))
+}
+
+/// How long answers that save money took from the day `since` on: all of them together, and by model and engine.
+pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite::Result<ServedTimings> {
+    let together = groups(connection, Grouping::Together, Calls::Saving, Some(since))?;
+    let by_model = groups(connection, Grouping::Model, Calls::Saving, Some(since))?;
+    let timings = |figures: Figures| Timings { latency: figures.latency, first_token: figures.first_token };
+    Ok(ServedTimings {
+        together: together.into_values().next().map(timings).unwrap_or_default(),
+        by_model: by_model
+            .into_iter()
+            .map(|(Group(model, engine), figures)| ((model, engine), timings(figures)))
+            .collect(),
+    })
+}
+
+/// See [`served_timings`].
+pub(super) struct ServedTimings {
+    pub(super) together: Timings,
+    pub(super) by_model: HashMap<(String, String), Timings>,
+}
+
+/// Which calls are summed.
+#[derive(Clone, Copy)]
+enum Calls {
+    All,
+    /// Those on local engines that were no measurement.
+    Saving,
+}
+
+impl Calls {
+    fn condition(self) -> String {
+        match self {
+            Calls::All => "TRUE".to_owned(),
+            Calls::Saving => format!("engine <> '{CLOUD}' AND source <> '{}'", Source::Bench.as_str()),
+        }
+    }
 }
 
 /// What calls are summed by.
@@ -177,17 +223,19 @@ impl Group {
 fn groups(
     connection: &Connection,
     grouping: Grouping,
+    calls: Calls,
     since: Option<UtcDay>,
 ) -> rusqlite::Result<BTreeMap<Group, Figures>> {
     let columns = grouping.columns();
+    let which = calls.condition();
     let since = since.map_or(i64::MIN, UtcDay::days);
-    let mut durations = durations(connection, columns, since)?;
+    let mut durations = durations(connection, columns, &which, since)?;
     // The cost is summed in two parts, as the sum of all days may be larger than what SQLite holds.
     let sql = format!(
         "SELECT {columns}, sum(calls), sum(failures), sum(cancelled), sum(estimated), sum(prompt_tokens),
              sum(completion_tokens), sum(cached_tokens), total(latency_us), total(first_token_us), sum(first_tokens),
              sum(cost_pico / 1000000), sum(cost_pico % 1000000), sum(unpriced)
-         FROM telemetry_day JOIN telemetry_series ON id = series WHERE day >= ?1 GROUP BY 1, 2"
+         FROM telemetry_day JOIN telemetry_series ON id = series WHERE day >= ?1 AND {which} GROUP BY 1, 2"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([since])?;
@@ -224,11 +272,12 @@ pub(super) fn dollars(micro: u64, pico: u64) -> Dollars {
 fn durations(
     connection: &Connection,
     columns: &str,
+    which: &str,
     since: i64,
 ) -> rusqlite::Result<HashMap<Group, Durations>> {
     let sql = format!(
         "SELECT {columns}, latency, first_token
-         FROM telemetry_latency JOIN telemetry_series ON id = series WHERE day >= ?1"
+         FROM telemetry_latency JOIN telemetry_series ON id = series WHERE day >= ?1 AND {which}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([since])?;

@@ -13,7 +13,8 @@ impl Telemetry {
         self.store.write(|transaction| {
             let deleted = transaction.execute("DELETE FROM telemetry_inference", [])?;
             transaction.execute_batch(
-                "DELETE FROM telemetry_day; DELETE FROM telemetry_latency; DELETE FROM telemetry_series",
+                "DELETE FROM telemetry_day; DELETE FROM telemetry_latency; DELETE FROM telemetry_served;
+                 DELETE FROM telemetry_series",
             )?;
             Ok(deleted as u64)
         })
@@ -44,6 +45,10 @@ impl Telemetry {
             )?;
             transaction.execute("DELETE FROM telemetry_day WHERE day = ?1", [day.days()])?;
             transaction.execute("DELETE FROM telemetry_latency WHERE day = ?1", [day.days()])?;
+            transaction.execute(
+                "DELETE FROM telemetry_served WHERE quarter >= ?1 AND quarter < ?2",
+                [day.start().quarter(), day.next().start().quarter()],
+            )?;
             transaction.execute(
                 "DELETE FROM telemetry_series WHERE id NOT IN (SELECT series FROM telemetry_day)",
                 [],

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rusqlite::params;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+use rusqlite::{Connection, params};
 use serde::Serialize;
 
 use crate::error::StoreError;
@@ -80,12 +80,7 @@ pub struct Row {
 impl Telemetry {
     /// The last `most` inferences, newest first.
     pub fn recent(&self, most: usize) -> Result<Vec<Row>, StoreError> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.store.read(|connection| {
-            let sql = format!("{SELECT_ROWS} ORDER BY started DESC, inference.id DESC LIMIT ?1");
-            let mut statement = connection.prepare_cached(&sql)?;
-            statement.query_map([most], |row| Ok(read_row(row)?.1))?.collect()
-        })
+        self.store.read(|connection| recent(connection, most))
     }
 
     /// Every inference there is now from `since` on, oldest first.
@@ -99,6 +94,13 @@ impl Telemetry {
             state: ExportState::More,
         }
     }
+}
+
+pub(super) fn recent(connection: &Connection, most: usize) -> rusqlite::Result<Vec<Row>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let sql = format!("{SELECT_ROWS} ORDER BY started DESC, inference.id DESC LIMIT ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map([most], |row| Ok(read_row(row)?.1))?.collect()
 }
 
 /// Where a row stands in the order of an export.

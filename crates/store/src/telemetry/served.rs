@@ -1,29 +1,45 @@
 //! What savings are computed from.
 
+use std::time::SystemTime;
+
 use hob_core::Source;
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
-use crate::savings::{Dollars, Savings, Served, ServedModel, savings};
-use crate::telemetry::report::{dollars, first_moment};
+use crate::savings::{Dollars, Quarter, Savings, Served, ServedModel, savings};
+use crate::telemetry::report::{dollars, first_moment, served_timings};
+use crate::telemetry::rows::recent;
 use crate::telemetry::{CLOUD, Telemetry};
+use crate::time::{Moment, UtcDay, Zone};
 
 /// How many of the last calls go with the savings.
 const RECENT: usize = 10;
 
+/// How many days back the chart and the timings go, today included.
+const DAYS: u32 = 30;
+
 impl Telemetry {
-    /// What local answers have saved so far.
-    pub fn savings(&self) -> Result<Savings, StoreError> {
-        let recent = self.recent(RECENT)?;
+    /// What local answers have saved so far, with days as they are in `zone`.
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, StoreError> {
+        let today = UtcDay::of(now);
         let served = self.store.read(|connection| {
+            let timings = served_timings(connection, today.minus(DAYS - 1))?;
+            let mut models = local_models(connection)?;
+            for model in &mut models {
+                let name = (model.model.clone(), model.engine.clone());
+                model.timings = timings.by_model.get(&name).copied().unwrap_or_default();
+            }
             Ok(Served {
                 since: first_moment(connection)?,
-                models: local_models(connection)?,
+                models,
+                timings: timings.together,
+                // A day more than the chart shows: the days of a zone begin up to a day before ours.
+                quarters: quarters(connection, today.minus(DAYS))?,
                 cloud_cost: cloud_cost(connection)?,
-                recent,
+                recent: recent(connection, RECENT)?,
             })
         })?;
-        Ok(savings(served, &self.prices))
+        Ok(savings(served, &self.prices, Moment::of(now), zone))
     }
 }
 
@@ -44,9 +60,28 @@ fn local_models(connection: &Connection) -> rusqlite::Result<Vec<ServedModel>> {
             calls: count(2)?,
             prompt_tokens: count(3)?,
             completion_tokens: count(4)?,
+            ..ServedModel::default()
         })
     };
     statement.query_map(params![CLOUD, Source::Bench.as_str()], read)?.collect()
+}
+
+/// The quarters of an hour with answers, from the day `since` on.
+fn quarters(connection: &Connection, since: UtcDay) -> rusqlite::Result<Vec<Quarter>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT quarter, calls, prompt_tokens, completion_tokens FROM telemetry_served
+         WHERE quarter >= ?1 ORDER BY quarter",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(Quarter {
+            start: Moment::of_quarter(row.get(0)?),
+            calls: count(1)?,
+            prompt_tokens: count(2)?,
+            completion_tokens: count(3)?,
+        })
+    };
+    statement.query_map([since.start().quarter()], read)?.collect()
 }
 
 /// Whatever a call was for, it was paid for: `bench` counts here.

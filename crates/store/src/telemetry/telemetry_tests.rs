@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::migrations::Schema;
-use crate::time::UtcDay;
+use crate::savings::Span;
+use crate::time::{UtcDay, Zone};
 
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 
@@ -379,7 +380,7 @@ proptest! {
         let local = |row: &&Row| {
             row.engine != "cloud" && row.source != "bench" && row.outcome != Outcome::Failed
         };
-        let savings = telemetry.savings().expect("readable");
+        let savings = telemetry.savings(noon(), &Zone::UTC).expect("readable");
         let prompt: u64 = rows.iter().filter(local).map(|row| row.prompt_tokens).sum();
         let completion: u64 = rows.iter().filter(local).map(|row| row.completion_tokens).sum();
         prop_assert_eq!(savings.total_calls as usize, rows.iter().filter(local).count());
@@ -394,5 +395,21 @@ proptest! {
         prop_assert_eq!(savings.per_model.iter().map(|model| model.calls).sum::<u64>(), savings.total_calls);
         prop_assert_eq!(savings.per_model.iter().map(|model| model.total_tokens).sum::<u64>(), savings.total_tokens);
         prop_assert_eq!(savings.recent.len(), rows.len().min(10));
+        let charted = |spans: &[Span]| {
+            spans.iter().map(|span| (span.calls, span.prompt_tokens + span.completion_tokens)).fold(
+                (0, 0), |sum, span| (sum.0 + span.0, sum.1 + span.1)
+            )
+        };
+        let of_rows = |since: UtcDay| {
+            let those = rows.iter().filter(local).filter(|row| row.started.day() >= since);
+            those.map(|row| row.prompt_tokens + row.completion_tokens).fold(
+                (0, 0), |sum, tokens| (sum.0 + 1, sum.1 + tokens)
+            )
+        };
+        let today = UtcDay::of(noon());
+        prop_assert_eq!(charted(&savings.over_time.days), of_rows(today.minus(29)));
+        prop_assert_eq!(charted(&savings.over_time.today), of_rows(today));
+        let latencies = recount(rows.iter().filter(local).filter(|row| row.started.day() >= today.minus(29))).1;
+        assert_timing(savings.latency, &latencies);
     }
 }

@@ -3,9 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hob_core::ToolError;
-
-use super::is_secret;
+use hob_core::{ToolError, is_secret};
 
 /// A file below a root, with every link resolved.
 #[derive(Debug, PartialEq, Eq)]

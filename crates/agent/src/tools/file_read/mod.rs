@@ -2,7 +2,6 @@
 
 mod locate;
 mod open;
-mod secrets;
 mod text;
 
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments;
-pub use secrets::is_secret;
+pub(super) use locate::locate;
 use text::Window;
 
 /// The setting that names the directories.
@@ -82,7 +81,7 @@ impl Tool for FileRead {
         let window = Window { first: offset.unwrap_or(1).max(1), count: limit.unwrap_or(usize::MAX) };
         let roots = Arc::clone(&self.roots);
         let reading = tokio::task::spawn_blocking(move || {
-            let place = locate::locate(&path, &roots)?;
+            let place = locate(&path, &roots)?;
             let file = open::open(&place)?;
             text::read(file, window, &path)
         });

@@ -4,15 +4,14 @@
 //! names, not by redirects, not by a name that changes its mind. Requests go out directly and never through a proxy.
 
 mod address;
-mod charset;
 mod fetch;
-mod readable;
 mod resolve;
 
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use hob_text::{charset, readable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

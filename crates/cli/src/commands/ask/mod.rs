@@ -8,17 +8,21 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use futures::StreamExt;
 use hob_config::{AgentKey, Config};
-use hob_core::{AgentOutcome, Delta, FinishReason, GenerateRequest, Message, Reach, Role, Source, Step};
+use hob_core::{
+    AgentOutcome, Delta, FinishReason, GenerateRequest, Message, Passage, Reach, Role, Source, Step,
+    ToolChoice,
+};
 use hob_system::{AgentWish, AskError, Because, Caller, Household, Permit, System, Wishes};
 use serde_json::{Map, Value, json};
 
 use self::paper::Paper;
 use crate::advice;
 use crate::args::{AgentChoice, AskArgs};
-use crate::commands::block_on;
+use crate::commands::{block_on, memory};
 use crate::local;
 use crate::output;
 use crate::output::progress::Spinner;
+use crate::output::text::one_line;
 use crate::settings;
 use crate::signals::Signals;
 
@@ -43,11 +47,20 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
     if let Some(model) = &args.model {
         config.server.model = Some(model.clone());
     }
+    // That is for those who stay.
+    config.engine.embedded.tune = false;
+    if args.no_context {
+        config.memory.context = false;
+    }
     let home = settings::home()?;
     let caller = caller(&args);
     block_on(async {
         let mut signals = Signals::listen()?;
-        let wishes = Wishes { engine: args.engine, first_run: local::first_run(args.offline.into()) };
+        let wishes = Wishes {
+            engine: args.engine,
+            first_run: local::first_run(args.offline.into()),
+            reader: memory::reader(),
+        };
         let household = {
             let _waiting = Spinner::start("looking for an engine");
             tokio::select! {
@@ -57,9 +70,13 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
         };
         tell_of_fallback(&household, &config);
         let asking = async {
-            let request = request(&household.system, &args, question).await?;
+            let mut request = request(&household.system, &args, question).await?;
+            let passages = household.system.recall(&mut request, &caller).await;
+            if thoughts == Thoughts::Shown {
+                tell_of_passages(&passages);
+            }
             match (args.json, args.no_stream) {
-                (true, _) => print_json(&household.system, request, &caller).await,
+                (true, _) => print_json(&household.system, request, &caller, &passages).await,
                 (false, true) => print_whole(&household.system, request, &caller, thoughts).await,
                 (false, false) => print_as_it_comes(&household.system, request, &caller, thoughts).await,
             }
@@ -76,10 +93,11 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
 
 /// The person at this machine, who may have everything done. Tools need an agent to use them.
 fn caller(args: &AskArgs) -> Caller {
-    let agent = match (args.agent, &args.tools) {
-        (Some(AgentChoice::Agent(agent)), _) => AgentWish::Named(agent.to_string()),
-        (None, Some(_)) => AgentWish::Named(AgentKey::Orchestrator.to_string()),
-        (Some(AgentChoice::None) | None, _) => AgentWish::None,
+    let wants_tools = args.tools.is_some() || args.require_tool;
+    let agent = match args.agent {
+        Some(AgentChoice::Agent(agent)) => AgentWish::Named(agent.to_string()),
+        None if wants_tools => AgentWish::Named(AgentKey::Orchestrator.to_string()),
+        Some(AgentChoice::None) | None => AgentWish::None,
     };
     let permit = Permit { only: args.tools.clone(), ..Permit::up_to(Reach::Act) };
     Caller { permit, agent, ..Caller::trusted(Source::Ask, "ask") }
@@ -111,13 +129,31 @@ async fn request(system: &System, args: &AskArgs, question: String) -> Result<Ge
         messages: vec![Message::new(Role::User, question)],
         temperature: args.temperature,
         max_tokens: args.max_tokens,
+        tool_choice: args.require_tool.then_some(ToolChoice::Required),
         ..GenerateRequest::default()
     })
 }
 
-async fn print_json(system: &System, request: GenerateRequest, caller: &Caller) -> Result<()> {
+/// Which passages of the user's documents the answer can draw on, by their numbers.
+fn tell_of_passages(passages: &[Passage]) {
+    for (number, passage) in (1..).zip(passages) {
+        let place = one_line(&passage.location().to_string());
+        output::note(format_args!("[{number}] {place}  {}", one_line(&passage.title)));
+    }
+}
+
+async fn print_json(
+    system: &System,
+    request: GenerateRequest,
+    caller: &Caller,
+    passages: &[Passage],
+) -> Result<()> {
     let outcome = complete(system, request, caller).await?;
     let mut object = shape(&outcome, system.engine().key());
+    // Only where the memory had a part in it, so that the object is what it always was for those without one.
+    if !passages.is_empty() {
+        object.insert("context".to_owned(), json!(passages));
+    }
     if caller.agent == AgentWish::None {
         object.retain(|field, _| field != "turns" && field != "tool_results");
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
 use hob_config::Config;
-use hob_core::ModelInfo;
+use hob_core::{ModelInfo, ModelKind};
 use hob_system::{ModelDetails, ollama};
 use serde_json::{Value, json};
 use strsim::jaro_winkler;
@@ -81,7 +81,11 @@ impl Known<'_> {
     fn facts(&self) -> Vec<(&'static str, String)> {
         let details = self.details.clone().unwrap_or_default();
         let quantization = self.model.quantization.clone().or(details.quantization);
-        let capabilities = Some(details.capabilities.join(", ")).filter(|list| !list.is_empty());
+        let capabilities = match (details.capabilities.join(", "), self.model.kind) {
+            (list, _) if !list.is_empty() => Some(list),
+            (_, ModelKind::Embedding) => Some("embeddings; it writes no answers".to_owned()),
+            (_, ModelKind::Text) => None,
+        };
         let facts = [
             ("Model", Some(self.model.id.clone())),
             ("Engine", Some(advice::place(self.engine, self.address))),

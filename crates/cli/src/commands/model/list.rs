@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use futures::{StreamExt, stream};
 use hob_config::Config;
-use hob_core::ModelInfo;
+use hob_core::{ModelInfo, ModelKind};
 use hob_system::ollama;
 use serde_json::{Value, json};
 
@@ -79,6 +79,10 @@ pub fn describe(engine: &str, model: &ModelInfo) -> Value {
         "context": model.context,
         "size": model.size,
         "quantization": model.quantization,
+        "kind": match model.kind {
+            ModelKind::Text => "text",
+            ModelKind::Embedding => "embedding",
+        },
     })
 }
 
@@ -99,7 +103,10 @@ fn row(engine: &str, model: &ModelInfo) -> Vec<String> {
     let known = |number: Option<u64>, shown: fn(u64) -> String| number.map_or_else(|| "-".to_owned(), shown);
     vec![
         engine.to_owned(),
-        one_line(&model.id),
+        match model.kind {
+            ModelKind::Text => one_line(&model.id),
+            ModelKind::Embedding => format!("{} (embeddings)", one_line(&model.id)),
+        },
         known(model.parameters, weights),
         known(model.context, tokens),
         // What a model takes on disk is roughly what it takes of memory.

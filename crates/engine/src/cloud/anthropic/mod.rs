@@ -6,8 +6,10 @@ mod messages;
 mod request;
 
 use async_trait::async_trait;
-use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use reqwest::Response;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+};
+
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::Access;
@@ -15,6 +17,7 @@ use crate::chat_completions::request::Delivery;
 use crate::openai_compat::unknown_model;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
 use events::Events;
 
 /// The version of the API that this module speaks. Anthropic adds to it, and breaks it only under another date.
@@ -70,6 +73,12 @@ impl Engine for Anthropic {
             warnings: Vec::new(),
             deltas: deltas(&self.endpoint, response, Events::default()),
         })
+    }
+
+    async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let hint =
+            "Anthropic has no embedding models; name one of another engine in [memory] embedding_model";
+        Err(self.endpoint.unsupported("embeddings", Some(hint)))
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

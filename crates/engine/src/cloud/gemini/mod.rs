@@ -1,20 +1,25 @@
-//! Google's generateContent API, as the Gemini models are served.
+//! Google's generateContent API and its relative for embeddings, as the Gemini models are served.
 
 mod answer;
 mod call_id;
 mod contents;
+mod embed;
 mod events;
 mod request;
 
 use async_trait::async_trait;
-use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use reqwest::Response;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+};
+
 use reqwest::header::HeaderName;
 
 use super::Access;
+use crate::embeddings::{Gathered, Habit, batches};
 use crate::openai_compat::unknown_model;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
 use events::Chunks;
 
 /// A thousand is the most that one page may have, and more than there are.
@@ -41,9 +46,13 @@ impl Gemini {
     async fn ask(&self, request: &GenerateRequest, method: &str) -> Result<Response, EngineError> {
         let body = request::body(request).map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
-        let path = format!("/v1beta/models/{}:{method}", segment(&request.model));
+        self.post(&request.model, method, json).await
+    }
+
+    async fn post(&self, model: &str, method: &str, json: Vec<u8>) -> Result<Response, EngineError> {
+        let path = format!("/v1beta/models/{}:{method}", segment(model));
         let response = self.endpoint.post(&path, json).await?;
-        self.endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
+        self.endpoint.accept(response).await.map_err(|error| unknown_model(error, model))
     }
 }
 
@@ -81,6 +90,19 @@ impl Engine for Gemini {
             warnings: Vec::new(),
             deltas: deltas(&self.endpoint, response, Chunks::default()),
         })
+    }
+
+    /// Google reads the beginning of a text that is too long, and does not say so.
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Cuts);
+        for inputs in batches(&request.inputs, embed::MAX_INPUTS) {
+            let json = embed::body(request, inputs).to_string().into_bytes();
+            let response = self.post(&request.model, "batchEmbedContents", json).await?;
+            let body = self.endpoint.body(response).await?;
+            let part = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
+            gathered.add(inputs.len(), part)?;
+        }
+        Ok(gathered.finish())
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

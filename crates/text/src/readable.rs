@@ -91,30 +91,72 @@ pub struct Readable {
     pub text: String,
 }
 
+/// A line of the text, and where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Where it begins in the text.
+    pub start: usize,
+    /// Where its first word stands in the page.
+    pub source: usize,
+    pub kind: LineKind,
+    /// Whether an empty line stands before it.
+    pub is_apart: bool,
+}
+
+/// What a line is to its reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    Text,
+    /// From 1 to 6. The text has as many `#` and a space before its words.
+    Heading(u8),
+    /// As it is in the page, with line feeds of its own.
+    Preformatted,
+}
+
+/// What to write out.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading<'a> {
+    /// Where the page was found, so that its links can be written out. Without it they are left out.
+    pub base: Option<&'a Url>,
+    /// About how much text there may be. What is more is left out.
+    pub max_bytes: usize,
+}
+
 /// Reads a page that was found at `base`.
 pub fn readable(html: &str, base: &Url) -> Readable {
-    let page = render(html, base, Navigation::Skip);
-    if !page.text.is_empty() {
+    readable_lines(html, Reading { base: Some(base), max_bytes: MAX_TEXT_BYTES }).0
+}
+
+/// Reads a page and tells where each line of its text comes from.
+pub fn readable_lines(html: &str, reading: Reading) -> (Readable, Vec<Line>) {
+    let page = render(html, reading, Navigation::Skip);
+    if !page.0.text.is_empty() {
         return page;
     }
     // Some pages are all navigation, and some never close it.
-    render(html, base, Navigation::Read)
+    render(html, reading, Navigation::Read)
 }
 
-fn render(html: &str, base: &Url, navigation: Navigation) -> Readable {
-    let mut emitter = DefaultEmitter::default();
+fn render(html: &str, reading: Reading, navigation: Navigation) -> (Readable, Vec<Line>) {
+    let mut emitter = DefaultEmitter::<usize>::new_with_span();
     // The content of scripts and titles is no markup.
     emitter.naively_switch_states(true);
-    let mut page = Page::new(base, navigation);
+    let mut page = Page::new(reading.base, navigation);
     // Reading from a string never fails, which the error's type says too.
     for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
-        if page.out.len() > MAX_TEXT_BYTES {
+        if page.out.len() > reading.max_bytes {
             break;
         }
         match token {
-            Token::StartTag(tag) => page.open(&tag),
+            Token::StartTag(tag) => {
+                page.source = tag.span.start;
+                page.open(&tag);
+            }
             Token::EndTag(tag) => page.close(&tag.name),
-            Token::String(text) => page.text(&String::from_utf8_lossy(&text.value)),
+            Token::String(text) => {
+                page.source = text.span.start;
+                page.text(&String::from_utf8_lossy(&text.value));
+            }
             _ => {}
         }
     }
@@ -128,9 +170,14 @@ struct Link {
 }
 
 struct Page<'a> {
-    base: &'a Url,
+    base: Option<&'a Url>,
     navigation: Navigation,
     out: String,
+    lines: Vec<Line>,
+    /// Where in the page the token at hand begins.
+    source: usize,
+    /// What the next line is.
+    kind: LineKind,
     title: String,
     is_in_title: bool,
     preformatted: usize,
@@ -144,11 +191,14 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn new(base: &'a Url, navigation: Navigation) -> Self {
+    fn new(base: Option<&'a Url>, navigation: Navigation) -> Self {
         Page {
             base,
             navigation,
             out: String::new(),
+            lines: Vec::new(),
+            source: 0,
+            kind: LineKind::Text,
             title: String::new(),
             is_in_title: false,
             preformatted: 0,
@@ -160,7 +210,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn open(&mut self, tag: &StartTag<()>) {
+    fn open(&mut self, tag: &StartTag<usize>) {
         let name: &[u8] = &tag.name;
         if let Some((left_out, depth)) = &mut self.left_out {
             *depth += usize::from(left_out == name && !tag.self_closing);
@@ -190,8 +240,12 @@ impl<'a> Page<'a> {
 
     fn open_block(&mut self, name: &[u8]) {
         self.block(name);
+        self.kind = LineKind::Text;
         match name {
-            [b'h', level @ b'1'..=b'6'] => self.mark = "#".repeat(usize::from(level - b'0')) + " ",
+            [b'h', level @ b'1'..=b'6'] => {
+                self.mark = "#".repeat(usize::from(level - b'0')) + " ";
+                self.kind = LineKind::Heading(level - b'0');
+            }
             b"li" => self.mark = "- ".to_owned(),
             // A paragraph inside a list item leaves the item its mark.
             _ => {}
@@ -214,6 +268,7 @@ impl<'a> Page<'a> {
             _ if is_block(name) => {
                 self.block(name);
                 self.mark.clear();
+                self.kind = LineKind::Text;
                 self.preformatted = self.preformatted.saturating_sub(usize::from(name == b"pre"));
             }
             _ => {}
@@ -226,11 +281,11 @@ impl<'a> Page<'a> {
         self.breaks = self.breaks.max(breaks);
     }
 
-    fn open_link(&mut self, tag: &StartTag<()>) {
+    fn open_link(&mut self, tag: &StartTag<usize>) {
         self.close_link();
         let target = tag.attributes.get(&b"href"[..]).map(|target| String::from_utf8_lossy(target));
         let target = target.filter(|target| !target.trim_start().starts_with('#'));
-        let target = target.and_then(|target| self.base.join(target.trim()).ok());
+        let target = target.and_then(|target| self.base?.join(target.trim()).ok());
         let target = target.filter(|target| matches!(target.scheme(), "http" | "https"));
         self.link = Some(Link { target, from: self.out.len() });
     }
@@ -268,6 +323,8 @@ impl<'a> Page<'a> {
 
     /// Pays what is owed before the next word: lines, marks, or a space.
     fn begin(&mut self) {
+        let begins_line = self.breaks > 0 || self.out.is_empty();
+        let is_apart = self.breaks > 1;
         if self.breaks > 0 && !self.out.is_empty() {
             let trimmed = self.out.trim_end_matches(is_space).len();
             // The words of a link must stay where the link remembers them.
@@ -278,18 +335,26 @@ impl<'a> Page<'a> {
         } else if self.space && !self.out.is_empty() && self.mark.is_empty() {
             self.out.push(' ');
         }
+        if begins_line {
+            let kind = if self.preformatted > 0 { LineKind::Preformatted } else { self.kind };
+            self.lines.push(Line { start: self.out.len(), source: self.source, kind, is_apart });
+        }
         self.out.push_str(&std::mem::take(&mut self.mark));
         self.breaks = 0;
         self.space = false;
     }
 
-    fn finish(mut self) -> Readable {
+    fn finish(mut self) -> (Readable, Vec<Line>) {
         self.close_link();
         let title = self.title.split(is_space).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-        Readable {
-            title: Some(title).filter(|title| !title.is_empty()),
-            text: self.out.trim_matches(is_space).to_owned(),
+        let words = self.out.trim_start_matches(is_space);
+        let blank = self.out.len() - words.len();
+        let text = words.trim_end_matches(is_space);
+        for line in &mut self.lines {
+            line.start = line.start.saturating_sub(blank).min(text.len());
         }
+        let title = Some(title).filter(|title| !title.is_empty());
+        (Readable { title, text: text.to_owned() }, self.lines)
     }
 }
 

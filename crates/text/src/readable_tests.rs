@@ -83,3 +83,29 @@ proptest! {
         prop_assert!(!page.text.contains("SECRET"));
     }
 }
+
+#[test]
+fn each_line_tells_where_it_comes_from() {
+    let html =
+        "<title>t</title>\n<h2>Top</h2>\n<p>One\ntwo</p>\n<ul><li>a</li>\n<li>b</li></ul>\n<pre>x\n  y</pre>";
+    let (page, lines) = readable_lines(html, Reading { base: None, max_bytes: 1 << 20 });
+    let found = lines.iter().map(|line| {
+        let source = html[..line.source].matches('\n').count() + 1;
+        (page.text[line.start..].lines().next().unwrap(), source, line.kind, line.is_apart)
+    });
+    let expected = [
+        ("## Top", 2, LineKind::Heading(2), true),
+        ("One two", 3, LineKind::Text, true),
+        ("- a", 5, LineKind::Text, true),
+        ("- b", 6, LineKind::Text, false),
+        ("x", 7, LineKind::Preformatted, true),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn without_a_base_no_link_is_written_out() {
+    let (page, _) =
+        readable_lines("<a href='https://example.org/'>here</a>", Reading { base: None, max_bytes: 100 });
+    assert_eq!(page.text, "here");
+}

@@ -1,0 +1,69 @@
+//! `pause_scheduled_task`, `resume_scheduled_task`, `cancel_scheduled_task`: one tool in three forms.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_core::schedule::Change;
+use hob_core::{Reach, Schedule, TaskId, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::arguments;
+use super::told;
+
+/// Each form: its name, what it does, and in which words.
+const FORMS: [(&str, Change, &str); 3] = [
+    ("pause_scheduled_task", Change::Pause, "Pauses a scheduled task until it is resumed."),
+    ("resume_scheduled_task", Change::Resume, "Lets a paused task go on; its next run is reckoned anew."),
+    ("cancel_scheduled_task", Change::Cancel, "Cancels a scheduled task for good, and stops it if it runs."),
+];
+
+/// The tool in one of its forms.
+pub struct ChangeTask {
+    schedule: Arc<dyn Schedule>,
+    change: Change,
+    spec: ToolSpec,
+}
+
+impl ChangeTask {
+    /// All forms.
+    pub fn all(schedule: &Arc<dyn Schedule>) -> impl Iterator<Item = Arc<dyn Tool>> {
+        FORMS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
+            let spec = ToolSpec {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                parameters: json!({
+                    "type": "object",
+                    "properties": {
+                        "task_id": { "type": "string", "description": "As list_scheduled_tasks has it" }
+                    },
+                    "required": ["task_id"],
+                    "additionalProperties": false
+                }),
+                reach: Reach::Act,
+                timeout: None,
+            };
+            Arc::new(ChangeTask { schedule: Arc::clone(schedule), change, spec })
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    task_id: String,
+}
+
+#[async_trait]
+impl Tool for ChangeTask {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { task_id } = arguments::read(arguments)?;
+        let id = TaskId::parse(&task_id).map_err(told)?;
+        let task = self.schedule.change(&id, self.change).await.map_err(told)?;
+        let next_run = task.next_run.map(|at| at.to_string());
+        Ok(json!({ "task_id": task.id, "next_run": next_run, "status": task.status.as_str() }).to_string())
+    }
+}

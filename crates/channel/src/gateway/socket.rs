@@ -1,0 +1,58 @@
+//! The WebSocket itself: how it is opened, and what its errors mean.
+
+use std::time::Duration;
+
+use reqwest::header::AUTHORIZATION;
+use secrecy::SecretString;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+use super::address::Address;
+use super::http::{bearer, innermost, install_crypto};
+
+pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A frame that is longer than this costs the connection: it could not be skipped without being read.
+const MAX_READ_BYTES: usize = 16 << 20;
+
+/// Without this a small frame waits for an acknowledgement.
+const NO_DELAY: bool = true;
+
+/// Opens the socket; the error says in one sentence why it does not.
+pub(crate) async fn open(
+    address: &Address,
+    token: Option<&SecretString>,
+    patience: Duration,
+) -> Result<Socket, String> {
+    install_crypto();
+    let mut request = address.socket.as_str().into_client_request().map_err(|error| reason(&error))?;
+    if let Some(token) = token {
+        request.headers_mut().insert(AUTHORIZATION, bearer(token)?);
+    }
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_READ_BYTES))
+        .max_frame_size(Some(MAX_READ_BYTES))
+        .max_write_buffer_size(MAX_READ_BYTES);
+    let opening = connect_async_with_config(request, Some(config), NO_DELAY);
+    match timeout(patience, opening).await {
+        Ok(Ok((socket, _))) => Ok(socket),
+        Ok(Err(error)) => Err(reason(&error)),
+        Err(_) => Err(format!("it did not answer within {} s", patience.as_secs_f32())),
+    }
+}
+
+/// What is wrong, in few words.
+pub(crate) fn reason(error: &Error) -> String {
+    match error {
+        Error::Http(response) if response.status().is_success() => {
+            "it answers, but speaks no WebSocket at this address".to_owned()
+        }
+        Error::Http(response) => format!("it answered {} to the WebSocket handshake", response.status()),
+        Error::ConnectionClosed | Error::AlreadyClosed => "it closed the connection".to_owned(),
+        other => innermost(other),
+    }
+}

@@ -1,0 +1,103 @@
+//! Who is spoken to: an assistant that shares its owner's number answers only when it is called by its name, and says who
+//! is speaking when it does.
+
+/// How the assistant takes part in conversations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Manners {
+    pub name: String,
+    /// Whether the number is the assistant's own, rather than its owner's.
+    pub has_own_number: bool,
+}
+
+impl Manners {
+    /// What is asked of the assistant, where anything is.
+    pub fn asked<'a>(&self, text: &'a str, is_group: bool, from_me: bool) -> Option<&'a str> {
+        if self.has_own_number {
+            // What was written with the assistant's own account was written by the assistant.
+            if from_me {
+                return None;
+            }
+            // In a group, people talk to each other.
+            if !is_group {
+                return Some(self.called(text).unwrap_or(text));
+            }
+        }
+        self.called(text)
+    }
+
+    /// An answer as it is sent.
+    pub fn answer(&self, content: &str) -> String {
+        if self.has_own_number { content.to_owned() } else { format!("{}: {content}", self.name) }
+    }
+
+    /// What follows the name at the beginning: `Hob, what is …`, `@hob what is …`.
+    fn called<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let text = text.trim_start();
+        let text = text.strip_prefix('@').unwrap_or(text);
+        let rest = strip_prefix_ignoring_case(text, self.name.trim())?;
+        let ends_the_name = rest.chars().next().is_none_or(|next| !next.is_alphanumeric());
+        let asked = rest.trim_start_matches(|next: char| next.is_whitespace() || ",:;!.-–—".contains(next));
+        (ends_the_name && !asked.trim().is_empty()).then_some(asked)
+    }
+}
+
+/// Compares letter by letter, because a letter's other case may be longer than itself.
+fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let mut rest = text.chars();
+    for wanted in prefix.chars() {
+        let found = rest.next()?;
+        if !found.to_lowercase().eq(wanted.to_lowercase()) {
+            return None;
+        }
+    }
+    (!prefix.is_empty()).then_some(rest.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manners(has_own_number: bool) -> Manners {
+        Manners { name: "Hob".into(), has_own_number }
+    }
+
+    #[test]
+    fn on_a_shared_number_only_those_who_call_it_by_name_are_answered() {
+        let shared = manners(false);
+        for text in [
+            "Hob, what time is it?",
+            "hob what time is it?",
+            " @HOB: what time is it?",
+            "Hob - what time is it?",
+        ] {
+            assert_eq!(shared.asked(text, false, false), Some("what time is it?"), "{text}");
+            assert_eq!(
+                shared.asked(text, true, true),
+                Some("what time is it?"),
+                "{text} by the owner, in a group"
+            );
+        }
+        for text in ["what time is it?", "Hobby horses", "I like Hob", "Hob", "Hob, ", "", "Hobé?"] {
+            assert_eq!(shared.asked(text, false, false), None, "{text}");
+        }
+        assert_eq!(shared.answer("noon"), "Hob: noon");
+    }
+
+    #[test]
+    fn on_a_number_of_its_own_everybody_is_answered_and_groups_by_name() {
+        let own = manners(true);
+        assert_eq!(own.asked("what time is it?", false, false), Some("what time is it?"));
+        assert_eq!(own.asked("Hob, what time is it?", false, false), Some("what time is it?"));
+        assert_eq!(own.asked("what time is it?", true, false), None);
+        assert_eq!(own.asked("@Hob what time is it?", true, false), Some("what time is it?"));
+        assert_eq!(own.asked("what time is it?", false, true), None, "its own words");
+        assert_eq!(own.answer("noon"), "noon");
+    }
+
+    #[test]
+    fn a_name_in_any_script_is_heard() {
+        let manners = Manners { name: "Ömer".into(), has_own_number: false };
+        assert_eq!(manners.asked("ömer: hi", false, false), Some("hi"));
+        assert_eq!(Manners { name: String::new(), has_own_number: false }.asked("hi", false, false), None);
+    }
+}

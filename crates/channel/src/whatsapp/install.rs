@@ -1,0 +1,141 @@
+//! Puts the bridge's script and its packages where Hob keeps its files. The script comes with the binary; npm fetches the
+//! packages, exactly those of the lock file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use thiserror::Error;
+use tokio::process::Command;
+
+use super::process::forget_our_keys;
+
+const SCRIPT: &str = "bridge.mjs";
+
+/// What is written.
+const FILES: [(&str, &str); 4] = [
+    (SCRIPT, include_str!("../../../../bridges/whatsapp/bridge.mjs")),
+    ("package.json", include_str!("../../../../bridges/whatsapp/package.json")),
+    ("package-lock.json", include_str!("../../../../bridges/whatsapp/package-lock.json")),
+    (".npmrc", include_str!("../../../../bridges/whatsapp/.npmrc")),
+];
+
+/// Holds the lock file whose packages are complete.
+const COMPLETE: &str = ".complete";
+
+/// Why it is not installed.
+#[derive(Debug, Error)]
+pub enum InstallError {
+    #[error("cannot write {}", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(
+        "WhatsApp needs Node.js 20 or newer with npm, and there is no '{}'. Install it (nodejs.org, or your package manager)",
+        npm.display()
+    )]
+    NoNpm { npm: PathBuf },
+    #[error("npm cannot be started: {0}")]
+    Npm(#[source] io::Error),
+    #[error("npm could not fetch the bridge's packages; check the network and try again. It said:\n{said}")]
+    Fetch { said: String },
+}
+
+/// Installs the bridge into a directory.
+#[derive(Debug, Clone)]
+pub struct Installer {
+    pub directory: PathBuf,
+    /// A path, or a name to be found in `PATH`.
+    pub npm: PathBuf,
+}
+
+impl Installer {
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Installer { directory: directory.into(), npm: PathBuf::from("npm") }
+    }
+
+    /// The script to run.
+    pub fn script(&self) -> PathBuf {
+        self.directory.join(SCRIPT)
+    }
+
+    /// Whether everything of this version is there.
+    pub fn is_complete(&self) -> bool {
+        let is = |name: &str, text: &str| {
+            std::fs::read_to_string(self.directory.join(name)).is_ok_and(|found| found == text)
+        };
+        FILES.iter().all(|(name, text)| is(name, text)) && is(COMPLETE, lock_file())
+    }
+
+    /// Installs what is missing. Taken up again when it was interrupted.
+    pub async fn install(&self) -> Result<(), InstallError> {
+        if self.is_complete() {
+            return Ok(());
+        }
+        let packages_are_there =
+            std::fs::read_to_string(self.directory.join(COMPLETE)).is_ok_and(|found| found == lock_file());
+        std::fs::create_dir_all(&self.directory)
+            .map_err(|source| InstallError::Write { path: self.directory.clone(), source })?;
+        for (name, text) in FILES {
+            write(&self.directory.join(name), text)?;
+        }
+        if !packages_are_there {
+            self.fetch().await?;
+            write(&self.directory.join(COMPLETE), lock_file())?;
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self) -> Result<(), InstallError> {
+        let mut command = Command::new(&self.npm);
+        command
+            // No package needs a script of its own to be run, and none gets to.
+            .args(["ci", "--omit=optional", "--omit=peer", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .args(["--loglevel", "error"])
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        forget_our_keys(&mut command);
+        let ran = command.output().await.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => InstallError::NoNpm { npm: self.npm.clone() },
+            _ => InstallError::Npm(error),
+        })?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let last: Vec<&str> = said.lines().rev().take(10).collect();
+        Err(InstallError::Fetch { said: last.into_iter().rev().collect::<Vec<_>>().join("\n") })
+    }
+}
+
+fn lock_file() -> &'static str {
+    FILES[2].1
+}
+
+fn write(path: &Path, text: &str) -> Result<(), InstallError> {
+    std::fs::write(path, text).map_err(|source| InstallError::Write { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_file_names_no_registry_and_the_version_that_is_meant() {
+        assert!(!lock_file().contains("\"resolved\""));
+        assert!(lock_file().contains("\"@whiskeysockets/baileys\": \"7.0.0-rc14\""));
+    }
+
+    #[tokio::test]
+    async fn without_npm_it_says_what_to_install() {
+        let root = tempfile::tempdir().unwrap();
+        let installer =
+            Installer { npm: root.path().join("no-npm"), ..Installer::new(root.path().join("bridge")) };
+        let error = installer.install().await.unwrap_err().to_string();
+        assert!(error.contains("Install it (nodejs.org"), "{error}");
+        assert!(!installer.is_complete(), "half an installation is none");
+    }
+}

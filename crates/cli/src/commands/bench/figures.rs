@@ -1,0 +1,148 @@
+//! What a bench found, as a line of JSON and as people read it.
+
+use std::time::Duration;
+
+use hob_config::Hardware;
+use hob_system::bench::{Rush, Spread};
+use serde::{Deserialize, Serialize};
+
+/// A line of the file: one measurement, with all it takes to know whether another may be compared with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// When it was measured, RFC 3339.
+    pub date: String,
+    /// The version of Hob.
+    pub hob: String,
+    pub engine: String,
+    pub model: String,
+    pub machine: Machine,
+    #[serde(flatten)]
+    pub found: Found,
+}
+
+/// The machine it was measured on. An engine elsewhere has a machine of its own, which nobody here knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub os: String,
+    pub arch: String,
+    pub cpu: String,
+    pub memory_gb: f64,
+    pub gpus: Vec<String>,
+}
+
+impl From<&Hardware> for Machine {
+    fn from(hardware: &Hardware) -> Self {
+        Machine {
+            os: hardware.platform.os.clone(),
+            arch: hardware.platform.arch.clone(),
+            cpu: hardware.cpu.to_string(),
+            memory_gb: hardware.ram_gb,
+            gpus: hardware.gpus.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// A measurement. Times are seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "benchmark", rename_all = "lowercase")]
+pub enum Found {
+    /// One question after the other.
+    Latency { samples: usize, latency: Times, first_token: Times },
+    /// Several at once.
+    Throughput { concurrency: usize, samples: usize, tokens: u64, seconds: f64, tokens_per_second: f64 },
+}
+
+/// Times at a glance, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    pub mean: f64,
+    pub p50: f64,
+    pub p95: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl From<Spread> for Times {
+    fn from(spread: Spread) -> Self {
+        let Spread { mean, p50, p95, min, max } = spread;
+        let [mean, p50, p95, min, max] = [mean, p50, p95, min, max].map(|time| time.as_secs_f64());
+        Times { mean, p50, p95, min, max }
+    }
+}
+
+impl Found {
+    /// `None` of a rush without a sample.
+    pub fn latency(rush: &Rush) -> Option<Self> {
+        Some(Found::Latency {
+            samples: rush.samples.len(),
+            latency: Spread::of(rush.samples.iter().map(|sample| sample.latency))?.into(),
+            first_token: Spread::of(rush.samples.iter().map(|sample| sample.first_token))?.into(),
+        })
+    }
+
+    pub fn throughput(rush: &Rush, concurrency: usize) -> Self {
+        Found::Throughput {
+            concurrency,
+            samples: rush.samples.len(),
+            tokens: rush.tokens(),
+            seconds: rush.time.as_secs_f64(),
+            tokens_per_second: rush.tokens_per_second(),
+        }
+    }
+
+    /// Each figure that two measurements of the same kind can be compared by, with its name.
+    pub fn compared(&self) -> Vec<(String, Figure)> {
+        match self {
+            Found::Latency { latency, first_token, .. } => {
+                let of = |what: &str, times: &Times| {
+                    [("mean", times.mean), ("p50", times.p50), ("p95", times.p95)]
+                        .map(|(name, time)| (format!("{what} {name}"), Figure::Seconds(time)))
+                };
+                [of("latency", latency), of("first token", first_token)].concat()
+            }
+            Found::Throughput { concurrency, tokens_per_second, .. } => {
+                vec![(
+                    format!("throughput, {concurrency} at once"),
+                    Figure::TokensPerSecond(*tokens_per_second),
+                )]
+            }
+        }
+    }
+}
+
+/// A figure and what it counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Figure {
+    /// Less is better.
+    Seconds(f64),
+    /// More is better.
+    TokensPerSecond(f64),
+}
+
+impl Figure {
+    pub fn value(self) -> f64 {
+        let (Figure::Seconds(value) | Figure::TokensPerSecond(value)) = self;
+        value
+    }
+
+    /// How many times as fast `after` is; `None` where one of them is nothing.
+    pub fn speed_up(self, after: Figure) -> Option<f64> {
+        let ratio = match self {
+            Figure::Seconds(before) => before / after.value(),
+            Figure::TokensPerSecond(before) => after.value() / before,
+        };
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    }
+
+    pub fn shown(self) -> String {
+        match self {
+            Figure::Seconds(seconds) => time(seconds),
+            Figure::TokensPerSecond(rate) => format!("{rate:.1} tokens/s"),
+        }
+    }
+}
+
+/// Such as `85 ms`, `1.25 s`; a file may hold anything.
+pub fn time(seconds: f64) -> String {
+    Duration::try_from_secs_f64(seconds).map_or_else(|_| "?".to_owned(), crate::output::number::seconds)
+}

@@ -1,0 +1,18 @@
+//! `hob bench`: how fast the engines on this machine answer, and how that compares.
+
+mod compare;
+mod figures;
+mod run;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::BenchCommand;
+
+pub fn run(command: BenchCommand) -> Result<ExitCode> {
+    match command {
+        BenchCommand::Run(args) => run::run(&args),
+        BenchCommand::Compare { before, after, json } => compare::run(&before, &after, json.into()),
+    }
+}

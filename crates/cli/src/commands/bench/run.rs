@@ -1,0 +1,188 @@
+//! `hob bench run`.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use hob_system::bench::Bench;
+use hob_system::{Household, System, Wishes};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::figures::{Found, Line, Machine, time};
+use crate::args::{BenchRunArgs, Benchmark};
+use crate::commands::block_on;
+use crate::output;
+use crate::output::progress::Spinner;
+use crate::output::table::{self, Column};
+use crate::output::text::one_line;
+use crate::settings;
+use crate::signals::Signals;
+
+/// How many are asked at once.
+const CROWDS: [usize; 3] = [1, 4, 16];
+
+pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
+    let mut config = settings::load()?;
+    if let Some(model) = &args.model {
+        config.server.model = Some(model.clone());
+    }
+    // What is measured must not change meanwhile.
+    config.engine.embedded.tune = false;
+    let home = settings::home()?;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        let wishes = Wishes { engine: args.engine, ..Wishes::default() };
+        let household = {
+            let _waiting = Spinner::start("looking for an engine");
+            tokio::select! {
+                opened = Household::open(&config, &home, &wishes) => opened?,
+                stop = signals.next() => return Ok(stop.exit_code()),
+            }
+        };
+        let outcome = tokio::select! {
+            lines = measure(&household.system, args) => lines.and_then(|lines| tell(&lines, args)),
+            stop = signals.next() => Ok(stop.exit_code()),
+        };
+        household.close().await;
+        outcome
+    })
+}
+
+async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<Line>> {
+    let Some(model) = system.default_model().await? else {
+        bail!("{} has no model to measure; see 'hob model list'", system.engine().key());
+    };
+    let bench = Bench { system, model: &model };
+    {
+        let _waiting = Spinner::start(format!("loading {}", one_line(&model)));
+        bench.warm_up().await?;
+    }
+    let machine = Machine::from(&hob_config::hardware::detect().await);
+    let found = ask(&bench, args).await?;
+    let date = jiff::Timestamp::now().to_string();
+    let line = |found| Line {
+        date: date.clone(),
+        hob: env!("CARGO_PKG_VERSION").to_owned(),
+        engine: system.engine().key().to_owned(),
+        model: model.clone(),
+        machine: machine.clone(),
+        found,
+    };
+    Ok(found.into_iter().map(line).collect())
+}
+
+async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<Found>> {
+    let wants = |benchmark| args.benchmark.is_none_or(|wanted| wanted == benchmark);
+    // As many as are asked at once, at least: fewer would not show what a crowd does.
+    let crowds: Vec<(usize, usize)> = if wants(Benchmark::Throughput) {
+        CROWDS.map(|at_once| (at_once, args.samples.max(at_once))).into()
+    } else {
+        Vec::new()
+    };
+    let alone = if wants(Benchmark::Latency) { args.samples } else { 0 };
+    let progress = Progress::new(alone + crowds.iter().map(|(_, samples)| samples).sum::<usize>());
+    let answered = || progress.0.inc(1);
+
+    let mut found = Vec::new();
+    if alone > 0 {
+        progress.0.set_message("latency");
+        found.extend(Found::latency(&bench.rush(alone, 1, &answered).await?));
+    }
+    for (at_once, samples) in crowds {
+        progress.0.set_message(format!("throughput, {at_once} at once"));
+        found.push(Found::throughput(&bench.rush(samples, at_once, &answered).await?, at_once));
+    }
+    Ok(found)
+}
+
+/// A bar on a terminal; nothing when piped. It goes away with its value.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn new(questions: usize) -> Self {
+        let bar = ProgressBar::new(questions as u64);
+        if let Ok(style) = ProgressStyle::with_template("{msg:.cyan} [{bar:24}] {pos}/{len} {eta:.dim}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Progress(bar)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn tell(lines: &[Line], args: &BenchRunArgs) -> Result<ExitCode> {
+    // The file first: a reader of stdout who leaves must not cost what took long to measure.
+    if let Some(path) = &args.output {
+        append(lines, path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if args.json {
+        output::json(&lines)?
+    } else {
+        print(lines)?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn append(lines: &[Line], path: &Path) -> Result<()> {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&serde_json::to_string(line)?);
+        text.push('\n');
+    }
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    Ok(file.write_all(text.as_bytes())?)
+}
+
+fn print(lines: &[Line]) -> Result<()> {
+    let Some(Line { engine, model, machine, .. }) = lines.first() else { return Ok(()) };
+    table::print_facts(&[
+        ("Engine", one_line(engine)),
+        ("Model", one_line(model)),
+        ("Machine", format!("{}, {:.1} GB", one_line(&machine.cpu), machine.memory_gb)),
+    ])?;
+    let times: Vec<Vec<String>> = lines.iter().flat_map(|line| time_rows(&line.found)).collect();
+    if !times.is_empty() {
+        let columns = ["MEAN", "P50", "P95", "MIN", "MAX"].map(Column::Numbers);
+        output::line("")?;
+        table::print(
+            &[&[Column::Words("LATENCY"), Column::Numbers("SAMPLES")][..], &columns].concat(),
+            &times,
+        )?;
+    }
+    let rates: Vec<Vec<String>> = lines.iter().filter_map(|line| rate_row(&line.found)).collect();
+    if !rates.is_empty() {
+        let columns = ["AT ONCE", "SAMPLES", "TOKENS", "TIME", "TOKENS/S"].map(Column::Numbers);
+        output::line("")?;
+        table::print(&columns, &rates)?;
+    }
+    Ok(())
+}
+
+fn time_rows(found: &Found) -> Vec<Vec<String>> {
+    let Found::Latency { samples, latency, first_token } = found else { return Vec::new() };
+    [("whole answer", latency), ("first token", first_token)]
+        .map(|(what, times)| {
+            let times = [times.mean, times.p50, times.p95, times.min, times.max].map(time);
+            [what.to_owned(), samples.to_string()].into_iter().chain(times).collect()
+        })
+        .into()
+}
+
+fn rate_row(found: &Found) -> Option<Vec<String>> {
+    let Found::Throughput { concurrency, samples, tokens, seconds, tokens_per_second } = found else {
+        return None;
+    };
+    Some(vec![
+        concurrency.to_string(),
+        samples.to_string(),
+        tokens.to_string(),
+        time(*seconds),
+        format!("{tokens_per_second:.1}"),
+    ])
+}

@@ -1,0 +1,52 @@
+//! `hob channel login whatsapp`: installs what speaks WhatsApp, shows the code to scan, and waits until it was.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_system::channels::{self, LoginStep};
+
+use super::qr;
+use crate::output;
+use crate::output::progress::Spinner;
+
+const HOW: &str = "On your phone: WhatsApp → Settings → Linked devices → Link a device. Then scan this code:";
+
+pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
+    let installer = channels::installer(home);
+    if !installer.is_complete() {
+        let _waiting = Spinner::start("installing the WhatsApp bridge with npm");
+        installer.install().await?;
+    }
+    output::note("connecting to WhatsApp");
+    let mut was_told = false;
+    channels::login(&channels::program(config, home), |step| match step {
+        LoginStep::Scan { data } => show(&data),
+        LoginStep::Waiting if was_told => {}
+        LoginStep::Waiting => {
+            was_told = true;
+            output::note("WhatsApp is not reachable yet; trying again. Press Ctrl-C to give up");
+        }
+    })
+    .await?;
+    output::line("WhatsApp is linked.")?;
+    if !config.channel.whatsapp.enabled {
+        output::note("Set 'enabled = true' under [channel.whatsapp] in config.toml, then start 'hob serve'.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A code that cannot be drawn is no reason to stop: the next one comes in a moment.
+fn show(data: &str) {
+    let shown = match qr::render(data) {
+        Ok(code) => output::line(format_args!("{HOW}\n\n{code}")),
+        Err(error) => {
+            output::warning(format_args!("the code cannot be drawn: {error}"));
+            Ok(())
+        }
+    };
+    if let Err(error) = shown {
+        tracing::debug!(%error, "the code cannot be shown");
+    }
+}

@@ -1,0 +1,55 @@
+//! `hob channel send`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use hob_config::Config;
+use hob_core::ChannelStatus;
+use hob_system::channels::{self, is_whatsapp};
+use serde_json::json;
+
+use crate::args::ChannelSendArgs;
+use crate::output;
+use crate::output::progress::Spinner;
+use crate::output::text::one_line;
+
+pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<ExitCode> {
+    let ours = config.channel.whatsapp.enabled && args.gateway.is_none() && is_whatsapp(&args.target);
+    if ours {
+        over_whatsapp(config, home, args).await?
+    } else {
+        over_the_gateway(config, args).await?
+    }
+    if args.json {
+        output::json(&json!({ "status": "sent", "target": args.target }))?;
+    } else {
+        output::line(format_args!("sent to {}", one_line(&args.target)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()> {
+    let bridge = channels::gateway(&config.channel, args.gateway.as_deref())?;
+    let _waiting = Spinner::start("sending");
+    Ok(bridge.send(&args.target, &args.message, args.conversation.as_deref()).await?)
+}
+
+async fn over_whatsapp(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<()> {
+    let whatsapp = channels::whatsapp(config, home);
+    let status = {
+        let _waiting = Spinner::start("connecting to WhatsApp");
+        whatsapp.connect().await
+    };
+    if status != ChannelStatus::Connected {
+        let trouble = whatsapp.report().trouble;
+        whatsapp.close().await;
+        bail!(
+            "{}. While 'hob serve' runs, send through it: POST /v1/channels/send",
+            trouble.unwrap_or_else(|| "WhatsApp cannot be reached; check the network".to_owned())
+        );
+    }
+    let sent = whatsapp.send(&args.target, &args.message, args.conversation.as_deref()).await;
+    whatsapp.close().await;
+    Ok(sent?)
+}

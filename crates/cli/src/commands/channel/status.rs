@@ -1,0 +1,56 @@
+//! `hob channel status`: connects once and tells. Ends with 0 when that works, and with 1 when not.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_core::ChannelStatus;
+use hob_system::channels;
+use serde_json::json;
+
+use crate::commands::model::Format;
+use crate::output;
+use crate::output::progress::Spinner;
+use crate::output::table::print_facts;
+use crate::output::text::one_line;
+
+pub async fn run(config: &Config, url: Option<&str>, format: Format) -> Result<ExitCode> {
+    let bridge = channels::gateway(&config.channel, url)?;
+    let (report, names) = {
+        let _waiting = Spinner::start("connecting to the gateway");
+        bridge.connect().await;
+        (bridge.report(), bridge.list_channels().await.unwrap_or_default())
+    };
+    bridge.close().await;
+    let connected = report.status == ChannelStatus::Connected;
+    match format {
+        Format::Json => output::json(&json!({
+            "status": report.status.as_str(),
+            "connected": connected,
+            "gateway_url": report.gateway_url,
+            "channels": names,
+            "message": report.trouble,
+        }))?,
+        Format::People => {
+            let names = if names.is_empty() { "none".to_owned() } else { one_line(&names.join(", ")) };
+            print_facts(&[
+                ("Status", report.status.to_string()),
+                ("Gateway", report.gateway_url.clone()),
+                ("Channels", names),
+                ("WhatsApp", whatsapp_line(config).to_owned()),
+            ])?;
+            if let Some(trouble) = &report.trouble {
+                output::warning(trouble);
+            }
+        }
+    }
+    Ok(if connected { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn whatsapp_line(config: &Config) -> &'static str {
+    if config.channel.whatsapp.enabled {
+        "on; 'hob serve' connects to it"
+    } else {
+        "off ([channel.whatsapp] enabled)"
+    }
+}

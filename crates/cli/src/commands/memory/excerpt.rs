@@ -1,0 +1,101 @@
+//! The part of a passage that shows why it was found, on one line.
+
+use hob_core::Passage;
+
+/// Characters that stand before the first word that was found.
+const BEFORE: usize = 60;
+
+const LEFT_OUT: &str = "…";
+
+/// A stretch of text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub text: String,
+    /// Whether this is what was looked for.
+    pub is_hit: bool,
+}
+
+/// About `most` characters around the first word that was found, or from the beginning when none was.
+pub fn excerpt(passage: &Passage, most: usize) -> Vec<Piece> {
+    let Passage { text, marks, .. } = passage;
+    let first = marks.first().map_or(0, |mark| mark.start);
+    let start = text[..first].char_indices().rev().nth(BEFORE).map_or(0, |(at, _)| at);
+    let end = text[start..].char_indices().nth(most).map_or(text.len(), |(at, _)| start + at);
+    let mut pieces = Vec::new();
+    let mut push = |text: &str, is_hit: bool| {
+        if !text.is_empty() {
+            pieces.push(Piece { text: spaced(text), is_hit });
+        }
+    };
+    if start > 0 {
+        push(LEFT_OUT, false);
+    }
+    let mut at = start;
+    for mark in marks.iter().filter(|mark| mark.start >= start && mark.end <= end) {
+        push(&text[at..mark.start], false);
+        push(&text[mark.clone()], true);
+        at = mark.end;
+    }
+    push(&text[at..end], false);
+    if end < text.len() {
+        push(LEFT_OUT, false);
+    }
+    pieces
+}
+
+/// Every run of blanks and line breaks as one blank.
+fn spaced(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            blank if blank.is_whitespace() => {
+                if !spaced.ends_with(' ') {
+                    spaced.push(' ');
+                }
+            }
+            other => spaced.push(other),
+        }
+    }
+    spaced
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+
+    fn passage(text: &str, mark: Option<Range<usize>>) -> Passage {
+        Passage {
+            source: "a".into(),
+            title: String::new(),
+            text: text.into(),
+            position: 0,
+            place: hob_core::PassagePlace::Line,
+            line: 1,
+            end_line: 1,
+            tokens: 1,
+            score: 1.0,
+            marks: mark.into_iter().collect(),
+        }
+    }
+
+    fn shown(passage: &Passage, most: usize) -> String {
+        let mark = |piece: Piece| if piece.is_hit { format!("[{}]", piece.text) } else { piece.text };
+        excerpt(passage, most).into_iter().map(mark).collect()
+    }
+
+    #[test]
+    fn what_was_found_is_in_sight_and_marked() {
+        assert_eq!(shown(&passage("Drain\n\nthe boiler.", Some(11..17)), 100), "Drain the [boiler].");
+        let far = "ä".repeat(500) + "boiler" + &"z".repeat(500);
+        let text = shown(&passage(&far, Some(1000..1006)), 80);
+        assert!(text.starts_with("…ä") && text.contains("ä[boiler]z") && text.ends_with("z…"), "{text}");
+    }
+
+    #[test]
+    fn without_a_word_that_was_found_it_is_the_beginning() {
+        assert_eq!(shown(&passage("one two three", None), 7), "one two…");
+        assert_eq!(shown(&passage("", None), 7), "");
+    }
+}

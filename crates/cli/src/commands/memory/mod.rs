@@ -1,0 +1,67 @@
+//! `hob memory`: the user's documents, taken in and found again. Needs no server, and no engine unless vectors are wanted.
+
+mod excerpt;
+mod forget;
+mod index;
+mod progress;
+mod read;
+mod search;
+mod stats;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_core::{EventBus, Memory, Schedule};
+use hob_system::documents::Documents;
+use hob_system::memory::{HouseMemory, MemoryWiring};
+use hob_system::{HouseChannels, TaskBook, WorkshopParts};
+
+use crate::args::{MemoryCommand, Network};
+use crate::commands::block_on;
+use crate::local;
+use crate::settings;
+use crate::signals::Signals;
+
+pub use read::{read_file, reader};
+
+pub fn run(command: MemoryCommand) -> Result<ExitCode> {
+    let config = settings::load()?;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        let work = async {
+            match command {
+                MemoryCommand::Index(args) => index::run(config, args).await,
+                MemoryCommand::Search(args) => search::run(&config, args).await,
+                MemoryCommand::Stats { backend, json } => stats::run(&config, backend, json.into()).await,
+                MemoryCommand::Forget { path } => forget::run(&config, &path).await,
+            }
+        };
+        // Dropping the work stops it between two files; what was done is kept.
+        tokio::select! {
+            done = work => done.map(|()| ExitCode::SUCCESS),
+            stop = signals.next() => Ok(stop.exit_code()),
+        }
+    })
+}
+
+/// The memory as this command line has it.
+fn documents(config: &Config, network: Network) -> Result<Arc<Documents>> {
+    let first_use = local::first_vectors(network);
+    let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
+    Ok(Arc::clone(HouseMemory::new(config, &settings::home()?, wiring)?.documents()))
+}
+
+/// What the tools of the house work with where there is no engine.
+pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
+    let memory: Arc<dyn Memory> = documents(config, Network::Offline)?;
+    let tasks: Arc<dyn Schedule> = Arc::new(TaskBook::at(&settings::home()?));
+    let channels = HouseChannels::open(config, &settings::home()?, &EventBus::new())?;
+    Ok(WorkshopParts {
+        memory: Some(memory),
+        schedule: Some(tasks),
+        channels: channels.as_ref().map(HouseChannels::contract),
+        ..WorkshopParts::default()
+    })
+}

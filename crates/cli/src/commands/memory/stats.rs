@@ -1,0 +1,47 @@
+//! `hob memory stats`.
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_core::{Memory, MemoryBackend, MemoryStats};
+
+use crate::args::Network;
+use crate::commands::model::Format;
+use crate::output;
+use crate::output::number::memory;
+use crate::output::table;
+use crate::output::text::one_line;
+
+pub async fn run(config: &Config, backend: Option<MemoryBackend>, format: Format) -> Result<()> {
+    let documents = super::documents(config, Network::Offline)?;
+    let mut stats = documents.stats().await?;
+    stats.backend = backend.unwrap_or(stats.backend);
+    match format {
+        Format::Json => output::json(&stats)?,
+        Format::People if stats.sources == 0 => {
+            output::note("Nothing is remembered yet. Fill the memory with 'hob memory index PATH'.");
+        }
+        Format::People => table::print_facts(&facts(&stats))?,
+    }
+    Ok(())
+}
+
+fn facts(stats: &MemoryStats) -> Vec<(&'static str, String)> {
+    let MemoryStats { sources, notes, chunks, tokens, vectors, .. } = stats;
+    let models: Vec<String> = stats.embedding_models.iter().map(|model| one_line(model)).collect();
+    let vectors = match vectors {
+        0 if stats.backend.needs_vectors() => {
+            "none; make them with 'hob memory index PATH -b vector'".to_owned()
+        }
+        0 => "none".to_owned(),
+        some => format!("{some} of {chunks} passages, by {}", models.join(", ")),
+    };
+    let facts = [
+        ("Backend", Some(stats.backend.as_str().to_owned())),
+        ("Sources", Some(format!("{sources}, of which {notes} are notes"))),
+        ("Passages", Some(format!("{chunks}, {tokens} tokens"))),
+        ("Vectors", Some(vectors)),
+        ("Size", Some(format!("{} read, {} kept", memory(stats.source_bytes), memory(stats.database_bytes)))),
+        ("Indexed", stats.last_indexed.clone()),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}

@@ -1,0 +1,47 @@
+//! `hob scheduler pause`, `resume` and `cancel`.
+
+use anyhow::Result;
+use hob_core::schedule::Change;
+use hob_core::{Schedule, Task};
+use hob_system::TaskBook;
+
+use super::{read_id, with_advice, words};
+use crate::args::SchedulerTaskArgs;
+use crate::commands::model::Format;
+use crate::output;
+
+pub async fn pause(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
+    change(book, args, Change::Pause, |task, _| {
+        format!("{0} is paused. 'hob scheduler resume {0}' lets it go on.", task.id)
+    })
+    .await
+}
+
+pub async fn resume(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
+    change(book, args, Change::Resume, |task, book| match task.next_run {
+        Some(at) => {
+            let next = words::next_run(at, book.now(), &task.timetable.zone);
+            format!("{} goes on. Its next run is {next}.", task.id)
+        }
+        None => format!("{} goes on.", task.id),
+    })
+    .await
+}
+
+pub async fn cancel(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
+    change(book, args, Change::Cancel, |task, _| format!("{} is cancelled, for good.", task.id)).await
+}
+
+async fn change(
+    book: &TaskBook,
+    args: &SchedulerTaskArgs,
+    change: Change,
+    tell: impl Fn(&Task, &TaskBook) -> String,
+) -> Result<()> {
+    let task = book.change(&read_id(&args.id)?, change).await.map_err(with_advice)?;
+    match args.json.into() {
+        Format::Json => output::json(&task)?,
+        Format::People => output::line(tell(&task, book))?,
+    }
+    Ok(())
+}

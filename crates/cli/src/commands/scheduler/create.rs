@@ -1,0 +1,112 @@
+//! `hob scheduler create`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, Zone};
+use hob_core::{NewTask, Permit, Reach, RunEvents, Schedule, Task};
+use hob_system::{TaskBook, Workshop};
+use serde_json::{Value, json};
+
+use super::{with_advice, words};
+use crate::args::{AgentChoice, SchedulerCreateArgs};
+use crate::commands::model::Format;
+use crate::commands::{block_on, memory};
+use crate::output;
+use crate::output::table::print_facts;
+use crate::output::text::one_line;
+use crate::settings;
+
+/// So many of the coming runs show whether the schedule is what was meant.
+const SHOWN_RUNS: usize = 3;
+
+pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
+    let config = settings::load()?;
+    let format = args.json.into();
+    let task = wanted(args).map_err(with_advice)?;
+    let book = TaskBook::at(&settings::home()?);
+    block_on(async {
+        check_tools(&config, &task).await?;
+        let task = book.create(task).await.map_err(with_advice)?;
+        print(&task, format, &book)?;
+        if format == Format::People && !config.scheduler.enabled {
+            output::note(
+                "It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true.",
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// As typed → as resolved. The person at this machine may have everything done.
+fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, hob_core::ScheduleError> {
+    let usual =
+        NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, Permit::up_to(Reach::Act));
+    Ok(NewTask {
+        timezone: args.timezone.as_deref().map_or(Ok(Zone::utc()), Zone::parse)?,
+        agent: match args.agent {
+            Some(AgentChoice::Agent(agent)) => agent.to_string(),
+            Some(AgentChoice::None) => "none".to_owned(),
+            None => usual.agent.clone(),
+        },
+        tools: args.tools,
+        deliver_to: args.channel.map(|channel| DeliverTo { channel, conversation: args.conversation }),
+        limits: TaskLimits {
+            retries: args.retries.unwrap_or(usual.limits.retries),
+            timeout: args.timeout.map_or(usual.limits.timeout, Duration::from_secs),
+        },
+        missed: args.missed.as_deref().map_or(Ok(Missed::default()), Missed::parse)?,
+        ..usual
+    })
+}
+
+/// A name that nobody has would be found out only when nobody watches.
+async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
+    let Some(selected) = task.tools.as_ref().filter(|tools| !tools.is_empty()) else { return Ok(()) };
+    let workshop = Workshop::open(config, memory::workshop_parts(config)?)?;
+    let permit = Permit { only: Some(selected.clone()), ..Permit::up_to(Reach::Act) };
+    let mut found = workshop.tools()?.for_run(permit.clone(), RunEvents::unheard()).map(drop);
+    if found.is_err() {
+        // It may be one of an MCP server that is still starting.
+        workshop.settled().await;
+        found = workshop.tools()?.for_run(permit, RunEvents::unheard()).map(drop);
+    }
+    workshop.close().await;
+    Ok(found?)
+}
+
+fn print(task: &Task, format: Format, book: &TaskBook) -> Result<()> {
+    let upcoming: Vec<_> = task.timetable.upcoming(task.created_at).take(SHOWN_RUNS).collect();
+    if format == Format::Json {
+        let mut value = serde_json::to_value(task)?;
+        if let Value::Object(fields) = &mut value {
+            fields.insert(
+                "upcoming".to_owned(),
+                json!(upcoming.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            );
+        }
+        return Ok(output::json(&value)?);
+    }
+    let zone = &task.timetable.zone;
+    let mut facts = vec![
+        ("Task", task.id.to_string()),
+        ("Prompt", one_line(&task.prompt)),
+        (
+            "Schedule",
+            format!(
+                "{} {} ({})",
+                task.timetable.spec.kind().as_str(),
+                one_line(task.timetable.spec.value()),
+                zone.name()
+            ),
+        ),
+    ];
+    for (number, at) in upcoming.into_iter().enumerate() {
+        let name = if number == 0 { "Next runs" } else { "" };
+        let away = words::span(at.duration_since(book.now()));
+        facts.push((name, format!("{}, in {away}", words::in_full(at, zone))));
+    }
+    Ok(print_facts(&facts)?)
+}

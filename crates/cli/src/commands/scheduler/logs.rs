@@ -1,0 +1,56 @@
+//! `hob scheduler logs`.
+
+use anyhow::Result;
+use hob_core::schedule::{RunOutcome, Zone};
+use hob_core::{Schedule, TaskRun};
+use hob_system::TaskBook;
+
+use super::{read_id, with_advice, words};
+use crate::commands::model::Format;
+use crate::output;
+use crate::output::table::{self, Column};
+use crate::output::text::one_line;
+
+const COLUMNS: [Column; 5] = [
+    Column::Words("DUE"),
+    Column::Numbers("TRY"),
+    Column::Words("OUTCOME"),
+    Column::Numbers("TOOK"),
+    Column::Words("RESULT"),
+];
+
+/// As much of a result as fits on a line; `--json` has all of it.
+const SHOWN: usize = 100;
+
+pub async fn run(book: &TaskBook, id: &str, lines: usize, format: Format) -> Result<()> {
+    let task = book.get(&read_id(id)?).await.map_err(with_advice)?;
+    let runs = book.runs(&task.id, lines).await.map_err(with_advice)?;
+    match format {
+        Format::Json => output::json(&runs)?,
+        Format::People if runs.is_empty() => {
+            output::note(format_args!("{} has not run yet.", task.id));
+        }
+        Format::People => {
+            let zone = &task.timetable.zone;
+            table::print(&COLUMNS, &runs.iter().map(|run| row(run, zone)).collect::<Vec<_>>())?;
+        }
+    }
+    Ok(())
+}
+
+fn row(run: &TaskRun, zone: &Zone) -> Vec<String> {
+    let took = run.finished_at.map(|end| words::span(end.duration_since(run.started_at)));
+    let said = match (&run.error, &run.result) {
+        (Some(error), _) => one_line(error),
+        (None, Some(result)) => one_line(result),
+        (None, None) => String::new(),
+    };
+    let shown: String = said.chars().take(SHOWN).collect();
+    vec![
+        words::in_full(run.slot, zone),
+        run.attempt.to_string(),
+        run.outcome.map_or("running", RunOutcome::as_str).to_owned(),
+        took.unwrap_or_default(),
+        if shown.len() < said.len() { format!("{shown}…") } else { shown },
+    ]
+}

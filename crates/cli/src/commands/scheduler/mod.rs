@@ -1,0 +1,83 @@
+//! `hob scheduler`: tasks that run at a set time. Making, showing and changing them needs no engine and no server: the file
+//! is read and written here, and whoever runs tasks looks into the same file.
+
+mod change;
+mod create;
+mod list;
+mod logs;
+mod run;
+mod show;
+mod start;
+mod words;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_core::{ScheduleError, TaskId};
+use hob_system::{TaskBook, Wishes};
+
+use crate::args::{SchedulerCommand, SchedulerHouseArgs};
+use crate::commands::{block_on, memory};
+use crate::local;
+use crate::settings;
+
+pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
+    match command {
+        SchedulerCommand::Create(args) => create::run(args),
+        SchedulerCommand::Start(args) => start::run(args),
+        SchedulerCommand::Run(args) => run::run(args),
+        SchedulerCommand::List { status, json } => {
+            with_book(async |book| list::run(book, status, json.into()).await)
+        }
+        SchedulerCommand::Show { id, json } => {
+            with_book(async |book| show::run(book, &id, json.into()).await)
+        }
+        SchedulerCommand::Logs { id, lines, json } => {
+            with_book(async |book| logs::run(book, &id, lines, json.into()).await)
+        }
+        SchedulerCommand::Pause(args) => with_book(async |book| change::pause(book, &args).await),
+        SchedulerCommand::Resume(args) => with_book(async |book| change::resume(book, &args).await),
+        SchedulerCommand::Cancel(args) => with_book(async |book| change::cancel(book, &args).await),
+    }
+}
+
+fn with_book(work: impl AsyncFnOnce(&TaskBook) -> Result<()>) -> Result<ExitCode> {
+    let book = TaskBook::at(&settings::home()?);
+    block_on(async {
+        work(&book).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The house in which tasks run: flags over file over defaults.
+fn house(args: SchedulerHouseArgs) -> Result<(Config, Wishes)> {
+    let mut config = settings::load()?;
+    if let Some(model) = args.model {
+        config.server.model = Some(model);
+    }
+    let wishes = Wishes {
+        engine: args.engine,
+        first_run: local::first_run(args.offline.into()),
+        reader: memory::reader(),
+    };
+    Ok((config, wishes))
+}
+
+/// The id as it was typed.
+fn read_id(text: &str) -> Result<TaskId> {
+    TaskId::parse(text).map_err(with_advice)
+}
+
+/// What to do about it, where that is not plain.
+fn with_advice(error: ScheduleError) -> anyhow::Error {
+    let advice = match &error {
+        ScheduleError::NotFound { .. } => Some("'hob scheduler list' shows the tasks there are"),
+        ScheduleError::Running { .. } => Some("'hob scheduler logs ID' shows how far it is"),
+        ScheduleError::Invalid { .. } | ScheduleError::Refused { .. } | ScheduleError::Unavailable(_) => None,
+    };
+    match advice {
+        Some(advice) => anyhow::anyhow!("{error}; {advice}"),
+        None => error.into(),
+    }
+}

@@ -1,0 +1,52 @@
+//! `hob scheduler show`.
+
+use anyhow::Result;
+use hob_core::{Schedule, Task, TaskStatus};
+use hob_system::TaskBook;
+use jiff::Timestamp;
+
+use super::{read_id, with_advice, words};
+use crate::commands::model::Format;
+use crate::output;
+use crate::output::table::print_facts;
+use crate::output::text::{one_line, printable};
+
+pub async fn run(book: &TaskBook, id: &str, format: Format) -> Result<()> {
+    let task = book.get(&read_id(id)?).await.map_err(with_advice)?;
+    match format {
+        Format::Json => output::json(&task)?,
+        Format::People => print_facts(&facts(&task, book.now()))?,
+    }
+    Ok(())
+}
+
+fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
+    let zone = &task.timetable.zone;
+    let spec = &task.timetable.spec;
+    let next = task.next_run.filter(|_| task.status == TaskStatus::Active);
+    let tools = match &task.tools {
+        None => "those that change nothing".to_owned(),
+        Some(tools) if tools.is_empty() => "none".to_owned(),
+        Some(tools) => one_line(&tools.join(", ")),
+    };
+    let deliver_to = task.deliver_to.as_ref().map(|to| match &to.conversation {
+        Some(conversation) => one_line(&format!("{} ({conversation})", to.channel)),
+        None => one_line(&to.channel),
+    });
+    let facts = [
+        ("Task", Some(task.id.to_string())),
+        ("Status", Some(task.status.to_string())),
+        ("Schedule", Some(format!("{} {} ({})", spec.kind().as_str(), one_line(spec.value()), zone.name()))),
+        ("Next run", next.map(|at| words::next_run(at, now, zone))),
+        ("Last run", task.last_run.map(|at| words::in_full(at, zone))),
+        ("Created", Some(words::in_full(task.created_at, zone))),
+        ("Agent", Some(one_line(&task.agent))),
+        ("Tools", Some(tools)),
+        ("Deliver to", deliver_to),
+        ("Retries", Some(task.limits.retries.to_string())),
+        ("Time-out", Some(format!("{} s", task.limits.timeout.as_secs()))),
+        ("Missed", Some(task.missed.as_str().to_owned())),
+        ("Prompt", Some(printable(&task.prompt).into_owned())),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}

@@ -1,0 +1,75 @@
+//! `hob scheduler start`: runs tasks until it is told to stop.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hob_core::{Schedule, TaskStatus};
+use hob_system::Household;
+
+use super::{house, with_advice, words};
+use crate::advice;
+use crate::args::SchedulerStartArgs;
+use crate::commands::block_on;
+use crate::output;
+use crate::output::number::counted;
+use crate::output::progress::Spinner;
+use crate::output::table::print_facts;
+use crate::settings;
+use crate::signals::Signals;
+
+/// When everything ends sooner than this there is no need to speak of waiting.
+const NOTICEABLE: Duration = Duration::from_millis(250);
+
+pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
+    let (config, wishes) = house(args.house)?;
+    let home = settings::home()?;
+    block_on(async {
+        let mut signals = Signals::listen().context("cannot listen for signals")?;
+        let household = {
+            let _waiting = Spinner::start("looking for an engine");
+            tokio::select! {
+                opened = Household::open(&config, &home, &wishes) => opened?,
+                stop = signals.next() => return Ok(stop.exit_code()),
+            }
+        };
+        // A book that cannot be read is better known now than at the first slot.
+        let summary = print_summary(&household).await;
+        if summary.is_ok() {
+            household.scheduler.start();
+            signals.next().await;
+            let grace = config.server.shutdown_grace;
+            let notice = async {
+                tokio::time::sleep(NOTICEABLE).await;
+                output::note(format_args!(
+                    "finishing the tasks under way, {} s at most; press Ctrl-C again to stop at once",
+                    grace.as_secs()
+                ));
+                signals.next().await
+            };
+            // What has not ended then is cut off when the house closes.
+            tokio::select! {
+                () = household.scheduler.drain(grace) => {}
+                _ = notice => {}
+            }
+        }
+        household.close().await;
+        summary.map(|()| ExitCode::SUCCESS)
+    })
+}
+
+async fn print_summary(household: &Household) -> Result<()> {
+    let book = household.scheduler.book();
+    let tasks = book.list(Some(TaskStatus::Active)).await.map_err(with_advice)?;
+    let engine = household.system.engine();
+    let next = tasks.first().and_then(|task| {
+        let at = task.next_run?;
+        Some(format!("{}, {}", task.id, words::next_run(at, book.now(), &task.timetable.zone)))
+    });
+    print_facts(&[
+        ("Engine", advice::place(engine.key(), engine.address())),
+        ("Tasks", counted(tasks.len(), "active task")),
+        ("Next", next.unwrap_or_else(|| "nothing".to_owned())),
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! `hob channel`, and `hob serve` with a gateway.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use hob_testkit::{Gateway, GatewayScript};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::fakes;
+use crate::home::{Home, Ran, engines_config};
+use crate::http;
+use crate::running::Running;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn ran(stdout: &str) -> Ran {
+    Ran { code: Some(0), stdout: stdout.to_owned(), stderr: String::new() }
+}
+
+#[tokio::test]
+async fn channels_are_listed_from_the_configured_gateway_or_from_another() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let home = Home::with_config(&format!("[channel]\ngateway_url = \"{}\"\n", gateway.url()));
+    assert_eq!(home.run(&["channel", "list"]).await, ran("telegram\nslack\n"));
+    let listed = Home::empty().run(&["channel", "list", "--json", "--gateway", &gateway.url()]).await;
+    assert_eq!(listed, ran("[\"telegram\",\"slack\"]\n"));
+}
+
+#[tokio::test]
+async fn a_message_is_sent_and_said_to_be() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let url = gateway.url();
+    let home = Home::empty();
+    let sent = home.run(&["channel", "send", "telegram", "Dinner is ready.", "--gateway", &url]).await;
+    assert_eq!(sent, ran("sent to telegram\n"));
+    let sent = home
+        .run(&["channel", "send", "slack", "now", "--conversation", "t1", "--json", "--gateway", &url])
+        .await;
+    assert_eq!(sent, ran("{\"status\":\"sent\",\"target\":\"slack\"}\n"));
+    let bodies: Vec<Value> = gateway
+        .requests()
+        .iter()
+        .map(|request| serde_json::from_slice(&request.body).expect("JSON"))
+        .collect();
+    assert_eq!(
+        bodies,
+        [
+            json!({ "channel": "telegram", "content": "Dinner is ready.", "conversation_id": null, "metadata": {} }),
+            json!({ "channel": "slack", "content": "now", "conversation_id": "t1", "metadata": {} }),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn status_says_what_is_wrong_and_ends_with_one() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let url = gateway.url();
+    let home = Home::empty();
+    let good = home.run(&["channel", "status", "--gateway", &url]).await;
+    assert_eq!(
+        good,
+        ran(&format!(
+            "Status    connected\nGateway   {url}\nChannels  telegram, slack\nWhatsApp  off ([channel.whatsapp] enabled)\n"
+        ))
+    );
+    drop(gateway);
+    let bad = home.run(&["channel", "status", "--json", "--gateway", &url]).await;
+    assert_eq!(bad.code, Some(1));
+    let body: Value = serde_json::from_str(&bad.stdout).expect("JSON");
+    assert_eq!((&body["status"], &body["connected"]), (&json!("error"), &json!(false)));
+    let message = body["message"].as_str().expect("a reason");
+    assert!(message.contains("refused"), "{message}");
+
+    let unsent = home.run(&["channel", "send", "telegram", "hello", "--gateway", &url]).await;
+    assert_eq!((unsent.code, unsent.stdout.as_str()), (Some(1), ""));
+    assert!(unsent.stderr.contains("the message to 'telegram' was not delivered"), "{}", unsent.stderr);
+    let wrong = home.run(&["channel", "list", "--gateway", "localhost:18789"]).await;
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("'ws:' or 'wss:'"), "{}", wrong.stderr);
+}
+
+fn serving(gateway_url: &str, ollama: &str) -> Home {
+    let channel =
+        format!("[channel]\nenabled = true\ngateway_url = \"{gateway_url}\"\nreconnect_interval = 0.1\n");
+    Home::with_config(&(engines_config(&[("ollama", ollama)]) + &channel))
+}
+
+#[tokio::test]
+async fn a_served_house_answers_messages_and_tells_of_its_channels() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let ollama = fakes::ollama().await;
+    let home = serving(&gateway.url(), &ollama.url());
+    let server = Running::start(&home, &[]).await;
+    timeout(PATIENCE, gateway.opened(1)).await.expect("connected");
+    let message = json!({ "channel": "telegram", "sender": "ann", "content": "capital?", "message_id": "1", "conversation_id": "t1" });
+    gateway.push(message.to_string());
+    let frames = timeout(PATIENCE, gateway.received(1)).await.expect("an answer");
+    assert_eq!((&frames[0]["content"], &frames[0]["conversation_id"]), (&json!(fakes::WHOLE), &json!("t1")));
+    let listed = http::get(server.address(), "/v1/channels").await.all().await;
+    assert!(listed.contains(r#""channels":["telegram","slack"]"#), "{listed}");
+    let ended = server.terminate().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
+    let home = Home::empty();
+    let bin = home.directory().join("bin");
+    std::fs::create_dir(&bin).expect("a directory");
+    program(&bin.join("npm"), "#!/bin/sh\necho \"$@\" > npm-was-told\n");
+    let says = "echo '{\"type\":\"qr\",\"data\":\"2@abcdef\"}'; echo '{\"type\":\"status\",\"status\":\"connected\"}'";
+    program(&bin.join("node"), &format!("#!/bin/sh\n{says}\ncat > /dev/null\n"));
+    let path = std::env::var("PATH").expect("a path");
+    let output = home
+        .hob(&["channel", "login", "whatsapp"])
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .output()
+        .await
+        .expect("hob runs");
+    let ran = Ran::from(output);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("Link a device") && ran.stdout.contains('▄'), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("WhatsApp is linked.\n"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("enabled = true"), "{}", ran.stderr);
+    let installed = home.directory().join("bridges/whatsapp");
+    assert!(installed.join("bridge.mjs").is_file() && installed.join("package-lock.json").is_file());
+    let told = std::fs::read_to_string(installed.join("npm-was-told")).expect("npm ran there");
+    assert!(told.starts_with("ci --omit=optional --omit=peer --ignore-scripts"), "{told}");
+}
+
+fn program(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).expect("a file");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("its owner");
+}
+
+/// The example of `docs/channels.md`, as a reader would try it.
+#[tokio::test]
+async fn the_worked_example_works() {
+    let part = |name: &str| {
+        std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run this test with './dev test'"))
+    };
+    let example = tempfile::tempdir().expect("a directory");
+    let script = example.path().join("gateway.mjs");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/gateway.mjs");
+    std::fs::copy(source, &script).expect("copied");
+    std::os::unix::fs::symlink(part("HOB_TEST_NODE_MODULES"), example.path().join("node_modules"))
+        .expect("linked");
+    let mut gateway = Command::new(part("HOB_TEST_NODE"))
+        .arg(&script)
+        .arg("0")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("node runs");
+    let mut lines = BufReader::new(gateway.stdout.take().expect("a pipe")).lines();
+    let mut next =
+        async || timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("text").expect("a line");
+    let first = next().await;
+    let url = first.strip_prefix("-- listening on ").expect("its address");
+
+    let ollama = fakes::ollama().await;
+    let home = serving(url, &ollama.url());
+    let server = Running::start(&home, &[]).await;
+    assert_eq!(next().await, "-- Hob is here");
+    let mut stdin = gateway.stdin.take().expect("a pipe");
+    stdin.write_all(b"What is the capital of France?\n").await.expect("written");
+    assert_eq!(next().await, format!("hob> {}", fakes::WHOLE));
+
+    let sent = home.run(&["channel", "send", "terminal", "Dinner is ready."]).await;
+    assert_eq!(sent, ran("sent to terminal\n"));
+    assert_eq!(next().await, "hob> Dinner is ready.");
+    assert_eq!(home.run(&["channel", "list"]).await, ran("terminal\n"));
+    assert_eq!(server.terminate().await.code, Some(0));
+}

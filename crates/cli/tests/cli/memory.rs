@@ -1,0 +1,199 @@
+//! `hob memory`: documents taken in, found again and forgotten; and what `hob ask` makes of them.
+
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::fakes;
+use crate::home::{Home, Ran};
+
+const NOTES: [(&str, &str); 3] = [
+    (
+        "heating.md",
+        "# Heating\n\nThe boiler was serviced in October by Ann Miller.\n\n## Pump\n\nIt hums when it is cold.",
+    ),
+    ("garden.txt", "The roses are cut back in March."),
+    ("image.bin", "\0\0\0\0"),
+];
+
+fn notes(home: &Home) -> PathBuf {
+    let directory = home.directory().join("notes");
+    std::fs::create_dir(&directory).expect("a directory");
+    for (name, text) in NOTES {
+        std::fs::write(directory.join(name), text).expect("a file");
+    }
+    directory.canonicalize().expect("it is there")
+}
+
+fn path(path: &std::path::Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// The line without how long it took.
+fn without_time(line: &str) -> String {
+    line.split(' ')
+        .map(|word| if word.parse::<f64>().is_ok_and(|_| word.contains('.')) { "T" } else { word })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+async fn index(home: &Home, directory: &std::path::Path) -> String {
+    let ran = home.run(&["memory", "index", path(directory)]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    without_time(&ran.stdout)
+}
+
+#[tokio::test]
+async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
+    let home = Home::empty();
+    let notes = notes(&home);
+    assert_eq!(index(&home, &notes).await, "Indexed 2 files: 2 passages, 0 MB in T s; 1 not text.\n");
+    assert_eq!(index(&home, &notes).await, "Indexed 0 files; 2 unchanged; 1 not text.\n");
+
+    let ran = home.run(&["memory", "search", "who serviced the boiler?"]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(
+        lines[0].trim_start().starts_with("SCORE  SOURCE") && lines[0].trim_end().ends_with("PASSAGE"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(lines.len(), 2, "a header and one passage: {}", ran.stdout);
+    assert!(lines[1].contains(&format!("{}:1", notes.join("heating.md").display())), "{}", ran.stdout);
+    assert!(lines[1].contains("serviced in October by Ann Miller."), "{}", ran.stdout);
+
+    let ran = home.run(&["memory", "search", "-k", "1", "--json", "roses \"OR NOT (*"]).await;
+    let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(found["backend"], "sqlite");
+    assert_eq!(found["passages"][0]["text"], "The roses are cut back in March.");
+
+    let ran = home.run(&["memory", "forget", path(&notes)]).await;
+    assert_eq!(
+        ran,
+        Ran { code: Some(0), stdout: "Forgot 2 sources, 2 passages.\n".into(), stderr: String::new() }
+    );
+    let ran = home.run(&["memory", "search", "roses"]).await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "Nothing was found.\n".into() });
+    let ran = home.run(&["memory", "forget", path(&notes)]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert_eq!(ran.stderr, format!("error: nothing is remembered of {}.\n", notes.display()));
+}
+
+#[tokio::test]
+async fn stats_say_how_much_there_is() {
+    let home = Home::empty();
+    let ran = home.run(&["memory", "stats"]).await;
+    assert_eq!(ran.stderr, "Nothing is remembered yet. Fill the memory with 'hob memory index PATH'.\n");
+    let notes = notes(&home);
+    index(&home, &notes).await;
+    let stats: Value =
+        serde_json::from_str(&home.run(&["memory", "stats", "--json"]).await.stdout).expect("JSON");
+    assert_eq!((&stats["sources"], &stats["chunks"], &stats["vectors"]), (&json!(2), &json!(2), &json!(0)));
+    let ran = home.run(&["memory", "stats", "-b", "vector"]).await;
+    assert!(
+        ran.stdout.contains("Vectors   none; make them with 'hob memory index PATH -b vector'"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_says_what_can() {
+    let home = Home::empty();
+    let empty = home.run(&["memory", "search", "anything"]).await;
+    assert_eq!(empty.code, Some(1));
+    assert_eq!(
+        empty.stderr,
+        "error: nothing is remembered yet. Fill the memory with 'hob memory index PATH'.\n"
+    );
+    assert!(!home.directory().join("memory.db").exists(), "a look makes no database");
+
+    let ran = home.run(&["memory", "index", "/nowhere/at/all"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.stderr, "error: /nowhere/at/all cannot be indexed: there is no such file or directory\n");
+
+    let ran = home.run(&["memory", "index", ".", "--chunk-size", "100", "--chunk-overlap", "100"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("overlap of 100 tokens leaves no room"), "{}", ran.stderr);
+
+    for wrong in [["-k", "0"], ["-k", "101"], ["-b", "faiss"]] {
+        let ran = home.run(&["memory", "search", "x", wrong[0], wrong[1]]).await;
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_named_and_the_others_are_indexed() {
+    let home = Home::empty();
+    let notes = notes(&home);
+    std::fs::write(notes.join("broken.pdf"), "%PDF-1.7\nnot really").expect("a file");
+    let ran = home.run(&["memory", "index", path(&notes)]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let named = format!("warning: {}: the file is broken", notes.join("broken.pdf").display());
+    assert!(ran.stderr.starts_with(&named), "{}", ran.stderr);
+    assert_eq!(
+        without_time(&ran.stdout),
+        "Indexed 2 files: 2 passages, 0 MB in T s; 1 not text; 1 not readable.\n"
+    );
+}
+
+#[tokio::test]
+async fn a_question_is_answered_with_what_the_memory_has_unless_that_is_not_wanted() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let asked = || {
+        let requests = ollama.requests();
+        let last = requests.iter().rfind(|request| request.path == "/api/chat").expect("a question");
+        serde_json::from_slice::<Value>(&last.body).expect("JSON")["messages"].clone()
+    };
+    let question = "Who serviced the boiler?";
+    let plain = json!([{ "role": "user", "content": question }]);
+    assert_eq!(home.run(&["ask", question]).await.code, Some(0));
+    assert_eq!(asked(), plain);
+    assert!(!home.directory().join("memory.db").exists());
+
+    let notes = notes(&home);
+    index(&home, &notes).await;
+    let ran = home.run(&["ask", "-v", question]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let place = format!("{}:1", notes.join("heating.md").display());
+    assert!(ran.stderr.contains(&format!("[1] {place}")), "{}", ran.stderr);
+    let messages = asked();
+    let told = messages[0]["content"].as_str().expect("a system message");
+    assert!(told.contains(&place) && told.contains("Ann Miller"), "{told}");
+    assert_eq!((messages.as_array().expect("messages").len(), &messages[1]), (2, &plain[0]));
+
+    let ran = home.run(&["ask", "--json", question]).await;
+    let object: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(object["context"][0]["line"], 1, "{object}");
+
+    let ran = home.run(&["ask", "--no-context", "--json", question]).await;
+    assert_eq!(asked(), plain);
+    assert!(!ran.stdout.contains("\"context\""), "{}", ran.stdout);
+}
+
+#[tokio::test]
+async fn a_watched_folder_is_kept_up_with() {
+    let home = Home::empty();
+    let notes = notes(&home);
+    let mut child = home.hob(&["memory", "index", path(&notes), "--watch"]).spawn().expect("hob starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut says = async |needle: &str| {
+        while let Some(line) = lines.next_line().await.expect("text") {
+            if line.contains(needle) {
+                return;
+            }
+        }
+        panic!("hob ended without saying '{needle}'");
+    };
+    says("Watching for changes").await;
+    std::fs::write(notes.join("new.md"), "The attic is insulated with wool.").expect("a file");
+    says("Indexed 1 file: 1 passage").await;
+    let ran = home.run(&["memory", "search", "attic"]).await;
+    assert!(ran.stdout.contains("insulated with wool"), "{}", ran.stdout);
+    let pid = child.id().and_then(|id| id.try_into().ok()).and_then(Pid::from_raw).expect("hob runs");
+    kill_process(pid, Signal::INT).expect("hob runs");
+    assert_eq!(child.wait().await.expect("hob ends").code(), Some(130));
+}

@@ -1,0 +1,224 @@
+//! `hob scheduler`.
+
+use std::collections::BTreeSet;
+
+use hob_testkit::Reply;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::process::Child;
+
+use crate::fakes::{self, WHOLE};
+use crate::home::{Home, Ran, engines_config};
+use crate::running::Running;
+
+async fn json_of(home: &Home, arguments: &[&str]) -> Value {
+    let ran = home.run(arguments).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    serde_json::from_str(&ran.stdout).expect("JSON")
+}
+
+async fn create(home: &Home, more: &[&str]) -> Value {
+    let arguments: Vec<&str> =
+        ["scheduler", "create", "Capital?", "--json"].iter().chain(more).copied().collect();
+    json_of(home, &arguments).await
+}
+
+fn id(task: &Value) -> &str {
+    task["id"].as_str().expect("an id")
+}
+
+#[tokio::test]
+async fn a_task_is_made_listed_shown_and_changed() {
+    let home = Home::empty();
+    let ran = home
+        .run(&[
+            "scheduler",
+            "create",
+            "Say hello.",
+            "--type",
+            "cron",
+            "--value",
+            "0 9 * * MON-FRI",
+            "--timezone",
+            "Europe/Berlin",
+        ])
+        .await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 6, "{}", ran.stdout);
+    assert_eq!(lines[2], "Schedule   cron 0 9 * * MON-FRI (Europe/Berlin)");
+    assert!(lines[3].starts_with("Next runs  ") && lines[5].contains(" 09:00:00 +0"), "{}", ran.stdout);
+    assert_eq!(
+        ran.stderr,
+        "It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true.\n"
+    );
+
+    let tasks = json_of(&home, &["scheduler", "list", "--json"]).await;
+    let id = id(&tasks[0]);
+    let list = home.run(&["scheduler", "list"]).await.stdout;
+    assert!(list.contains(id) && list.contains(" 09:00 ") && list.contains("in "), "{list}");
+    let shown = home.run(&["scheduler", "show", id]).await.stdout;
+    assert!(shown.contains("those that change nothing"), "{shown}");
+
+    for (word, status, told) in [
+        ("pause", "paused", format!("{id} is paused. 'hob scheduler resume {id}' lets it go on.\n")),
+        ("resume", "active", format!("{id} goes on. Its next run is in ")),
+        ("cancel", "cancelled", format!("{id} is cancelled, for good.\n")),
+    ] {
+        let ran = home.run(&["scheduler", word, id]).await;
+        assert!(ran.code == Some(0) && ran.stdout.starts_with(&told), "{ran:?}");
+        assert_eq!(json_of(&home, &["scheduler", "show", id, "--json"]).await["status"], status);
+    }
+    let ran = home.run(&["scheduler", "resume", id]).await;
+    let refused = Ran {
+        code: Some(1),
+        stdout: String::new(),
+        stderr: "error: a cancelled task stays cancelled\n".into(),
+    };
+    assert_eq!(ran, refused);
+    assert_eq!(json_of(&home, &["scheduler", "list", "--status", "active", "--json"]).await, json!([]));
+}
+
+#[tokio::test]
+async fn every_flag_reaches_the_task() {
+    let home = Home::empty();
+    let task = create(
+        &home,
+        &[
+            "--type",
+            "interval",
+            "--value",
+            "1h 30m",
+            "--agent",
+            "orchestrator",
+            "--tools",
+            "calculator,think",
+            "--channel",
+            "telegram",
+            "--conversation",
+            "7",
+            "--retries",
+            "2",
+            "--timeout",
+            "30",
+            "--missed",
+            "skip",
+        ],
+    )
+    .await;
+    let expected = json!({
+        "schedule_type": "interval", "schedule_value": "1h 30m", "timezone": "UTC", "agent": "orchestrator",
+        "tools": ["calculator", "think"], "channel": "telegram", "conversation_id": "7", "retries": 2, "timeout": 30.0,
+        "missed": "skip", "status": "active",
+    });
+    for (field, value) in expected.as_object().expect("an object") {
+        assert_eq!(&task[field], value, "{field}");
+    }
+    assert_eq!(task["upcoming"].as_array().map(Vec::len), Some(3));
+    assert_eq!(task["upcoming"][0], task["next_run"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing_behind() {
+    let home = Home::empty();
+    for (arguments, reason) in [
+        (&["--type", "cron", "--value", "61 * * * *"][..], "'61 * * * *' is no cron expression"),
+        (&["--type", "interval", "--value", "-5"], "it has to be more than 0"),
+        (&["--type", "once", "--value", "2020-01-01T00:00"], "'2020-01-01T00:00' is in the past"),
+        (
+            &["--type", "once", "--value", "2099-01-01", "--timezone", "Mars/Olympus"],
+            "unknown time zone 'Mars/Olympus'",
+        ),
+        (&["--type", "interval", "--value", "60", "--tools", "calculater"], "did you mean calculator?"),
+        (&["--type", "interval", "--value", "60", "--retries", "99"], "10 times at most"),
+    ] {
+        let arguments: Vec<&str> = ["scheduler", "create", "p"].iter().chain(arguments).copied().collect();
+        let ran = home.run(&arguments).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(ran.stderr.contains(reason), "{arguments:?}: {}", ran.stderr);
+    }
+    let ran = home.run(&["scheduler", "pause", "nobody"]).await;
+    assert_eq!(
+        ran.stderr,
+        "error: there is no task 'nobody'; 'hob scheduler list' shows the tasks there are\n"
+    );
+    let ran = home.run(&["scheduler", "list"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
+    assert!(!home.directory().join("hob.db").exists());
+}
+
+#[tokio::test]
+async fn a_run_by_hand_prints_the_answer_and_a_failure_is_a_failure() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let task = create(&home, &["--type", "interval", "--value", "3600"]).await;
+    let ran = home.run(&["scheduler", "run", id(&task)]).await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: format!("{WHOLE}\n"), stderr: String::new() });
+    let logs = json_of(&home, &["scheduler", "logs", id(&task), "--json"]).await;
+    assert_eq!((&logs[0]["success"], &logs[0]["result"]), (&json!(true), &json!(WHOLE)));
+    let table = home.run(&["scheduler", "logs", id(&task), "-n", "1"]).await.stdout;
+    assert!(table.contains("succeeded") && table.contains("Paris"), "{table}");
+    let telemetry = home.run(&["telemetry", "export"]).await.stdout;
+    assert!(telemetry.contains("\"source\":\"scheduler\""), "{telemetry}");
+
+    let broken = fakes::ollama_chatting(|_| Reply::json(500, r#"{"error": "out of memory"}"#)).await;
+    std::fs::write(home.config_file(), engines_config(&[("ollama", &broken.url())])).expect("a file");
+    let ran = home.run(&["scheduler", "run", id(&task)]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.contains("out of memory"), "{}", ran.stderr);
+    let logs = json_of(&home, &["scheduler", "logs", id(&task), "--json"]).await;
+    assert_eq!((logs.as_array().map(Vec::len), &logs[0]["success"]), (Some(2), &json!(false)));
+}
+
+/// Waits until the task has so many runs that have ended.
+async fn runs(home: &Home, id: &str, count: usize) -> Vec<Value> {
+    loop {
+        let logs = json_of(home, &["scheduler", "logs", id, "-n", "1000", "--json"]).await;
+        let ended: Vec<Value> = logs
+            .as_array()
+            .expect("an array")
+            .iter()
+            .filter(|run| !run["success"].is_null())
+            .cloned()
+            .collect();
+        if ended.len() >= count {
+            return ended;
+        }
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|pid| pid.try_into().ok()).and_then(Pid::from_raw);
+    kill_process(pid.expect("it runs"), signal).expect("it runs");
+}
+
+#[tokio::test]
+async fn two_daemons_on_one_home_run_every_slot_once_and_one_may_be_killed() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_config(
+        &(engines_config(&[("ollama", &ollama.url())]) + "[scheduler]\npoll_interval = 1\n"),
+    );
+    let task = create(&home, &["--type", "interval", "--value", "1"]).await;
+    let daemons = [(); 2].map(|()| home.hob(&["scheduler", "start"]).spawn().expect("hob starts"));
+    let [victim, mut survivor] = daemons;
+    let before = runs(&home, id(&task), 3).await.len();
+    signal(&victim, Signal::KILL);
+    let runs = runs(&home, id(&task), before + 2).await;
+    let slots: BTreeSet<&str> = runs.iter().filter_map(|run| run["slot"].as_str()).collect();
+    assert_eq!(slots.len(), runs.len(), "no slot ran twice: {runs:?}");
+    assert!(runs.iter().all(|run| run["attempt"] == 1));
+
+    signal(&survivor, Signal::TERM);
+    assert!(survivor.wait().await.expect("it ends").success());
+}
+
+#[tokio::test]
+async fn serve_runs_tasks_too_where_it_is_told_to() {
+    let ollama = fakes::ollama().await;
+    let home =
+        Home::with_config(&(engines_config(&[("ollama", &ollama.url())]) + "[scheduler]\nenabled = true\n"));
+    let task = create(&home, &["--type", "interval", "--value", "1"]).await;
+    let server = Running::start(&home, &[]).await;
+    assert_eq!(runs(&home, id(&task), 1).await[0]["result"], WHOLE);
+    assert_eq!(server.terminate().await.code, Some(0));
+}

@@ -1,0 +1,120 @@
+//! `POST /v1/embeddings`, as the services of this format share it.
+
+use hob_core::{EmbedRequest, Embeddings, EngineError, Overlong};
+use serde::{Deserialize, Serialize};
+
+use crate::embeddings::{Gathered, Habit, MAX_INPUTS, Part, batches};
+use crate::openai_compat::unknown_model;
+use crate::wire::client::Endpoint;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    input: &'a [String],
+    encoding_format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dimensions: Option<u32>,
+    /// vLLM's own: at most so many tokens, or as many as there is room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncate_prompt_tokens: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    model: Option<String>,
+    data: Vec<Datum>,
+    #[serde(default)]
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Datum {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+}
+
+/// Asks for the embeddings of all inputs, in as many requests as it takes.
+pub(crate) async fn post(
+    endpoint: &Endpoint,
+    path: &str,
+    request: &EmbedRequest,
+    habit: Habit,
+) -> Result<Embeddings, EngineError> {
+    let cuts = habit == Habit::Obeys && request.overlong == Overlong::Cut;
+    let mut gathered = Gathered::new(endpoint, request, habit);
+    for inputs in batches(&request.inputs, MAX_INPUTS) {
+        let body = Body {
+            model: &request.model,
+            input: inputs,
+            encoding_format: "float",
+            dimensions: request.dimensions,
+            truncate_prompt_tokens: cuts.then_some(-1),
+        };
+        let json = serde_json::to_vec(&body).map_err(|error| endpoint.malformed(error.to_string()))?;
+        let response = endpoint.post(path, json).await?;
+        let response = endpoint.accept(response).await.map_err(|error| explain(endpoint, request, error))?;
+        let part = read(&endpoint.body(response).await?).map_err(|reason| endpoint.malformed(reason))?;
+        gathered.add(inputs.len(), part)?;
+    }
+    Ok(gathered.finish())
+}
+
+/// A server that was started to write text has no embeddings, and each says so in its own way.
+fn explain(endpoint: &Endpoint, request: &EmbedRequest, error: EngineError) -> EngineError {
+    match unknown_model(error, &request.model) {
+        EngineError::Refused { status: 404 | 501, message, .. } => {
+            let hint = format!("it serves no embedding model ({message})");
+            endpoint.unsupported("embeddings", Some(&hint))
+        }
+        other => other,
+    }
+}
+
+fn read(body: &[u8]) -> Result<Part, String> {
+    let mut answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    // The order is told, not promised.
+    answer.data.sort_by_key(|datum| datum.index);
+    if !answer.data.iter().map(|datum| datum.index).eq(0..answer.data.len()) {
+        return Err("its embeddings are not numbered from zero".to_owned());
+    }
+    Ok(Part {
+        model: answer.model.filter(|model| !model.is_empty()),
+        vectors: answer.data.into_iter().map(|datum| datum.embedding).collect(),
+        prompt_tokens: answer.usage.and_then(|usage| usage.prompt_tokens),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_come_in_the_order_of_their_texts() {
+        let part = read(
+            br#"{"data":[{"index":1,"embedding":[2.0]},{"index":0,"embedding":[1]}],"usage":{"prompt_tokens":3}}"#,
+        )
+        .unwrap();
+        assert_eq!((part.vectors, part.prompt_tokens), (vec![vec![1.0], vec![2.0]], Some(3)));
+        assert_eq!(part.model, None);
+    }
+
+    #[test]
+    fn a_vector_that_is_missing_or_there_twice_is_noticed() {
+        for data in ["[0, 0]", "[0, 2]", "[1]"] {
+            let indices: Vec<usize> = serde_json::from_str(data).unwrap();
+            let data: Vec<_> = indices
+                .iter()
+                .map(|index| serde_json::json!({ "index": index, "embedding": [1.0] }))
+                .collect();
+            let body = serde_json::json!({ "data": data }).to_string();
+            assert!(read(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What asking for embeddings has in common, whatever the wire format: requests of bounded size, and answers that add up.
+
+use hob_core::{Cut, EmbedRequest, Embeddings, EngineError, Overlong};
+
+use crate::wire::client::Endpoint;
+
+/// Texts in one request. An answer of so many vectors, however long they are, stays well within what is read.
+pub(crate) const MAX_INPUTS: usize = 256;
+
+/// Bytes of text in one request, unless a single one is longer. OpenAI takes 300,000 tokens at a time.
+const MAX_BYTES: usize = 512 << 10;
+
+/// What an engine does with a text that is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Habit {
+    Refuses,
+    /// Cuts it if asked to.
+    Obeys,
+    /// Cuts it in any case.
+    Cuts,
+}
+
+/// The inputs in pieces that can be sent, each with at least one.
+pub(crate) fn batches(inputs: &[String], most: usize) -> impl Iterator<Item = &[String]> {
+    let mut rest = inputs;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fitting = rest.iter().take(most).take_while(|input| {
+            bytes += input.len();
+            bytes <= MAX_BYTES
+        });
+        let count = fitting.count().max(1).min(rest.len());
+        let (now, later) = rest.split_at(count);
+        rest = later;
+        (!now.is_empty()).then_some(now)
+    })
+}
+
+/// The answer to one piece.
+pub(crate) struct Part {
+    /// As the engine calls it.
+    pub(crate) model: Option<String>,
+    pub(crate) vectors: Vec<Vec<f32>>,
+    pub(crate) prompt_tokens: Option<u64>,
+}
+
+/// The answers to all pieces.
+pub(crate) struct Gathered<'a> {
+    endpoint: &'a Endpoint,
+    request: &'a EmbedRequest,
+    embeddings: Embeddings,
+}
+
+impl<'a> Gathered<'a> {
+    pub(crate) fn new(endpoint: &'a Endpoint, request: &'a EmbedRequest, habit: Habit) -> Self {
+        let may_be_cut = match habit {
+            Habit::Refuses => false,
+            Habit::Obeys => request.overlong == Overlong::Cut,
+            Habit::Cuts => true,
+        };
+        let embeddings = Embeddings {
+            model: request.model.clone(),
+            vectors: Vec::with_capacity(request.inputs.len()),
+            prompt_tokens: Some(0),
+            cut: if may_be_cut { Cut::Untold } else { Cut::NONE },
+        };
+        Gathered { endpoint, request, embeddings }
+    }
+
+    /// Adds the answer to a piece of `asked` inputs.
+    pub(crate) fn add(&mut self, asked: usize, part: Part) -> Result<(), EngineError> {
+        let given = part.vectors.len();
+        if given != asked {
+            return Err(self.endpoint.malformed(format!("it has {given} embeddings for {asked} inputs")));
+        }
+        let first = self.embeddings.vectors.first().or(part.vectors.first());
+        let length = first.map_or(0, Vec::len);
+        if length == 0 || part.vectors.iter().any(|vector| vector.len() != length) {
+            return Err(self.endpoint.malformed("its embeddings are empty or of different lengths"));
+        }
+        if self.request.dimensions.is_some_and(|wanted| wanted as usize != length) {
+            // Some engines and models pass over the wish, and a vector of another length fits nowhere.
+            let hint = format!("'{}' makes vectors of {length} numbers", self.request.model);
+            return Err(self.endpoint.unsupported("dimensions", Some(&hint)));
+        }
+        let sum = &mut self.embeddings.prompt_tokens;
+        *sum = sum.zip(part.prompt_tokens).map(|(sum, more)| sum + more);
+        self.embeddings.vectors.extend(part.vectors);
+        if let Some(model) = part.model {
+            self.embeddings.model = model;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Embeddings {
+        self.embeddings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_sent_in_pieces_that_are_neither_too_many_nor_too_long() {
+        let sizes = |inputs: &[String], most| batches(inputs, most).map(<[String]>::len).collect::<Vec<_>>();
+        assert_eq!(sizes(&vec!["x".to_owned(); 5], 2), [2, 2, 1]);
+        let long = "x".repeat(MAX_BYTES / 2);
+        assert_eq!(sizes(&[long.clone(), long.clone(), long], 9), [2, 1]);
+        let too_long = "x".repeat(MAX_BYTES + 1);
+        assert_eq!(sizes(&[too_long.clone(), "y".to_owned(), too_long], 9), [1, 1, 1]);
+        assert_eq!(sizes(&[], 9), [] as [usize; 0]);
+    }
+}

@@ -1,0 +1,41 @@
+//! `POST /api/embed`.
+
+use hob_core::{EmbedRequest, Overlong};
+use serde::{Deserialize, Serialize};
+
+use crate::embeddings::Part;
+
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    input: &'a [String],
+    /// Ollama cuts without a word unless it is told not to.
+    truncate: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dimensions: Option<u32>,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn of(request: &'a EmbedRequest, inputs: &'a [String]) -> Self {
+        Body {
+            model: &request.model,
+            input: inputs,
+            truncate: request.overlong == Overlong::Cut,
+            dimensions: request.dimensions,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    model: Option<String>,
+    embeddings: Vec<Vec<f32>>,
+    #[serde(default)]
+    prompt_eval_count: Option<u64>,
+}
+
+pub(super) fn read(body: &[u8]) -> Result<Part, String> {
+    let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    Ok(Part { model: answer.model, vectors: answer.embeddings, prompt_tokens: answer.prompt_eval_count })
+}

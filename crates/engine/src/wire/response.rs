@@ -1,0 +1,85 @@
+//! An engine's answer over HTTP, whichever way it came.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::Stream;
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+
+use super::direct::DirectBody;
+
+/// How a connection fails.
+#[derive(Debug)]
+pub enum Broken {
+    /// Nothing came for too long.
+    TimedOut,
+    /// In the words of the transport.
+    Lost(String),
+}
+
+/// An answer whose head is there.
+pub struct Response {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub(super) body: Body,
+}
+
+/// What follows the head.
+pub(super) enum Body {
+    Direct(Box<DirectBody>),
+    Client(Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>),
+}
+
+impl Response {
+    /// The next piece of the body; `None` at its end.
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, Broken>> {
+        std::future::poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        match &mut self.body {
+            Body::Direct(body) => body.poll_chunk(context),
+            Body::Client(body) => {
+                body.as_mut().poll_next(context).map(|next| next.map(|piece| piece.map_err(Broken::from)))
+            }
+        }
+    }
+}
+
+impl From<reqwest::Response> for Response {
+    fn from(response: reqwest::Response) -> Self {
+        Response {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body: Body::Client(Box::pin(response.bytes_stream())),
+        }
+    }
+}
+
+impl From<reqwest::Error> for Broken {
+    fn from(error: reqwest::Error) -> Self {
+        // A connection that nobody takes is not a slow answer.
+        if error.is_timeout() && !error.is_connect() {
+            Broken::TimedOut
+        } else {
+            Broken::Lost(innermost(&error))
+        }
+    }
+}
+
+impl From<hyper::Error> for Broken {
+    fn from(error: hyper::Error) -> Self {
+        Broken::Lost(innermost(&error))
+    }
+}
+
+/// The cause at the bottom: "Connection refused" rather than "error sending request".
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

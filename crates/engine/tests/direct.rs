@@ -1,0 +1,125 @@
+//! The short way to an engine on this machine: connections are used again, and those that are not fit for it are not.
+
+#![expect(clippy::unwrap_used, reason = "an engine that cannot be set up is a failed test")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::StreamExt;
+use hob_core::{Engine, GenerateRequest, Message, Role};
+use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+const MODELS: &str = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
+
+/// An engine that answers each request by the book and tells when a connection ends.
+struct Peer {
+    engine: OpenAiCompat,
+    connections: Arc<AtomicUsize>,
+    ended: mpsc::Receiver<()>,
+}
+
+/// What the engine does with a connection after an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Keep,
+    Close,
+}
+
+async fn peer(after: After) -> Peer {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let (tell, ended) = mpsc::channel(16);
+    let counter = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                serve(socket, after).await;
+                let _ = tell.send(()).await;
+            });
+        }
+    });
+    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
+    Peer { engine: OpenAiCompat::new(Style::VLLM, endpoint), connections, ended }
+}
+
+async fn serve(mut socket: TcpStream, after: After) {
+    loop {
+        let mut request = vec![0; 64 << 10];
+        match socket.read(&mut request).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => request.truncate(read),
+        }
+        let answer = if request.starts_with(b"GET") { whole() } else { stream() };
+        if socket.write_all(answer.as_bytes()).await.is_err() || after == After::Close {
+            return;
+        }
+    }
+}
+
+fn whole() -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{MODELS}",
+        MODELS.len()
+    )
+}
+
+fn stream() -> String {
+    let mut answer =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+    for event in [
+        r#"{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}"#,
+        r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+        "[DONE]",
+    ] {
+        let event = format!("data: {event}\n\n");
+        answer.push_str(&format!("{:x}\r\n{event}\r\n", event.len()));
+    }
+    answer + "0\r\n\r\n"
+}
+
+fn question() -> GenerateRequest {
+    GenerateRequest {
+        model: "m".into(),
+        messages: vec![Message::new(Role::User, "Hello?")],
+        ..GenerateRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_answers_and_streams_one_after_the_other() {
+    let peer = peer(After::Keep).await;
+    for _ in 0..3 {
+        assert_eq!(peer.engine.list_models().await.unwrap().len(), 1);
+        let deltas = peer.engine.stream(&question()).await.unwrap().deltas;
+        let pieces: Vec<_> = deltas.collect().await;
+        assert!(pieces.iter().all(Result::is_ok), "{pieces:?}");
+    }
+    assert_eq!(peer.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn an_engine_that_closed_an_idle_connection_is_asked_on_a_new_one() {
+    let mut peer = peer(After::Close).await;
+    for asked in 1..=3 {
+        assert_eq!(peer.engine.list_models().await.unwrap().len(), 1);
+        peer.ended.recv().await.unwrap();
+        assert_eq!(peer.connections.load(Ordering::Relaxed), asked);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_in_its_middle_closes_its_connection() {
+    let mut peer = peer(After::Keep).await;
+    let mut deltas = peer.engine.stream(&question()).await.unwrap().deltas;
+    assert!(deltas.next().await.unwrap().is_ok());
+    drop(deltas);
+    peer.ended.recv().await.unwrap();
+    assert_eq!(peer.engine.list_models().await.unwrap().len(), 1);
+    assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
+}

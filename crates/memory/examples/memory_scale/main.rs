@@ -1,0 +1,183 @@
+//! How the memory does as it grows: indexing rate, memory of the process, and search by words, by meaning and by both, at 10,000,
+//! 100,000 and 1,000,000 chunks. `./dev bench memory` runs it; by hand: `memory_scale [--out FILE] [SIZE...]`.
+//!
+//! The text is made here, with the word frequencies of natural language. It takes the whole way: files, reading, tokens,
+//! chunks, database. Vectors are made up too, because a model would take days for a million; they are near each other in
+//! groups, as real ones are, and embedding the question is not part of the time.
+
+mod report;
+mod text;
+mod vectors;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hob_core::MemoryBackend;
+use hob_memory::IndexOptions;
+use hob_memory::index::index;
+use hob_memory::search::search;
+use hob_store::MemoryStore;
+use hob_store::memory::NewVector;
+use tokio_util::sync::CancellationToken;
+
+use report::{Latency, Row, peak_memory};
+use text::Author;
+use vectors::{MODEL, Oracle, vector};
+
+const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
+
+/// Questions per kind, each asked once before and once while the time is taken.
+const QUESTIONS: usize = 200;
+
+/// Passages that are asked for.
+const TOP_K: usize = 10;
+
+/// Vectors that are written at once.
+const BATCH: usize = 2_000;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+struct Bench {
+    store: MemoryStore,
+    database: PathBuf,
+    texts: PathBuf,
+    author: Author,
+    options: IndexOptions,
+    runtime: tokio::runtime::Runtime,
+}
+
+fn main() -> Result<()> {
+    let (out, sizes) = arguments()?;
+    let directory = tempfile::tempdir()?;
+    let database = directory.path().join("memory.db");
+    let texts = directory.path().join("texts");
+    std::fs::create_dir(&texts)?;
+    let mut bench = Bench {
+        store: MemoryStore::open(&database)?,
+        database,
+        texts,
+        author: Author::new(),
+        options: IndexOptions::default(),
+        runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?,
+    };
+    let mut rows = Vec::new();
+    report::print_head();
+    for size in sizes {
+        let row = bench.measure(size)?;
+        report::print(&row);
+        rows.push(row);
+    }
+    if let Some(out) = out {
+        std::fs::write(&out, serde_json::to_string_pretty(&rows)?)?;
+        println!("\nwritten to {}", out.display());
+    }
+    Ok(())
+}
+
+fn arguments() -> Result<(Option<PathBuf>, Vec<usize>)> {
+    let mut arguments = std::env::args().skip(1).peekable();
+    let out = match arguments.next_if(|argument| argument == "--out") {
+        Some(_) => Some(arguments.next().ok_or("--out needs a file")?.into()),
+        None => None,
+    };
+    let sizes = arguments.map(|size| size.parse()).collect::<std::result::Result<Vec<usize>, _>>()?;
+    Ok((out, if sizes.is_empty() { SIZES.to_vec() } else { sizes }))
+}
+
+impl Bench {
+    /// Lets the memory grow to `size` chunks, and measures.
+    fn measure(&mut self, size: usize) -> Result<Row> {
+        let before = self.store.figures()?;
+        let written = Instant::now();
+        let (mut chunks, mut bytes, mut spent) = (before.chunks as usize, 0, Duration::ZERO);
+        // Files come in lots, so that there is never much more text on disk than needed.
+        while chunks < size {
+            let missing = size - chunks;
+            let lot = self.author.write_files(&self.texts, missing.min(20_000))?;
+            let began = Instant::now();
+            let report = index(&self.store, &lot, &self.options, &|_| {}, &CancellationToken::new())?;
+            spent += began.elapsed();
+            bytes += report.bytes;
+            chunks += report.chunks as usize;
+            std::fs::remove_dir_all(&lot)?;
+        }
+        let indexed = chunks as u64 - before.chunks;
+        let indexing_memory = peak_memory();
+        eprintln!("{chunks} chunks after {:.0?}", written.elapsed());
+        let vectors_took = self.add_vectors()?;
+
+        let questions = self.author.questions(QUESTIONS);
+        let keywords = self.author.keywords(QUESTIONS);
+        let oracle = Oracle::new(chunks);
+        Ok(Row {
+            chunks,
+            chunks_per_second: indexed as f64 / spent.as_secs_f64(),
+            megabytes_per_second: bytes as f64 / 1e6 / spent.as_secs_f64(),
+            indexing_memory_mb: indexing_memory / 1e6,
+            vectors_per_second: indexed as f64 / vectors_took.as_secs_f64(),
+            database_mb: size_of(&self.database) / 1e6,
+            load_vectors_ms: self.first_search(&oracle)?.as_secs_f64() * 1e3,
+            words_question: self.time(MemoryBackend::Sqlite, &questions, &oracle)?,
+            words_keywords: self.time(MemoryBackend::Sqlite, &keywords, &oracle)?,
+            vector: self.time(MemoryBackend::Vector, &questions, &oracle)?,
+            hybrid: self.time(MemoryBackend::Hybrid, &questions, &oracle)?,
+            vector_recall: self.recall(&oracle)?,
+            searching_memory_mb: peak_memory() / 1e6,
+        })
+    }
+
+    fn add_vectors(&self) -> Result<Duration> {
+        let (mut last, mut spent) = (0, Duration::ZERO);
+        loop {
+            let missing = self.store.without_vector(MODEL, last, BATCH)?;
+            let Some(newest) = missing.last() else { return Ok(spent) };
+            last = newest.chunk;
+            let new: Vec<NewVector> = missing
+                .iter()
+                .map(|chunk| NewVector { chunk: chunk.chunk, vector: vector(chunk.chunk) })
+                .collect();
+            let began = Instant::now();
+            self.store.add_vectors(MODEL, &new)?;
+            spent += began.elapsed();
+        }
+    }
+
+    /// A process that has just started has to read the vectors' signs first.
+    fn first_search(&self, oracle: &Oracle) -> Result<Duration> {
+        let fresh = MemoryStore::open(&self.database)?;
+        let began = Instant::now();
+        fresh.find_vectors(MODEL, &oracle.question(0), TOP_K)?;
+        Ok(began.elapsed())
+    }
+
+    fn time(&self, backend: MemoryBackend, questions: &[String], oracle: &Oracle) -> Result<Latency> {
+        let mut times = Vec::with_capacity(questions.len());
+        for is_warm in [false, true] {
+            for question in questions {
+                let began = Instant::now();
+                self.runtime.block_on(search(&self.store, oracle, backend, question, TOP_K))?;
+                if is_warm {
+                    times.push(began.elapsed());
+                }
+            }
+        }
+        Ok(Latency::of(times))
+    }
+
+    /// The share of the truly nearest that the two passes find.
+    fn recall(&self, oracle: &Oracle) -> Result<f64> {
+        const ASKED: usize = 20;
+        let mut found = 0;
+        for number in 0..ASKED {
+            let question = oracle.question(number);
+            let near = self.store.find_vectors(MODEL, &question, TOP_K)?.unwrap_or_default();
+            let truth = oracle.nearest(&question, TOP_K);
+            found += near.iter().filter(|hit| truth.contains(&hit.chunk)).count();
+        }
+        Ok(found as f64 / (ASKED * TOP_K) as f64)
+    }
+}
+
+fn size_of(path: &Path) -> f64 {
+    std::fs::metadata(path).map_or(0.0, |metadata| metadata.len() as f64)
+}

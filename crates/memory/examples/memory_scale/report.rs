@@ -1,0 +1,87 @@
+//! The figures, as a table and for programs.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Milliseconds that half and nearly all of the searches stay below.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Latency {
+    pub p50_ms: f64,
+    pub p95_ms: f64,
+}
+
+impl Latency {
+    pub fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |share: f64| {
+            let index = (times.len().saturating_sub(1) as f64 * share) as usize;
+            times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        };
+        Latency { p50_ms: at(0.5), p95_ms: at(0.95) }
+    }
+}
+
+/// One size.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub chunks: usize,
+    pub chunks_per_second: f64,
+    pub megabytes_per_second: f64,
+    /// The most the process ever had by the time everything was indexed.
+    pub indexing_memory_mb: f64,
+    pub vectors_per_second: f64,
+    pub database_mb: f64,
+    /// The first search by meaning of a process.
+    pub load_vectors_ms: f64,
+    pub words_question: Latency,
+    pub words_keywords: Latency,
+    pub vector: Latency,
+    pub hybrid: Latency,
+    /// The share of the ten truly nearest vectors that are found.
+    pub vector_recall: f64,
+    pub searching_memory_mb: f64,
+}
+
+pub fn print_head() {
+    println!(
+        "{:>9} {:>9} {:>6} {:>7} {:>8} {:>7} {:>15} {:>15} {:>15} {:>15} {:>7}",
+        "chunks",
+        "chunks/s",
+        "MB/s",
+        "RSS MB",
+        "disk MB",
+        "load ms",
+        "question p50/95",
+        "keywords p50/95",
+        "vector p50/95",
+        "hybrid p50/95",
+        "recall"
+    );
+}
+
+pub fn print(row: &Row) {
+    let pair = |latency: Latency| format!("{:.1}/{:.1} ms", latency.p50_ms, latency.p95_ms);
+    println!(
+        "{:>9} {:>9.0} {:>6.1} {:>7.0} {:>8.0} {:>7.0} {:>15} {:>15} {:>15} {:>15} {:>7.3}",
+        row.chunks,
+        row.chunks_per_second,
+        row.megabytes_per_second,
+        row.indexing_memory_mb,
+        row.database_mb,
+        row.load_vectors_ms,
+        pair(row.words_question),
+        pair(row.words_keywords),
+        pair(row.vector),
+        pair(row.hybrid),
+        row.vector_recall,
+    );
+}
+
+/// The most bytes of memory this process ever had; 0 where the system does not tell.
+pub fn peak_memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kibibytes.unwrap_or(0.0) * 1024.0
+}

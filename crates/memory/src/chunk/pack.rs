@@ -1,0 +1,215 @@
+//! Pieces into chunks, as many as fit.
+
+use super::pieces::{Piece, pieces, tail};
+use super::{Chunk, ChunkOptions};
+use crate::read::{BlockKind, Document};
+use crate::tokens;
+
+/// A chunk that is less than this part full goes on over a heading: sections of one line are no chunks of their own.
+const SMALL: usize = 4;
+
+/// The longest title, in characters. It is stored with each chunk.
+const MAX_TITLE: usize = 200;
+
+pub fn pack(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
+    let mut packer = Packer::new(document, options);
+    // Headings that wait for what follows them.
+    let mut headings: Vec<Piece> = Vec::new();
+    for block in &document.blocks {
+        if let BlockKind::Heading(level) = block.kind {
+            let found = pieces(block, options.size);
+            if cost(&headings) + cost(&found) > options.size / 2 {
+                packer.add(&headings);
+                headings.clear();
+            }
+            if headings.is_empty() {
+                packer.begin_section();
+            }
+            packer.path.enter(level, &block.text);
+            headings.extend(found);
+            continue;
+        }
+        let room = options.size.saturating_sub(cost(&headings) + 1).max(options.size / 3);
+        let mut unit = std::mem::take(&mut headings);
+        for piece in pieces(block, room) {
+            unit.push(piece);
+            packer.add(&unit);
+            unit.clear();
+        }
+        // A block of blank space.
+        headings = unit;
+    }
+    packer.add(&headings);
+    packer.finish()
+}
+
+/// At most how many tokens the pieces have together. Blank space may be a token.
+fn cost(pieces: &[Piece]) -> usize {
+    pieces.iter().map(|piece| piece.tokens + usize::from(!piece.gap.is_empty())).sum()
+}
+
+/// The headings above the place at hand.
+struct Path<'a> {
+    title: Option<&'a str>,
+    headings: Vec<(u8, &'a str)>,
+}
+
+impl<'a> Path<'a> {
+    fn enter(&mut self, level: u8, heading: &'a str) {
+        self.headings.retain(|(above, _)| *above < level);
+        self.headings.push((level, heading.trim()));
+    }
+
+    fn title(&self) -> String {
+        let headings = self.headings.iter().map(|(_, heading)| *heading);
+        // A document's title is often its first heading too.
+        let headings = headings.filter(|heading| Some(*heading) != self.title);
+        let names = self.title.into_iter().chain(headings).filter(|name| !name.is_empty());
+        let title = names.collect::<Vec<_>>().join(" › ");
+        match title.char_indices().nth(MAX_TITLE) {
+            Some((end, _)) => format!("{}…", &title[..end]),
+            None => title,
+        }
+    }
+}
+
+struct Packer<'a> {
+    options: ChunkOptions,
+    path: Path<'a>,
+    chunks: Vec<Chunk>,
+    /// The chunk at hand: what it repeats, what it adds, and what it is called.
+    repeated: Vec<Piece<'a>>,
+    own: Vec<Piece<'a>>,
+    used: usize,
+    title: String,
+    /// What the chunk before added, if this section goes on.
+    before: Vec<Piece<'a>>,
+}
+
+impl<'a> Packer<'a> {
+    fn new(document: &'a Document, options: ChunkOptions) -> Self {
+        Packer {
+            options,
+            path: Path { title: document.title.as_deref().map(str::trim), headings: Vec::new() },
+            chunks: Vec::new(),
+            repeated: Vec::new(),
+            own: Vec::new(),
+            used: 0,
+            title: String::new(),
+            before: Vec::new(),
+        }
+    }
+
+    /// A heading comes.
+    fn begin_section(&mut self) {
+        if self.used > self.options.size / SMALL {
+            self.close();
+            self.before.clear();
+        }
+    }
+
+    /// Adds pieces that stay together, if they fit into a chunk at all.
+    fn add(&mut self, unit: &[Piece<'a>]) {
+        let more = cost(unit);
+        if more > self.options.size && unit.len() > 1 {
+            unit.iter().for_each(|piece| self.add(std::slice::from_ref(piece)));
+            return;
+        }
+        // Closing may leave something behind.
+        while !self.own.is_empty() && self.used + more > self.options.size {
+            self.close();
+        }
+        if self.own.is_empty() && !unit.is_empty() {
+            self.repeat(unit, more);
+            self.title = self.path.title();
+        }
+        self.own.extend_from_slice(unit);
+        self.used += more;
+    }
+
+    /// Begins a chunk with the end of the one before.
+    fn repeat(&mut self, unit: &[Piece<'a>], more: usize) {
+        self.used = 0;
+        self.repeated.clear();
+        let before = std::mem::take(&mut self.before);
+        // Headings begin something new, and a row of a table is whole by itself.
+        if !unit.first().is_some_and(|piece| matches!(piece.kind, BlockKind::Paragraph | BlockKind::Code)) {
+            return;
+        }
+        let mut room = self.options.overlap.min(self.options.size.saturating_sub(more));
+        for piece in before.iter().rev() {
+            // One for the gap.
+            let Some(end) = room.checked_sub(1).and_then(|room| tail(piece, room)) else {
+                break;
+            };
+            room = room.saturating_sub(end.tokens + 1);
+            self.repeated.push(end);
+            if end.text.len() < piece.text.len() {
+                break;
+            }
+        }
+        self.repeated.reverse();
+        self.used = cost(&self.repeated);
+    }
+
+    /// Ends the chunk at hand. The count of the whole can differ from the sum of its pieces: what is too much goes on to the
+    /// next chunk.
+    fn close(&mut self) {
+        let mut late = Vec::new();
+        while let Some((first, last)) = self.own.first().zip(self.own.last()) {
+            let overlap = text(&self.repeated, &[]);
+            let text = text(&self.repeated, &self.own);
+            let found = match (self.repeated.as_slice(), self.own.as_slice()) {
+                ([], [alone]) => Some(alone.tokens),
+                _ => tokens::count_up_to(&text, self.options.size),
+            };
+            match found {
+                None if !self.repeated.is_empty() => {
+                    self.repeated.remove(0);
+                }
+                None if self.own.len() > 1 => late.extend(self.own.pop()),
+                _ => {
+                    let tokens = found.unwrap_or(self.options.size);
+                    let overlap = match overlap.len() {
+                        0 => 0,
+                        length => length + first.gap.len(),
+                    };
+                    self.chunks.push(Chunk {
+                        overlap,
+                        title: self.title.clone(),
+                        line: first.line,
+                        end_line: last.end_line,
+                        tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+                        text,
+                    });
+                    self.before = std::mem::take(&mut self.own);
+                    break;
+                }
+            }
+        }
+        self.used = 0;
+        self.repeated.clear();
+        for piece in late.iter().rev() {
+            self.add(std::slice::from_ref(piece));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Chunk> {
+        while !self.own.is_empty() {
+            self.close();
+        }
+        self.chunks
+    }
+}
+
+/// The pieces as they are read.
+fn text(repeated: &[Piece], own: &[Piece]) -> String {
+    let mut text = String::new();
+    for piece in repeated.iter().chain(own) {
+        if !text.is_empty() {
+            text.push_str(piece.gap);
+        }
+        text.push_str(piece.text);
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! Texts into vectors, by a model of some engine. Knows nothing of which one, or of how it got there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_core::{EmbedRequest, Engine, EngineError, MemoryError, Overlong};
+use hob_store::MemoryStore;
+use hob_store::memory::{ChunkText, NewVector};
+
+use crate::blocking::blocking;
+use crate::failure::store_failed;
+use crate::index::{OnProgress, Progress};
+
+/// Chunks that are turned into vectors at once.
+const AT_ONCE: usize = 64;
+
+/// An engine's model that makes vectors.
+#[derive(Clone)]
+pub struct Embedder {
+    pub engine: Arc<dyn Engine>,
+    pub model: String,
+}
+
+/// Finds the model when it is first needed: it may have to be fetched.
+#[async_trait]
+pub trait EmbedderSource: Send + Sync {
+    async fn embedder(&self) -> Result<Embedder, MemoryError>;
+}
+
+/// There is none.
+pub struct NoEmbedder;
+
+#[async_trait]
+impl EmbedderSource for NoEmbedder {
+    async fn embedder(&self) -> Result<Embedder, MemoryError> {
+        Err(MemoryError::NoEmbedder { reason: "there is none here".to_owned() })
+    }
+}
+
+impl Embedder {
+    /// As many vectors as there are texts, in their order. The beginning of a text that is too long stands for it.
+    pub async fn embed(&self, inputs: Vec<String>) -> Result<Vec<Vec<f32>>, MemoryError> {
+        let count = inputs.len();
+        let request = EmbedRequest {
+            model: self.model.clone(),
+            inputs,
+            overlong: Overlong::Cut,
+            ..EmbedRequest::default()
+        };
+        let vectors = self.engine.embed(&request).await?.vectors;
+        let first = vectors.first().map_or(0, Vec::len);
+        if vectors.len() != count || vectors.iter().any(|vector| vector.len() != first || vector.is_empty()) {
+            let reason = format!("{} vectors of {first} numbers for {count} texts", vectors.len());
+            return Err(EngineError::Malformed { engine: self.engine.key().to_owned(), reason }.into());
+        }
+        Ok(vectors)
+    }
+
+    /// Gives a vector to every chunk that has none of this model, and says how many there were. What was done stays when it
+    /// is dropped.
+    pub async fn embed_missing(
+        &self,
+        store: &MemoryStore,
+        progress: OnProgress<'_>,
+    ) -> Result<u64, MemoryError> {
+        let (mut last, mut done) = (0, 0);
+        loop {
+            let (from, model) = (store.clone(), self.model.clone());
+            let chunks =
+                blocking(move || from.without_vector(&model, last, AT_ONCE)).await?.map_err(store_failed)?;
+            let Some(newest) = chunks.last() else { return Ok(done) };
+            last = newest.chunk;
+            let ids: Vec<i64> = chunks.iter().map(|chunk| chunk.chunk).collect();
+            let vectors = self.embed(chunks.into_iter().map(words).collect()).await?;
+            let new: Vec<NewVector> =
+                ids.into_iter().zip(vectors).map(|(chunk, vector)| NewVector { chunk, vector }).collect();
+            done += new.len() as u64;
+            let (to, model) = (store.clone(), self.model.clone());
+            blocking(move || to.add_vectors(&model, &new)).await?.map_err(store_failed)?;
+            progress(Progress::Vectors { done });
+        }
+    }
+}
+
+/// What a chunk is about is often said only by the headings above it.
+fn words(chunk: ChunkText) -> String {
+    match chunk.title.as_str() {
+        "" => chunk.text,
+        title => format!("{title}\n{}", chunk.text),
+    }
+}

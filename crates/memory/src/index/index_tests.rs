@@ -1,0 +1,180 @@
+//! Indexing as its users see it: real files, a real database.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::{Duration, SystemTime};
+
+use hob_store::memory::WordQuery;
+
+use super::watch::Watch;
+use super::*;
+
+struct Folder {
+    directory: tempfile::TempDir,
+    store: MemoryStore,
+}
+
+impl Folder {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let folder =
+            Folder { directory: tempfile::tempdir().unwrap(), store: MemoryStore::in_memory().unwrap() };
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn index(&self) -> IndexReport {
+        self.try_index(&CancellationToken::new()).unwrap()
+    }
+
+    fn try_index(&self, stop: &CancellationToken) -> Result<IndexReport, MemoryError> {
+        index(&self.store, self.path(), &IndexOptions::default(), &|_| {}, stop)
+    }
+
+    fn found(&self, question: &str) -> Vec<String> {
+        let query = WordQuery::of(question).unwrap();
+        let hits: Vec<i64> = self.store.find_words(&query, 9).unwrap().iter().map(|hit| hit.chunk).collect();
+        let passages = self.store.passages(&hits, None).unwrap();
+        let name = |source: &str| Path::new(source).file_name().unwrap().to_string_lossy().into_owned();
+        passages.iter().map(|passage| name(&passage.source)).collect()
+    }
+}
+
+/// The numbers alone.
+fn numbers(report: &IndexReport) -> [u64; 6] {
+    [report.files, report.indexed, report.unchanged, report.skipped, report.removed, report.failed]
+}
+
+#[test]
+fn only_what_changed_is_read_again_and_what_is_gone_goes() {
+    let folder = Folder::with(&[("a.md", "# Apples\n\nred"), ("sub/b.txt", "pears"), ("c.txt", "plums")]);
+    assert_eq!(numbers(&folder.index()), [3, 3, 0, 0, 0, 0]);
+    assert_eq!(numbers(&folder.index()), [3, 0, 3, 0, 0, 0]);
+
+    folder.write("a.md", "# Cherries\n\nblack and sour");
+    fs::remove_file(folder.path().join("c.txt")).unwrap();
+    assert_eq!(numbers(&folder.index()), [2, 1, 1, 0, 1, 0]);
+    assert_eq!(folder.found("apples plums"), [""; 0]);
+    assert_eq!(folder.found("cherry"), ["a.md"]);
+    assert_eq!(folder.found("pear"), ["b.txt"]);
+}
+
+#[test]
+fn a_new_date_alone_is_no_change() {
+    let folder = Folder::with(&[("a.md", "apples")]);
+    folder.index();
+    let file = fs::File::options().append(true).open(folder.path().join("a.md")).unwrap();
+    file.set_modified(SystemTime::now() + Duration::from_secs(60)).unwrap();
+    assert_eq!(numbers(&folder.index()), [1, 0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn another_size_of_chunks_is_a_reason_to_read_again() {
+    let folder = Folder::with(&[("a.md", "apples")]);
+    folder.index();
+    let options = IndexOptions { chunks: ChunkOptions::new(100, 10).unwrap(), ..IndexOptions::default() };
+    let report = index(&folder.store, folder.path(), &options, &|_| {}, &CancellationToken::new()).unwrap();
+    assert_eq!(numbers(&report), [1, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_warning_with_its_name_and_harms_no_other() {
+    let folder = Folder::with(&[("good.md", "apples"), ("image.bin", "\0\u{1}\u{2}\0"), (".env", "KEY=1")]);
+    folder.write("broken.docx", b"PK\x03\x04 this is no archive");
+    folder.write("server.pem", "-----BEGIN");
+    let heard = Mutex::new(Vec::new());
+    let listener = |progress: Progress<'_>| {
+        if let Progress::Warning(warning) = progress {
+            heard.lock().unwrap().push(warning.clone());
+        }
+    };
+    let options = IndexOptions::default();
+    let report = index(&folder.store, folder.path(), &options, &listener, &CancellationToken::new()).unwrap();
+    assert_eq!(numbers(&report), [4, 1, 0, 2, 0, 1], "{report:?}");
+    assert!(report.warnings[0].path.ends_with("broken.docx"), "{report:?}");
+    assert_eq!(*heard.lock().unwrap(), report.warnings);
+    assert_eq!(folder.found("apples"), ["good.md"]);
+}
+
+#[test]
+fn a_file_that_breaks_later_keeps_what_was_known_of_it() {
+    let folder = Folder::with(&[("a.json", "{\"fruit\": \"apples\"}")]);
+    folder.index();
+    // Too large a file would go; one that changes while it is read, or is half written, stays as it was.
+    folder.write("b.docx", "not yet a document");
+    assert_eq!(folder.index().failed, 1);
+    assert_eq!(folder.found("apples"), ["a.json"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_fifos_and_loops_hang_nothing() {
+    let folder = Folder::with(&[("a.md", "apples")]);
+    std::os::unix::fs::symlink(folder.path(), folder.path().join("loop")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("dangling.md")).unwrap();
+    let fifo = folder.path().join("fifo.md");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
+    assert_eq!(numbers(&folder.index()), [1, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_what_it_has_and_the_next_one_goes_on() {
+    let files: Vec<(String, String)> =
+        (0..2_000).map(|number| (format!("{number}.md"), format!("text {number}"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let folder = Folder::with(&files);
+    let stop = CancellationToken::new();
+    let listener = |progress: Progress<'_>| {
+        if matches!(progress, Progress::Files(report) if report.files == 1_500) {
+            stop.cancel();
+        }
+    };
+    let stopped = index(&folder.store, folder.path(), &IndexOptions::default(), &listener, &stop);
+    assert!(matches!(stopped, Err(MemoryError::Stopped)), "{stopped:?}");
+    let rest = folder.index();
+    assert!(rest.unchanged >= 1_500, "what was read is kept: {rest:?}");
+    assert_eq!((rest.files, rest.indexed + rest.unchanged), (2_000, 2_000));
+}
+
+#[test]
+fn a_path_that_is_not_there_is_an_error_with_its_name() {
+    let folder = Folder::with(&[]);
+    let gone = folder.path().join("gone");
+    let error = index(&folder.store, &gone, &IndexOptions::default(), &|_| {}, &CancellationToken::new());
+    let text = error.unwrap_err().to_string();
+    assert_eq!(text, format!("{} cannot be indexed: there is no such file or directory", gone.display()));
+}
+
+#[test]
+fn a_change_is_noticed_and_a_stop_too() {
+    let folder = Folder::with(&[("a.md", "apples")]);
+    let watch = Watch::start(folder.path(), &folder.path().join("memory.db")).unwrap();
+    let stop = CancellationToken::new();
+    let (noticed, heard) = channel();
+    thread::scope(|scope| {
+        let waiting = stop.clone();
+        scope.spawn(move || {
+            while watch.changed(&waiting) {
+                noticed.send(()).unwrap();
+            }
+        });
+        folder.write("new.md", "pears");
+        heard.recv_timeout(Duration::from_secs(60)).expect("a change is noticed");
+        stop.cancel();
+        assert!(heard.recv().is_err(), "and then it ends");
+    });
+}

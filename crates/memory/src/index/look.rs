@@ -1,0 +1,102 @@
+//! One file: whether it changed since it was last indexed, and if so, its chunks.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hob_core::PassagePlace;
+use hob_store::memory::{NewChunk, NewSource, Stamp};
+
+use super::IndexOptions;
+use crate::chunk::{Chunk, chunk};
+use crate::read::{Place, ReadError, Source};
+
+/// Changes when files are read or cut in a new way, so that unchanged ones are read again.
+const GENERATION: u32 = 1;
+
+/// What a look at a file led to.
+pub(super) enum Seen {
+    /// Nothing changed.
+    Same,
+    /// The same text under a new date.
+    Touched(Stamp),
+    New(NewSource),
+    /// It is no text, and nothing is wrong with that. What was known of it goes.
+    Skipped,
+    /// It cannot be read. What was known of it stays.
+    Failed(String),
+    /// It cannot be taken in as it is. What was known of it goes.
+    Refused(String),
+}
+
+/// Looks at a file. `known` is what the index has.
+pub(super) fn look(
+    path: &Path,
+    metadata: &Metadata,
+    known: &HashMap<String, Stamp>,
+    options: &IndexOptions,
+) -> Seen {
+    let Some(name) = path.to_str() else {
+        return Seen::Failed("its name is not UTF-8".to_owned());
+    };
+    let recipe = recipe(options);
+    let known = known.get(name).filter(|stamp| stamp.recipe == recipe);
+    let modified = nanoseconds(metadata.modified().ok());
+    if known.is_some_and(|stamp| stamp.modified == modified && stamp.size == metadata.len()) {
+        return Seen::Same;
+    }
+    let source = match Source::open(path, &options.limits) {
+        Ok(source) => source,
+        Err(error) => return refused(&error),
+    };
+    let stamp =
+        Stamp { hash: source.digest(), modified: nanoseconds(source.modified()), size: source.len(), recipe };
+    if known.is_some_and(|known| known.hash == stamp.hash) {
+        return Seen::Touched(stamp);
+    }
+    let document = match source.document(&options.limits) {
+        Ok(document) => document,
+        Err(error) => return refused(&error),
+    };
+    drop(source);
+    let chunks = chunk(&document, options.chunks);
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let title = document.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| stem.into_owned());
+    Seen::New(NewSource {
+        path: name.to_owned(),
+        place: match document.place {
+            Place::Line => PassagePlace::Line,
+            Place::Page => PassagePlace::Page,
+            Place::Paragraph => PassagePlace::Paragraph,
+        },
+        chunks: chunks.into_iter().map(|chunk| stored(chunk, &title)).collect(),
+        title,
+        stamp,
+    })
+}
+
+fn refused(error: &ReadError) -> Seen {
+    match error {
+        error if error.is_expected() => Seen::Skipped,
+        ReadError::TooLarge { .. } => Seen::Refused(error.to_string()),
+        error => Seen::Failed(error.to_string()),
+    }
+}
+
+/// A chunk without headings above it goes by the title of its source, so that a file is found by its name.
+pub(crate) fn stored(chunk: Chunk, title: &str) -> NewChunk {
+    let Chunk { text, title: headings, line, end_line, tokens, .. } = chunk;
+    let title = if headings.is_empty() { title.to_owned() } else { headings };
+    NewChunk { title, text, line, end_line, tokens }
+}
+
+pub(crate) fn recipe(options: &IndexOptions) -> String {
+    format!("{GENERATION}:{}/{}", options.chunks.size(), options.chunks.overlap())
+}
+
+/// Since 1970, as far as the numbers reach.
+pub(crate) fn nanoseconds(time: Option<SystemTime>) -> i64 {
+    let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,285 @@
+//! Files into the index: walked, read side by side, and written by one hand in batches that are whole or not there at all.
+//!
+//! A run that ends early, by Ctrl-C or by kill -9, has lost nothing but its last batch; the next one goes on from there. Knows
+//! nothing of vectors.
+
+mod allowance;
+mod batch;
+mod look;
+mod walk;
+pub mod watch;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use hob_core::{IndexReport, IndexWarning, MemoryError};
+use hob_store::MemoryStore;
+use hob_store::memory::Stamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::chunk::ChunkOptions;
+use crate::failure::store_failed;
+use crate::read::Limits;
+use allowance::Allowance;
+use batch::Batch;
+use look::{Seen, look};
+pub(crate) use look::{nanoseconds, recipe, stored};
+use walk::{Step, walk};
+
+/// Paths that wait to be read, and files that wait to be written.
+const WAITING_PATHS: usize = 256;
+const WAITING_FILES: usize = 64;
+
+/// Bytes of files in memory at once. Text, its chunks and what stands in the writer's batch take a few times as much.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What even the smallest file counts as.
+const LEAST_BYTES: u64 = 16 << 10;
+
+/// Threads that read, at most: the one that writes cannot follow more.
+const MOST_READERS: usize = 4;
+
+/// Files that failed and are named.
+const MOST_WARNINGS: usize = 1_000;
+
+/// Files that are removed in one go.
+const REMOVED_AT_ONCE: usize = 128;
+
+/// How files are taken in.
+#[derive(Debug, Clone, Default)]
+pub struct IndexOptions {
+    pub chunks: ChunkOptions,
+    pub limits: Limits,
+}
+
+/// How far it is.
+pub enum Progress<'a> {
+    /// Another file was looked at.
+    Files(&'a IndexReport),
+    /// A file could not be read.
+    Warning(&'a IndexWarning),
+    /// Chunks that have a vector now, of those that lacked one.
+    Vectors { done: u64 },
+}
+
+/// Hears how far it is. Called from any thread.
+pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
+
+/// Takes in what changed at `root` and below, and forgets what is gone. Blocks.
+pub fn index(
+    store: &MemoryStore,
+    root: &Path,
+    options: &IndexOptions,
+    progress: OnProgress<'_>,
+    stop: &CancellationToken,
+) -> Result<IndexReport, MemoryError> {
+    let root = resolve(root)?;
+    let name = root.to_str().ok_or_else(|| cannot(&root, "its name is not UTF-8"))?;
+    let known = store.known_below(name).map_err(store_failed)?;
+    let mut run = Run {
+        progress,
+        report: IndexReport::default(),
+        unseen: known.keys().map(String::as_str).collect(),
+        unknown: Vec::new(),
+        batch: Batch::new(store),
+    };
+    let allowance = Allowance::new(MOST_BYTES);
+    // Stops the others when the writer fails.
+    let stop = stop.child_token();
+    let (paths, waiting_paths) = sync_channel(WAITING_PATHS);
+    let (files, waiting_files) = sync_channel(WAITING_FILES);
+    let waiting_paths = Mutex::new(waiting_paths);
+    let written = thread::scope(|scope| {
+        let (allowance, known, stop, waiting_paths) = (&allowance, &known, &stop, &waiting_paths);
+        let walked = files.clone();
+        let start = root.clone();
+        scope.spawn(move || send_paths(&start, paths, walked, stop));
+        for _ in 0..readers() {
+            let files = files.clone();
+            scope.spawn(move || read_files(waiting_paths, files, known, options, allowance, stop));
+        }
+        drop(files);
+        let written = run.take_in(waiting_files, allowance);
+        if written.is_err() {
+            stop.cancel();
+        }
+        written
+    });
+    written?;
+    if stop.is_cancelled() {
+        return Err(MemoryError::Stopped);
+    }
+    run.forget_what_is_gone(store)?;
+    Ok(run.report)
+}
+
+/// The path as it is stored: absolute, and without links on the way.
+pub fn resolve(path: &Path) -> Result<PathBuf, MemoryError> {
+    path.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => cannot(path, "there is no such file or directory"),
+        _ => cannot(path, error),
+    })
+}
+
+fn cannot(path: &Path, reason: impl ToString) -> MemoryError {
+    MemoryError::Path { path: path.to_owned(), reason: reason.to_string() }
+}
+
+fn readers() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS)
+}
+
+/// A file that was looked at, and what is to be given back when it is written.
+struct Looked {
+    path: PathBuf,
+    size: u64,
+    taken: u64,
+    seen: Seen,
+}
+
+/// What reaches the writer.
+enum News {
+    Looked(Looked),
+    /// Nobody knows what lies below.
+    Trouble {
+        path: PathBuf,
+        reason: String,
+    },
+}
+
+/// Ends when the walk does, when nobody reads any more, or when it is told to.
+fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News>, stop: &CancellationToken) {
+    for step in walk(root) {
+        let sent = match step {
+            _ if stop.is_cancelled() => return,
+            Step::File(path) => paths.send(path).is_ok(),
+            Step::Trouble { path, reason } => news.send(News::Trouble { path, reason }).is_ok(),
+        };
+        if !sent {
+            return;
+        }
+    }
+}
+
+fn read_files(
+    paths: &Mutex<Receiver<PathBuf>>,
+    files: SyncSender<News>,
+    known: &HashMap<String, Stamp>,
+    options: &IndexOptions,
+    allowance: &Allowance,
+    stop: &CancellationToken,
+) {
+    let next = || paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok(path) = next() {
+        if stop.is_cancelled() {
+            // The walk may wait for somebody to take its next path, so they are taken until there are none.
+            continue;
+        }
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            // It was there a moment ago, and is gone: then it is gone.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                if files.send(News::Trouble { path, reason: error.to_string() }).is_err() {
+                    return;
+                }
+                continue;
+            }
+        };
+        let taken = allowance.take(metadata.len().max(LEAST_BYTES));
+        let seen = look(&path, &metadata, known, options);
+        let looked = Looked { path, size: metadata.len(), taken, seen };
+        if files.send(News::Looked(looked)).is_err() {
+            allowance.give_back(taken);
+            return;
+        }
+    }
+}
+
+/// The writer's side of one run.
+struct Run<'a> {
+    progress: OnProgress<'a>,
+    report: IndexReport,
+    /// Sources that are known and were not met yet.
+    unseen: HashSet<&'a str>,
+    /// Places that could not be looked into.
+    unknown: Vec<PathBuf>,
+    batch: Batch<'a>,
+}
+
+impl<'a> Run<'a> {
+    fn take_in(&mut self, files: Receiver<News>, allowance: &Allowance) -> Result<(), MemoryError> {
+        let mut outcome = Ok(());
+        // To the end even after a failure: whoever waits for bytes to be given back must get them.
+        for news in files {
+            match news {
+                News::Trouble { path, reason } => {
+                    self.warn(path.clone(), reason);
+                    self.unknown.push(path);
+                }
+                News::Looked(looked) => {
+                    let taken = looked.taken;
+                    if outcome.is_ok() {
+                        outcome = self.take(looked);
+                    }
+                    allowance.give_back(taken);
+                }
+            }
+        }
+        outcome.and_then(|()| self.batch.write())
+    }
+
+    fn take(&mut self, Looked { path, size, seen, .. }: Looked) -> Result<(), MemoryError> {
+        self.report.files += 1;
+        let met = !matches!(seen, Seen::Skipped | Seen::Refused(_));
+        if let Some(name) = path.to_str().filter(|_| met) {
+            self.unseen.remove(name);
+        }
+        match seen {
+            Seen::Same => self.report.unchanged += 1,
+            Seen::Skipped => self.report.skipped += 1,
+            Seen::Failed(reason) | Seen::Refused(reason) => self.warn(path, reason),
+            Seen::Touched(stamp) => {
+                self.report.unchanged += 1;
+                if let Some(name) = path.to_str() {
+                    self.batch.touch(name.to_owned(), stamp)?;
+                }
+            }
+            Seen::New(source) => {
+                self.report.indexed += 1;
+                self.report.chunks += source.chunks.len() as u64;
+                self.report.bytes += size;
+                self.batch.add(source)?;
+            }
+        }
+        (self.progress)(Progress::Files(&self.report));
+        Ok(())
+    }
+
+    fn warn(&mut self, path: PathBuf, reason: String) {
+        let warning = IndexWarning { path, reason };
+        (self.progress)(Progress::Warning(&warning));
+        self.report.failed += 1;
+        if self.report.warnings.len() < MOST_WARNINGS {
+            self.report.warnings.push(warning);
+        }
+    }
+
+    fn forget_what_is_gone(&mut self, store: &MemoryStore) -> Result<(), MemoryError> {
+        let is_unknown = |path: &str| self.unknown.iter().any(|place| Path::new(path).starts_with(place));
+        let gone: Vec<String> =
+            self.unseen.iter().filter(|path| !is_unknown(path)).map(|path| (*path).to_owned()).collect();
+        for paths in gone.chunks(REMOVED_AT_ONCE) {
+            self.report.removed += store.remove(paths).map_err(store_failed)?.sources;
+        }
+        (self.progress)(Progress::Files(&self.report));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

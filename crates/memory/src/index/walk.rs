@@ -1,0 +1,91 @@
+//! Which files there are below a path: none that are hidden or ignored, and none behind a link, so that no walk goes in circles.
+
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+
+/// What a walk comes across.
+pub(super) enum Step {
+    File(PathBuf),
+    /// Something cannot be looked into; what lies below it is unknown, not gone.
+    Trouble {
+        path: PathBuf,
+        reason: String,
+    },
+}
+
+/// All files below `root`, or `root` itself where it is a file. Ends when `root` is done.
+pub(super) fn walk(root: &Path) -> impl Iterator<Item = Step> + use<> {
+    let fallback = root.to_owned();
+    WalkBuilder::new(root)
+        .follow_links(false)
+        // A folder of notes need not be a repository for its .gitignore to count.
+        .require_git(false)
+        .build()
+        .filter_map(move |entry| match entry {
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                // A fault in an ignore file is told of, and the file it stands beside is taken.
+                Some(Step::File(entry.into_path()))
+            }
+            // Directories lead on by themselves; links, FIFOs, sockets and devices are nothing to read.
+            Ok(_) => None,
+            Err(error) => Some(Step::Trouble {
+                path: path_of(&error).unwrap_or_else(|| fallback.clone()),
+                reason: error.to_string(),
+            }),
+        })
+}
+
+fn path_of(error: &ignore::Error) -> Option<PathBuf> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path.clone()),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        ignore::Error::Partial(errors) => errors.first().and_then(path_of),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn files(root: &Path) -> Vec<String> {
+        let mut files: Vec<String> = walk(root)
+            .map(|step| match step {
+                Step::File(path) => path.strip_prefix(root).unwrap().to_string_lossy().into_owned(),
+                Step::Trouble { path, reason } => panic!("{}: {reason}", path.display()),
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn hidden_and_ignored_files_are_left_out_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for directory in ["notes", ".git", "target"] {
+            fs::create_dir(at(directory)).unwrap();
+        }
+        for file in ["a.md", "notes/b.txt", ".secret", ".git/config", "target/c.txt", "notes/skip.log"] {
+            fs::write(at(file), "x").unwrap();
+        }
+        fs::write(at(".gitignore"), "target\n*.log\n").unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(root.path(), at("notes/loop")).unwrap();
+            std::os::unix::fs::symlink("/etc/hostname", at("notes/link")).unwrap();
+        }
+        assert_eq!(files(root.path()), ["a.md", "notes/b.txt"]);
+    }
+
+    #[test]
+    fn a_single_file_is_itself() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("a.md");
+        fs::write(&file, "x").unwrap();
+        assert_eq!(files(&file), [""]);
+    }
+}

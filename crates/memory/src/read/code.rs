@@ -1,0 +1,35 @@
+//! Source code: one block for each thing at the outermost level, as blank lines and indentation show it in any language.
+
+use super::draft::Draft;
+use super::{BlockKind, Document, Limits, Place, ReadError};
+
+pub fn read(text: &str, limits: &Limits) -> Result<Document, ReadError> {
+    let mut draft = Draft::new(Place::Line, limits);
+    let (mut from, mut from_line) = (0, 1);
+    let (mut at, mut line) = (0, 1_u32);
+    let mut last_line = 1;
+    let mut is_after_blank = false;
+    for row in text.split_inclusive('\n') {
+        let is_blank = row.trim().is_empty();
+        if is_after_blank && begins_something(row) {
+            draft.push(BlockKind::Code, text[from..at].trim_end(), (from_line, last_line))?;
+            (from, from_line) = (at, line);
+        }
+        if !is_blank {
+            last_line = line;
+            if text[from..at].trim().is_empty() {
+                (from, from_line) = (at, line);
+            }
+        }
+        is_after_blank = is_blank;
+        at += row.len();
+        line = line.saturating_add(1);
+    }
+    draft.push(BlockKind::Code, text[from..].trim_end(), (from_line, last_line))?;
+    Ok(draft.finish())
+}
+
+/// A line that is not indented begins something, unless it ends what came before.
+fn begins_something(row: &str) -> bool {
+    row.chars().next().is_some_and(|first| !first.is_whitespace() && !matches!(first, '}' | ')' | ']'))
+}

@@ -1,0 +1,102 @@
+//! A document in the making, with a bound on how large it gets.
+
+use super::{Block, BlockKind, Document, Limits, Place, ReadError};
+
+/// Records are gathered into blocks of about this size: a block for each would cost more than its text.
+const ROWS_BYTES: usize = 2 << 10;
+
+/// The longest title in characters.
+const MAX_TITLE: usize = 300;
+
+pub struct Draft {
+    document: Document,
+    bytes: usize,
+    limit: usize,
+    /// How many records the block at hand has.
+    rows: u32,
+}
+
+impl Draft {
+    pub fn new(place: Place, limits: &Limits) -> Self {
+        let document = Document { place, ..Document::default() };
+        Draft { document, bytes: 0, limit: limits.text_bytes, rows: 0 }
+    }
+
+    /// Takes the first title that is one.
+    pub fn title(&mut self, title: &str) {
+        let words = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        if self.document.title.is_none() && !words.is_empty() {
+            self.document.title = Some(words.chars().take(MAX_TITLE).collect());
+        }
+    }
+
+    /// Adds a block that stands on these lines. Blank ones are left out.
+    pub fn push(
+        &mut self,
+        kind: BlockKind,
+        text: &str,
+        (line, end_line): (u32, u32),
+    ) -> Result<(), ReadError> {
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        self.grow(text.len())?;
+        self.document.blocks.push(Block { kind, text: text.to_owned(), line, end_line });
+        Ok(())
+    }
+
+    /// Adds a record of one line, to the block at hand where its lines still tell the place of each record.
+    pub fn row(&mut self, text: &str, line: u32) -> Result<(), ReadError> {
+        self.grow(text.len() + 1)?;
+        if let Some(block) = self.document.blocks.last_mut()
+            && block.kind == BlockKind::Row
+            && block.text.len() + text.len() <= ROWS_BYTES
+        {
+            let is_next = line == block.end_line + 1 && self.rows == line - block.line;
+            if is_next || (line == block.line && line == block.end_line) {
+                block.text.push('\n');
+                block.text.push_str(text);
+                block.end_line = line;
+                self.rows += 1;
+                return Ok(());
+            }
+        }
+        let block = Block { kind: BlockKind::Row, text: text.to_owned(), line, end_line: line };
+        self.document.blocks.push(block);
+        self.rows = 1;
+        Ok(())
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), ReadError> {
+        self.bytes += bytes;
+        if self.bytes > self.limit {
+            return Err(ReadError::TooMuchText { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    pub fn finish(self) -> Document {
+        self.document
+    }
+}
+
+/// Which line each place of a text is on. Places are asked for in order, so the text is gone through once.
+pub struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u32,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(text: &'a [u8]) -> Self {
+        Lines { text, at: 0, line: 1 }
+    }
+
+    pub fn line_of(&mut self, place: usize) -> u32 {
+        let place = place.clamp(self.at, self.text.len());
+        let feeds = self.text[self.at..place].iter().filter(|byte| **byte == b'\n').count();
+        self.line = self.line.saturating_add(u32::try_from(feeds).unwrap_or(u32::MAX));
+        self.at = place;
+        self.line
+    }
+}

@@ -1,0 +1,198 @@
+//! Files that mean harm, or that no longer are what they were.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::read::samples;
+
+fn small() -> Limits {
+    Limits { text_bytes: 4 << 20, ..Limits::default() }
+}
+
+fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    (folder, path)
+}
+
+fn read_as(name: &str, content: &[u8]) -> Result<Document, ReadError> {
+    let (_folder, path) = file(name, content);
+    read_file(&path, &small())
+}
+
+fn sentence(name: &str, content: &[u8]) -> String {
+    read_as(name, content).unwrap_err().to_string()
+}
+
+/// Nothing here has a reason to take long, even in a slow build.
+fn quickly<T>(work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let done = work();
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    done
+}
+
+#[test]
+fn a_huge_file_is_refused_before_it_is_read() {
+    let (_folder, path) = file("huge.txt", b"");
+    fs::File::options().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+    let error = quickly(|| read_file(&path, &Limits::default()).unwrap_err());
+    assert_eq!(error.to_string(), "the file has 1073741824 bytes, and 67108864 is the limit");
+}
+
+#[test]
+fn keys_are_never_opened() {
+    // There is no such file: it was not even looked for.
+    let error = read_file(Path::new("/nowhere/.env.local"), &Limits::default()).unwrap_err();
+    assert!(matches!(error, ReadError::Secret));
+    assert!(error.is_expected());
+}
+
+#[test]
+fn binary_files_are_told_from_text() {
+    assert!(matches!(read_as("a.txt", b"\x7fELF\0\0\0"), Err(ReadError::Binary)));
+    assert!(matches!(read_as("a.md", &[0x89, b'P', b'N', b'G', 13, 10, 26, 10, 0]), Err(ReadError::Binary)));
+    assert_eq!(read_as("a.txt", b"caf\xe9 au lait").unwrap().blocks[0].text, "café au lait");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo.txt");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let link = folder.path().join("link.txt");
+    std::os::unix::fs::symlink(&link, &link).unwrap();
+    let socket = folder.path().join("socket.txt");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let places: [(&Path, &str); 5] = [
+        (&fifo, "this is a FIFO, not a file"),
+        (&link, "this is a symbolic link, not a file"),
+        (&socket, "this is a socket, not a file"),
+        (folder.path(), "this is a directory, not a file"),
+        (Path::new("/dev/zero"), "this is a device, not a file"),
+    ];
+    for (path, expected) in places {
+        assert_eq!(quickly(|| read_file(path, &Limits::default()).unwrap_err()).to_string(), expected);
+    }
+}
+
+#[test]
+fn a_zip_bomb_is_an_error_and_no_bomb() {
+    let body = format!("<w:p><w:r><w:t>{}</w:t></w:r></w:p>", " ".repeat(256 << 20));
+    let bomb = samples::docx(&body);
+    drop(body);
+    assert!(bomb.len() < 1 << 20);
+    let said = quickly(|| sentence("bomb.docx", &bomb));
+    assert!(said.contains("like a ZIP bomb"), "{said}");
+}
+
+#[test]
+fn entities_that_grow_are_not_resolved() {
+    let lines = (1..10).map(|n| format!("<!ENTITY a{n} \"{}\">", format!("&a{};", n - 1).repeat(10)));
+    let document = format!(
+        "<!DOCTYPE d [<!ENTITY a0 \"lol\">{}]><w:document><w:body><w:p><w:r><w:t>&a9;</w:t></w:r></w:p></w:body></w:document>",
+        lines.collect::<String>()
+    );
+    let said = quickly(|| sentence("bomb.docx", &samples::docx_of(&document)));
+    assert_eq!(said, "the file is broken: its XML defines a document type, which no DOCX does");
+}
+
+#[test]
+fn broken_documents_are_errors_that_say_so() {
+    assert!(sentence("a.docx", b"no archive").starts_with("the file is broken: it is no DOCX archive"));
+    assert_eq!(sentence("a.pdf", b"%PDF-1.7\nnothing"), "the file is broken: it is no PDF that can be read");
+    assert_eq!(sentence("a.eml", b""), "the file is broken: it has no header of an e-mail");
+    let whole = samples::docx("<w:p><w:r><w:t>text</w:t></w:r></w:p>");
+    assert!(matches!(read_as("a.docx", &whole[..whole.len() / 2]), Err(ReadError::Broken { .. })));
+}
+
+#[test]
+fn a_pdf_that_was_cut_off_gives_what_is_left_or_an_error() {
+    let whole = samples::pdf(&[&["Some words here."]]);
+    for end in (0..whole.len()).step_by(37) {
+        // Either is right; hanging and panicking are not.
+        let _ = quickly(|| read_as("a.pdf", &whole[..end]));
+    }
+}
+
+#[test]
+fn a_pdf_that_refers_to_itself_ends() {
+    let page = "<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /XObject << /X 5 0 R >> >> >>";
+    let show = "<< /Length 5 >>\nstream\n/X Do\nendstream";
+    let form = "<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 5 0 R >> >> /Length 11 >>\nstream\n/X Do /X Do\nendstream";
+    let loops = [
+        // Pages that are their own children.
+        vec!["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"],
+        // A picture that shows itself twice.
+        vec![
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            page,
+            show,
+            form,
+        ],
+        // A number that is its own value.
+        vec!["<< /Type /Catalog /Pages 2 0 R >>", "2 0 R"],
+    ];
+    for objects in loops {
+        let objects = objects.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let _ = quickly(|| read_as("loop.pdf", &samples::pdf_of(&objects)));
+    }
+}
+
+#[test]
+fn deep_nesting_is_text_and_no_stack_overflow() {
+    let deep = "[".repeat(1 << 20);
+    assert_eq!(quickly(|| read_as("deep.json", deep.as_bytes())).unwrap().blocks.len(), 1);
+    let deep = "<div><b>".repeat(1 << 17) + "word";
+    assert_eq!(quickly(|| read_as("deep.html", deep.as_bytes())).unwrap().blocks[0].text, "word");
+    let deep = "> ".repeat(1 << 14) + "word";
+    assert!(quickly(|| read_as("deep.md", deep.as_bytes())).is_ok());
+}
+
+#[test]
+fn json_of_a_hundred_megabytes_on_one_line_is_refused_or_read_in_one_go() {
+    let text = format!("[{}0]", "1234567,".repeat(100 << 17));
+    let (_folder, path) = file("long.json", text.as_bytes());
+    assert!(matches!(read_file(&path, &Limits::default()), Err(ReadError::TooLarge { .. })));
+    // Ways to values are longer than the values here, and the text has its bound too.
+    let generous = Limits { file_bytes: 1 << 30, ..Limits::default() };
+    assert!(matches!(read_file(&path, &generous), Err(ReadError::TooMuchText { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_mutation_of_a_file_makes_a_reader_panic_or_hang(
+        which in 0..5_usize,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..24),
+    ) {
+        let (name, mut bytes) = match which {
+            0 => ("a.pdf", samples::pdf(&[&["Some words", "and more."], &["Page two."]])),
+            1 => ("a.docx", samples::docx("<w:p><w:r><w:t>text &amp; more</w:t></w:r></w:p><w:tbl><w:tr/></w:tbl>")),
+            2 => ("a.eml", samples::MAIL.as_bytes().to_vec()),
+            3 => ("a.html", b"<h1>a</h1><p>b<a href=x>c</a><pre>d</pre><ul><li>e".to_vec()),
+            _ => ("a.json", br#"{"a": [1, 2.5, "x", null, {"b": "c"}]}"#.to_vec()),
+        };
+        for (place, byte, what) in changes {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = place.index(bytes.len());
+            match what {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                2 => drop(bytes.remove(at)),
+                _ => bytes.truncate(at),
+            }
+        }
+        let _ = quickly(|| read_as(name, &bytes));
+    }
+}

@@ -1,0 +1,136 @@
+//! What a file is: by its first bytes where they are plain, else by its name.
+
+use std::path::Path;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Plain,
+    Markdown,
+    Html,
+    Code,
+    /// Records whose fields are separated by this.
+    Table(u8),
+    Json,
+    Pdf,
+    Docx,
+    Mail,
+}
+
+impl Kind {
+    pub fn of(path: &Path, bytes: &[u8]) -> Kind {
+        if bytes.starts_with(b"%PDF-") {
+            return Kind::Pdf;
+        }
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        match extension.as_deref().unwrap_or_default() {
+            "md" | "markdown" | "mdx" | "mkd" => Kind::Markdown,
+            "html" | "htm" | "xhtml" => Kind::Html,
+            "csv" => Kind::Table(b','),
+            "tsv" => Kind::Table(b'\t'),
+            "json" | "jsonl" | "ndjson" | "geojson" | "ipynb" | "webmanifest" => Kind::Json,
+            "pdf" => Kind::Pdf,
+            "docx" => Kind::Docx,
+            "eml" => Kind::Mail,
+            extension if is_code(extension) => Kind::Code,
+            _ => Kind::Plain,
+        }
+    }
+}
+
+/// Languages and formats whose lines and indentation mean something.
+fn is_code(extension: &str) -> bool {
+    matches!(
+        extension,
+        "asm"
+            | "awk"
+            | "bash"
+            | "bat"
+            | "bzl"
+            | "c"
+            | "cc"
+            | "cfg"
+            | "clj"
+            | "cmake"
+            | "coffee"
+            | "conf"
+            | "cpp"
+            | "cs"
+            | "css"
+            | "cu"
+            | "cxx"
+            | "d"
+            | "dart"
+            | "el"
+            | "elm"
+            | "erl"
+            | "ex"
+            | "exs"
+            | "f90"
+            | "fish"
+            | "fs"
+            | "glsl"
+            | "go"
+            | "gradle"
+            | "graphql"
+            | "groovy"
+            | "h"
+            | "hcl"
+            | "hh"
+            | "hpp"
+            | "hs"
+            | "ini"
+            | "java"
+            | "jl"
+            | "js"
+            | "jsx"
+            | "kt"
+            | "kts"
+            | "less"
+            | "lisp"
+            | "lua"
+            | "m"
+            | "mjs"
+            | "ml"
+            | "mli"
+            | "mm"
+            | "nim"
+            | "nix"
+            | "pas"
+            | "php"
+            | "pl"
+            | "pm"
+            | "properties"
+            | "proto"
+            | "ps1"
+            | "py"
+            | "pyi"
+            | "r"
+            | "rb"
+            | "rs"
+            | "sass"
+            | "scala"
+            | "scm"
+            | "scss"
+            | "sh"
+            | "sol"
+            | "sql"
+            | "svelte"
+            | "swift"
+            | "tcl"
+            | "tf"
+            | "toml"
+            | "ts"
+            | "tsx"
+            | "v"
+            | "vb"
+            | "vhdl"
+            | "vim"
+            | "vue"
+            | "wgsl"
+            | "xml"
+            | "yaml"
+            | "yml"
+            | "zig"
+            | "zsh"
+    )
+}

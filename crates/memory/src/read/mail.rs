@@ -1,0 +1,75 @@
+//! E-mail: who wrote to whom, when, about what, and what they said. Attachments are named and not read.
+
+use mail_parser::{Address, Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+
+use super::draft::{Draft, Lines};
+use super::{BlockKind, Document, Limits, Place, ReadError, html, plain};
+
+/// The most addresses of a header that are written out: a list may have thousands.
+const MAX_ADDRESSES: usize = 50;
+
+/// The most attachments that are named.
+const MAX_ATTACHMENTS: usize = 100;
+
+pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
+    let message = MessageParser::default()
+        .parse(bytes)
+        .filter(|message| !message.headers().is_empty())
+        .ok_or_else(|| ReadError::Broken { reason: "it has no header of an e-mail".to_owned() })?;
+    let mut draft = Draft::new(Place::Line, limits);
+    draft.title(message.subject().unwrap_or_default());
+    let head = head(&message);
+    // The header is folded and reordered, so all of it stands on the first line.
+    draft.push(BlockKind::Paragraph, &head, (1, 1))?;
+    let mut lines = Lines::new(bytes);
+    for part in message.text_bodies() {
+        let first = lines.line_of(part.offset_body as usize);
+        body(part, first, limits, &mut draft)?;
+    }
+    let names = message.attachments().take(MAX_ATTACHMENTS).filter_map(MessagePart::attachment_name);
+    let names = names.map(|name| format!("Attachment: {}", folded(name))).collect::<Vec<_>>().join("\n");
+    let last = lines.line_of(bytes.len());
+    draft.push(BlockKind::Paragraph, &names, (last, last))?;
+    Ok(draft.finish())
+}
+
+/// What a reader looks at first.
+fn head(message: &Message) -> String {
+    let date = message.date().map(mail_parser::DateTime::to_rfc3339);
+    let fields = [
+        ("Subject", message.subject().map(folded)),
+        ("From", message.from().and_then(addresses)),
+        ("To", message.to().and_then(addresses)),
+        ("Cc", message.cc().and_then(addresses)),
+        ("Date", date),
+    ];
+    let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
+    fields.collect::<Vec<_>>().join("\n")
+}
+
+fn addresses(header: &Address) -> Option<String> {
+    let found = header.iter().take(MAX_ADDRESSES).filter_map(|address| {
+        match (address.name.as_deref().map(folded), address.address.as_deref().map(folded)) {
+            (Some(name), Some(address)) => Some(format!("{name} <{address}>")),
+            (name, address) => name.or(address),
+        }
+    });
+    let found = found.collect::<Vec<_>>().join(", ");
+    (!found.is_empty()).then_some(found)
+}
+
+fn body(part: &MessagePart, first: u32, limits: &Limits, draft: &mut Draft) -> Result<(), ReadError> {
+    match &part.body {
+        // What was written as it is has the lines of the file; what was encoded has only its beginning.
+        PartType::Text(text) => plain::paragraphs(text, first, |paragraph, (line, end_line)| {
+            let place = if part.encoding == Encoding::None { (line, end_line) } else { (first, first) };
+            draft.push(BlockKind::Paragraph, paragraph, place)
+        }),
+        PartType::Html(page) => html::append(page, limits, draft, |_| first),
+        _ => Ok(()),
+    }
+}
+
+fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,175 @@
+//! The bytes of an ordinary file, read whole, once, and without waiting for anybody.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+use super::kind::Kind;
+use super::{
+    Document, Limits, ReadError, apart, code, decode, docx, html, json, mail, markdown, plain, table,
+};
+
+/// A file as it was at one moment. Taking it apart costs more than reading it: compare [`Source::digest`] first.
+#[derive(Debug)]
+pub struct Source {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    modified: Option<SystemTime>,
+}
+
+impl Source {
+    /// Reads the bytes of a file. A link is not followed: whether to do that is for the caller to decide, by resolving it.
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self, ReadError> {
+        if hob_core::is_secret(path) {
+            return Err(ReadError::Secret);
+        }
+        let file = open(path)?;
+        let before = file.metadata()?;
+        if !before.is_file() {
+            return Err(ReadError::NotAFile { what: kind(&before) });
+        }
+        let limit = limits.file_bytes;
+        if before.len() > limit {
+            return Err(ReadError::TooLarge { bytes: before.len(), limit });
+        }
+        let bytes = steady(&file, &before, &file)?;
+        Ok(Source { path: path.to_owned(), bytes, modified: before.modified().ok() })
+    }
+
+    /// The SHA-256 of the bytes.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.bytes).into()
+    }
+
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub fn modified(&self) -> Option<SystemTime> {
+        self.modified
+    }
+
+    /// What the file says.
+    pub fn document(&self, limits: &Limits) -> Result<Document, ReadError> {
+        match Kind::of(&self.path, &self.bytes) {
+            Kind::Pdf => apart::read_pdf(&self.bytes, limits),
+            Kind::Docx => docx::read(&self.bytes, limits),
+            Kind::Mail => mail::read(&self.bytes, limits),
+            kind => {
+                let text = decode::decode(&self.bytes, kind)?;
+                match kind {
+                    Kind::Markdown => markdown::read(&text, limits),
+                    Kind::Html => html::read(&text, limits),
+                    Kind::Code => code::read(&text, limits),
+                    Kind::Table(separator) => table::read(&text, separator, limits),
+                    Kind::Json => json::read(&text, limits),
+                    _ => plain::read(&text, limits),
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of a file, if it is afterwards what it was before.
+fn steady(file: &File, before: &Metadata, reader: impl Read) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or(0));
+    // One more than there should be, so that a file that grows is noticed and never followed to its end.
+    reader.take(before.len().saturating_add(1)).read_to_end(&mut bytes)?;
+    let after = file.metadata()?;
+    let is_same = after.len() == before.len()
+        && bytes.len() as u64 == before.len()
+        && after.modified().ok() == before.modified().ok();
+    is_same.then_some(bytes).ok_or(ReadError::Changed)
+}
+
+/// Opens without waiting (a FIFO would hold us until somebody writes) and without following a link.
+#[cfg(unix)]
+fn open(path: &Path) -> Result<File, ReadError> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::RDONLY;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => Ok(File::from(file)),
+        // A link as the last name, or links that lead in a circle on the way there.
+        Err(Errno::LOOP) => Err(ReadError::NotAFile { what: "a symbolic link" }),
+        Err(Errno::NXIO) => Err(ReadError::NotAFile { what: "a socket" }),
+        Err(error) => Err(ReadError::Io(error.into())),
+    }
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> Result<File, ReadError> {
+    Ok(File::open(path)?)
+}
+
+#[cfg(unix)]
+fn kind(metadata: &Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_dir() => "a directory",
+        () if kind.is_fifo() => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    }
+}
+
+#[cfg(not(unix))]
+fn kind(_: &Metadata) -> &'static str {
+    "a directory"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Seek, Write};
+
+    use super::*;
+
+    /// Somebody who writes to the file while it is read.
+    struct Meddler<'a> {
+        file: &'a File,
+        write: Option<fn(&File)>,
+    }
+
+    impl Read for Meddler<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if let Some(write) = self.write.take() {
+                write(self.file);
+            }
+            self.file.read(buffer)
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_not_believed() {
+        let nobody: fn(&File) = |_| ();
+        let grows: fn(&File) = |mut file| {
+            let place = file.stream_position().unwrap();
+            file.seek(io::SeekFrom::End(0)).unwrap();
+            file.write_all(b"more").unwrap();
+            file.seek(io::SeekFrom::Start(place)).unwrap();
+        };
+        let shrinks: fn(&File) = |file| file.set_len(3).unwrap();
+        let is_written: fn(&File) = |file| file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        for (write, is_believed) in [(nobody, true), (grows, false), (shrinks, false), (is_written, false)] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(b"some text").unwrap();
+            file.rewind().unwrap();
+            let before = file.metadata().unwrap();
+            let found = steady(&file, &before, Meddler { file: &file, write: Some(write) });
+            match found {
+                Ok(bytes) => assert!(is_believed && bytes == b"some text"),
+                Err(error) => assert!(!is_believed && matches!(error, ReadError::Changed)),
+            }
+        }
+    }
+}

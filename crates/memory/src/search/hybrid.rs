@@ -1,0 +1,80 @@
+//! By both: reciprocal rank fusion, which needs no scores that compare.
+//!
+//! A search by words always finds something, if only a chunk with the one word that does not matter. Beside a search by meaning
+//! that does more harm than good, so words have a say only about chunks that have half of them.
+
+use std::collections::HashMap;
+
+use hob_core::MemoryError;
+use hob_store::MemoryStore;
+use hob_store::memory::Hit;
+
+use super::{sqlite, vector};
+use crate::embed::EmbedderSource;
+
+/// How little the very first places count more than the next.
+const K: f64 = 60.0;
+
+/// So many of each list take part, however few are wanted: what both know is better than what one knows best.
+const LEAST_BY_MEANING: usize = 50;
+const LEAST_BY_WORDS: usize = 20;
+
+pub(super) async fn find(
+    store: &MemoryStore,
+    embedders: &dyn EmbedderSource,
+    question: &str,
+    count: usize,
+) -> Result<Vec<Hit>, MemoryError> {
+    let (by_words, by_meaning) = tokio::try_join!(
+        sqlite::find_covering(store, question, count.max(LEAST_BY_WORDS)),
+        vector::find(store, embedders, question, count.max(LEAST_BY_MEANING))
+    )?;
+    let mut fused = fuse(&[by_words, by_meaning]);
+    fused.truncate(count);
+    Ok(fused)
+}
+
+/// One list of several. A chunk's score is the sum of 1 / (60 + its place) over the lists.
+fn fuse(lists: &[Vec<Hit>]) -> Vec<Hit> {
+    let mut scores: HashMap<i64, f64> = HashMap::new();
+    for list in lists {
+        for (index, hit) in list.iter().enumerate() {
+            *scores.entry(hit.chunk).or_default() += 1.0 / (K + 1.0 + index as f64);
+        }
+    }
+    let mut fused: Vec<Hit> = scores.into_iter().map(|(chunk, score)| Hit { chunk, score }).collect();
+    fused.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.chunk.cmp(&other.chunk)));
+    fused
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn list(chunks: &[i64]) -> Vec<Hit> {
+        chunks.iter().map(|chunk| Hit { chunk: *chunk, score: 1.0 }).collect()
+    }
+
+    #[test]
+    fn what_both_lists_know_comes_first() {
+        let fused = fuse(&[list(&[1, 2, 3]), list(&[4, 2, 5])]);
+        assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [2, 1, 4, 3, 5]);
+        assert_eq!(fused[0].score, 2.0 / 62.0);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_nothing_is_there_twice(
+            one in prop::collection::hash_set(0_i64..50, 0..20), other in prop::collection::hash_set(0_i64..50, 0..20)
+        ) {
+            let lists = [&one, &other].map(|set| list(&set.iter().copied().collect::<Vec<_>>()));
+            let mut chunks: Vec<i64> = fuse(&lists).iter().map(|hit| hit.chunk).collect();
+            chunks.sort_unstable();
+            let mut expected: Vec<i64> = one.union(&other).copied().collect();
+            expected.sort_unstable();
+            prop_assert_eq!(chunks, expected);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Where the database is, and the database once it is open. A mere look creates none.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hob_core::MemoryError;
+use hob_store::{MemoryStore, StoreError};
+
+use crate::blocking::blocking;
+use crate::failure::store_failed;
+
+#[derive(Clone)]
+pub(crate) struct Shelf {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    open: OnceLock<MemoryStore>,
+    /// Held by the one who opens it.
+    opening: Mutex<()>,
+}
+
+impl Shelf {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Shelf { inner: Arc::new(Inner { path, open: OnceLock::new(), opening: Mutex::new(()) }) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// The database, if there is one.
+    pub(crate) async fn find(&self) -> Result<Option<MemoryStore>, MemoryError> {
+        self.get(MemoryStore::find).await
+    }
+
+    /// The database, made where there is none.
+    pub(crate) async fn open(&self) -> Result<MemoryStore, MemoryError> {
+        let open = self.get(|path| MemoryStore::open(path).map(Some)).await?;
+        open.ok_or(MemoryError::Empty)
+    }
+
+    async fn get(
+        &self,
+        open: fn(&Path) -> Result<Option<MemoryStore>, StoreError>,
+    ) -> Result<Option<MemoryStore>, MemoryError> {
+        if let Some(store) = self.inner.open.get() {
+            return Ok(Some(store.clone()));
+        }
+        let inner = Arc::clone(&self.inner);
+        blocking(move || inner.get(open)).await?.map_err(store_failed)
+    }
+}
+
+impl Inner {
+    fn get(
+        &self,
+        open: fn(&Path) -> Result<Option<MemoryStore>, StoreError>,
+    ) -> Result<Option<MemoryStore>, StoreError> {
+        let _turn = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = self.open.get() {
+            return Ok(Some(store.clone()));
+        }
+        Ok(open(&self.path)?.map(|store| self.open.get_or_init(|| store).clone()))
+    }
+}

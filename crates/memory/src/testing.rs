@@ -1,0 +1,85 @@
+//! An engine for tests whose vectors say which words a text has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use hob_core::{
+    Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    MemoryError, ModelInfo,
+};
+
+use crate::{Embedder, EmbedderSource};
+
+/// Words that mean the same to it.
+const SYNONYMS: [(&str, &str); 2] = [("automobile", "car"), ("physician", "doctor")];
+
+#[derive(Default)]
+pub(crate) struct WordVectors {
+    /// How many texts it was given.
+    pub(crate) embedded: AtomicUsize,
+}
+
+impl WordVectors {
+    fn vector(text: &str) -> Vec<f32> {
+        let mut vector = vec![0.01; 96];
+        for word in text.split(|character: char| !character.is_alphanumeric()) {
+            let word = word.to_lowercase();
+            let word =
+                SYNONYMS.iter().find(|(synonym, _)| *synonym == word).map_or(word.as_str(), |(_, word)| word);
+            if !word.is_empty() {
+                let place =
+                    word.bytes().fold(7_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+                vector[place % 96] += 1.0;
+            }
+        }
+        vector
+    }
+}
+
+#[async_trait]
+impl Engine for WordVectors {
+    fn key(&self) -> &str {
+        "words"
+    }
+
+    fn address(&self) -> &str {
+        ""
+    }
+
+    async fn generate(&self, _: &GenerateRequest) -> Result<Generation, EngineError> {
+        unreachable!("only vectors are asked for")
+    }
+
+    async fn stream(&self, _: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        unreachable!("only vectors are asked for")
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        self.embedded.fetch_add(request.inputs.len(), Ordering::Relaxed);
+        Ok(Embeddings {
+            model: request.model.clone(),
+            vectors: request.inputs.iter().map(|text| Self::vector(text)).collect(),
+            prompt_tokens: None,
+            cut: Cut::Inputs(Vec::new()),
+        })
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        Ok(Vec::new())
+    }
+
+    async fn health(&self) -> bool {
+        true
+    }
+}
+
+/// Gives that engine.
+pub(crate) struct Given(pub(crate) Arc<WordVectors>);
+
+#[async_trait]
+impl EmbedderSource for Given {
+    async fn embedder(&self) -> Result<Embedder, MemoryError> {
+        Ok(Embedder { engine: Arc::clone(&self.0) as Arc<dyn Engine>, model: "words".to_owned() })
+    }
+}

@@ -1,0 +1,43 @@
+//! `POST /v1/embeddings`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::response::{IntoResponse, Response};
+use hob_core::{Cut, Source};
+use hob_system::{AgentWish, Caller};
+
+use super::chat::WARNING;
+use crate::body::read_json;
+use crate::error::ApiError;
+use crate::router::App;
+use crate::trace::trace_parent;
+use crate::wire::embeddings::{EmbeddingList, EmbeddingsRequest};
+
+/// Some engines cut what is too long whether they are asked to or not, and do not tell.
+const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
+
+pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    let permit = app.trust.permit(request.extensions());
+    let trace_parent = trace_parent(request.headers());
+    let body = read_json(request, app.body_limits).await?;
+    let EmbeddingsRequest { request, encoding } = EmbeddingsRequest::parse(&body)?;
+    drop(body);
+    let caller =
+        Caller { permit, agent: AgentWish::None, trace_parent, ..Caller::trusted(Source::Server, run_id()) };
+    let _admitted = app.admission.enter().await?;
+    let embeddings = app.system.embed(request, &caller).await?;
+    let mut response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();
+    if embeddings.cut != Cut::NONE {
+        response.headers_mut().append(WARNING, MAY_BE_CUT);
+    }
+    Ok(response)
+}
+
+fn run_id() -> String {
+    let mut id = String::from("embd-");
+    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
+    id
+}

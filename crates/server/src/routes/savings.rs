@@ -1,0 +1,79 @@
+//! `GET /v1/savings`: what was answered here, what it would have cost in the cloud, and how the house is doing.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use hob_system::store::{Savings, Zone};
+use serde::{Deserialize, Serialize};
+
+use crate::admission::Crowd;
+use crate::error::ApiError;
+use crate::router::App;
+
+/// How the savings are to be told.
+#[derive(Deserialize)]
+pub(crate) struct Wanted {
+    /// Whose days the days are, such as `Europe/Berlin`.
+    timezone: Option<String>,
+}
+
+/// The body.
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    savings: Savings,
+    /// Requests in the house at this moment.
+    live: Crowd,
+    engine: EngineState,
+    /// Why all figures are zero, when they are because nothing is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct EngineState {
+    key: String,
+    /// `null` as long as it has not been heard of.
+    healthy: Option<bool>,
+}
+
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let Query(Wanted { timezone }) = wanted.map_err(|error| ApiError::malformed(error.body_text()))?;
+    let zone = match timezone {
+        Some(name) => Zone::named(&name).ok_or_else(|| no_such_zone(&name))?,
+        None => Zone::UTC,
+    };
+    let savings = report(&app, zone).await?;
+    let told = Told {
+        savings,
+        live: app.admission.crowd(),
+        engine: EngineState { key: app.system.engine().key().to_owned(), healthy: app.pulse.feel().await },
+        message: app.record.why_not(),
+    };
+    Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(told)).into_response())
+}
+
+/// The database blocks, so it is asked from a thread for that; and only a few threads do so at once.
+async fn report(app: &App, zone: Zone) -> Result<Savings, ApiError> {
+    let _turn = app.reports.acquire().await.map_err(|_| ApiError::record_unreadable())?;
+    let record = app.record.clone();
+    let report = tokio::task::spawn_blocking(move || record.savings(SystemTime::now(), &zone)).await;
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        tracing::warn!(error, "the savings cannot be told");
+        ApiError::record_unreadable()
+    };
+    report.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+}
+
+fn no_such_zone(name: &str) -> ApiError {
+    let shown: String = name.chars().take(64).collect();
+    ApiError::invalid("timezone", format!("there is no time zone '{shown}'; send one such as Europe/Berlin"))
+}

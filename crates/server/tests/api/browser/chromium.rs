@@ -1,0 +1,202 @@
+//! A browser for one test.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use axum::http::Method;
+use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::{Client, ClientBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use url::{ParseError, Url};
+
+/// Far longer than anything here takes, two polls of the page included.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// How often the page is looked at while something is waited for.
+const GLANCE: Duration = Duration::from_millis(50);
+
+const FLAGS: [&str; 10] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--hide-scrollbars",
+];
+
+/// What the reader has: a screen, a taste, a language.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    pub width: u32,
+    pub height: u32,
+    pub scheme: &'static str,
+    pub motion: &'static str,
+    pub locale: &'static str,
+}
+
+impl Reader {
+    pub const DESK: Reader =
+        Reader { width: 1280, height: 900, scheme: "light", motion: "no-preference", locale: "en-GB" };
+    pub const NIGHT: Reader = Reader { scheme: "dark", motion: "reduce", ..Reader::DESK };
+    pub const PHONE: Reader = Reader { width: 390, height: 844, ..Reader::DESK };
+}
+
+/// Chromium. It ends with its value: chromedriver takes it along.
+pub struct Browser {
+    client: Client,
+    _driver: Child,
+    _profile: TempDir,
+}
+
+fn part(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| {
+        panic!("${variable} is not set. This test needs a real browser: run it with './dev test', which installs one.")
+    })
+}
+
+impl Browser {
+    pub async fn open(reader: Reader) -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let mut driver = Command::new(part("HOB_TEST_CHROMEDRIVER"))
+            .args(["--port=0", "--allowed-ips=127.0.0.1"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("chromedriver starts");
+        let port = port_of(&mut driver).await;
+        let data = format!("--user-data-dir={}", profile.path().display());
+        let arguments: Vec<&str> = FLAGS.into_iter().chain([data.as_str()]).collect();
+        let capabilities = json!({
+            "goog:chromeOptions": { "binary": part("HOB_TEST_CHROMIUM"), "args": arguments },
+            "goog:loggingPrefs": { "browser": "ALL" },
+        });
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities.as_object().unwrap().clone())
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("Chromium starts");
+        let browser = Browser { client, _driver: driver, _profile: profile };
+        browser.become_reader(reader).await;
+        browser
+    }
+
+    /// Sits another reader before the same page.
+    pub async fn become_reader(&self, reader: Reader) {
+        let Reader { width, height, scheme, motion, locale } = reader;
+        let screen =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.devtools("Emulation.setDeviceMetricsOverride", screen).await;
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": motion },
+        ]);
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+        self.devtools("Emulation.setLocaleOverride", json!({ "locale": locale })).await;
+        // A frame later the page has adapted.
+        self.run_async("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))").await;
+    }
+
+    pub async fn go(&self, url: &str) {
+        self.client.goto(url).await.expect("a page");
+    }
+
+    /// What a script returns.
+    pub async fn run(&self, script: &str) -> Value {
+        self.client.execute(script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))
+    }
+
+    /// The same for one that calls its last argument with the result.
+    pub async fn run_async(&self, script: &str) -> Value {
+        self.client
+            .execute_async(script, Vec::new())
+            .await
+            .unwrap_or_else(|error| panic!("{script}: {error}"))
+    }
+
+    /// The text of an element as a reader sees it; empty when it is not shown.
+    pub async fn text(&self, id: &str) -> String {
+        let script =
+            "const it = document.getElementById('{id}'); return it.checkVisibility() ? it.innerText : ''";
+        let shown = self.run(&script.replace("{id}", id)).await;
+        shown.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until an element shows this text.
+    pub async fn shows(&self, id: &str, text: &str) {
+        let mut seen = String::new();
+        let looking = async {
+            loop {
+                seen = self.text(id).await;
+                if seen.contains(text) {
+                    return;
+                }
+                tokio::time::sleep(GLANCE).await;
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, looking).await;
+        assert!(found.is_ok(), "#{id} never showed {text:?}, but {seen:?}");
+    }
+
+    /// Presses keys where the focus is.
+    pub async fn press(&self, keys: &str) {
+        self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+    }
+
+    /// What the browser complained of since it was last asked: errors of scripts and violations of the policy.
+    pub async fn complaints(&self) -> Vec<String> {
+        let log = self
+            .client
+            .issue_cmd(Driver { path: "se/log", body: json!({ "type": "browser" }) })
+            .await
+            .unwrap();
+        let said = |entry: &Value| entry["message"].as_str().unwrap_or_default().to_owned();
+        log.as_array().unwrap().iter().map(said).collect()
+    }
+
+    pub async fn picture(&self) -> Vec<u8> {
+        self.client.screenshot().await.unwrap()
+    }
+
+    /// Asks the browser itself.
+    pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
+        let body = json!({ "cmd": command, "params": parameters });
+        self.client.issue_cmd(Driver { path: "goog/cdp/execute", body }).await.unwrap()
+    }
+}
+
+/// The port that chromedriver chose, which it says in a line.
+async fn port_of(driver: &mut Child) -> u16 {
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if let Some((_, port)) = line.split_once("started successfully on port ") {
+            return port.trim_end_matches('.').parse().unwrap();
+        }
+    }
+    panic!("chromedriver ended without saying its port");
+}
+
+/// A command of chromedriver that is no part of the WebDriver standard.
+#[derive(Debug)]
+struct Driver {
+    path: &'static str,
+    body: Value,
+}
+
+impl WebDriverCompatibleCommand for Driver {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.path))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(self.body.to_string()))
+    }
+}

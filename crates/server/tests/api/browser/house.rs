@@ -1,0 +1,88 @@
+//! A server with a record, which can be stopped and started again at the same address.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hob_config::{Config, ServerConfig};
+use hob_core::{Delta, FinishReason, Usage};
+use hob_system::Record;
+use hob_testkit::ScriptedEngine;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::client::asking;
+use crate::savings::recorded_in;
+use crate::support::Running;
+
+/// Every answer has so many tokens: it would cost 0.0075 dollars at 5 and 25 dollars per million.
+const USAGE: Usage = Usage { prompt_tokens: 1000, completion_tokens: 100, cached_tokens: None };
+
+pub struct House {
+    home: TempDir,
+    models: Vec<&'static str>,
+    config: ServerConfig,
+    record: Record,
+    pub server: Running,
+}
+
+impl House {
+    pub async fn open(models: &[&'static str]) -> Self {
+        Self::open_with(models, ServerConfig::default()).await
+    }
+
+    pub async fn open_with(models: &[&'static str], config: ServerConfig) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
+        let (record, server) = start(home.path(), models, &config).await;
+        let config = ServerConfig { port: server.address.port(), ..config };
+        House { home, models: models.to_vec(), config, record, server }
+    }
+
+    pub fn dashboard(&self) -> String {
+        self.server.url("/dashboard")
+    }
+
+    /// Asks each of the models once, through the front door.
+    pub async fn ask_all(&self) {
+        for model in &self.models {
+            let answer = self.server.chat(&asking(json!({ "model": model, "stream": true }))).await;
+            assert_eq!(answer.status(), 200);
+            assert!(answer.text().await.unwrap().ends_with("data: [DONE]\n\n"));
+        }
+    }
+
+    /// Stops the server; what it recorded is on disk afterwards.
+    pub async fn stop(self) -> Stopped {
+        let House { home, models, config, record, server } = self;
+        server.stop().await;
+        record.close().await;
+        Stopped { home, models, config }
+    }
+}
+
+pub struct Stopped {
+    home: TempDir,
+    models: Vec<&'static str>,
+    config: ServerConfig,
+}
+
+impl Stopped {
+    pub async fn start(self) -> House {
+        let Stopped { home, models, config } = self;
+        let (record, server) = start(home.path(), &models, &config).await;
+        House { home, models, config, record, server }
+    }
+}
+
+async fn start(home: &Path, models: &[&str], config: &ServerConfig) -> (Record, Running) {
+    let record = Record::open(&Config::default(), home);
+    let engine = ScriptedEngine::new(|_| {
+        vec![
+            Ok(Delta::text("Hello")),
+            Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
+            Ok(Delta::Done { usage: Some(USAGE) }),
+        ]
+    });
+    let parts = recorded_in(&record, Arc::new(engine.with_models(models)));
+    (record, Running::start_parts(parts, config.clone()).await)
+}

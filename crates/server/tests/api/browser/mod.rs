@@ -1,0 +1,6 @@
+//! The dashboard in a real browser: Chromium, driven by chromedriver, in front of a server of ours on a real socket.
+
+mod chromium;
+mod dashboard;
+mod house;
+mod picture;

@@ -1,0 +1,122 @@
+//! `POST /v1/embeddings` as clients see it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hob_core::{EmbedRequest, Engine, Overlong};
+use hob_engine::Style;
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+
+use crate::support::{Running, engine_at};
+
+async fn scripted() -> (Running, Arc<ScriptedEngine>) {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_embedding_models(&["e"]));
+    (Running::start(Arc::clone(&engine) as Arc<dyn Engine>).await, engine)
+}
+
+async fn embed(server: &Running, body: &Value) -> (u16, Value) {
+    let response = server.client.post(server.url("/v1/embeddings")).json(body).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/json");
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn texts_become_vectors_in_their_order() {
+    let (server, engine) = scripted().await;
+    let body = json!({ "model": "e", "input": ["two words", "one"], "user": "ada", "dimensions": 3 });
+    let (status, answer) = embed(&server, &body).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(
+        answer,
+        json!({
+            "object": "list",
+            "data": [
+                { "object": "embedding", "index": 0, "embedding": [9.0, -0.5, 2.0] },
+                { "object": "embedding", "index": 1, "embedding": [3.0, -0.5, 1.0] },
+            ],
+            "model": "e",
+            "usage": { "prompt_tokens": 3, "total_tokens": 3 },
+        })
+    );
+    let asked = EmbedRequest {
+        model: "e".into(),
+        inputs: vec!["two words".into(), "one".into()],
+        dimensions: Some(3),
+        overlong: Overlong::Refuse,
+    };
+    assert_eq!(engine.embed_requests(), [asked]);
+}
+
+#[tokio::test]
+async fn a_vector_in_base64_is_its_floats_lowest_byte_first() {
+    let (server, _engine) = scripted().await;
+    let body = json!({ "model": "e", "input": "one", "encoding_format": "base64" });
+    let (_, answer) = embed(&server, &body).await;
+    let bytes = STANDARD.decode(answer["data"][0]["embedding"].as_str().unwrap()).unwrap();
+    assert_eq!(bytes, [3.0_f32, -0.5, 1.0].map(f32::to_le_bytes).concat());
+}
+
+#[tokio::test]
+async fn what_is_no_request_for_embeddings_is_refused_by_its_field() {
+    let (server, engine) = scripted().await;
+    for (fields, param) in [
+        (json!({ "model": null }), json!("model")),
+        (json!({ "model": "nope" }), json!("model")),
+        (json!({ "input": null }), json!("input")),
+        (json!({ "input": [] }), json!("input")),
+        (json!({ "input": "" }), json!("input[0]")),
+        (json!({ "input": ["a", ""] }), json!("input[1]")),
+        (json!({ "input": [1, 2, 3] }), json!("input")),
+        (json!({ "input": [[1, 2], [3]] }), json!("input")),
+        (json!({ "input": { "text": "a" } }), json!("input")),
+        (json!({ "input": vec!["a"; 2049] }), json!("input")),
+        (json!({ "encoding_format": "int8" }), json!("encoding_format")),
+        (json!({ "dimensions": 0 }), json!("dimensions")),
+        (json!({ "dimensions": "many" }), json!("dimensions")),
+        (json!({ "input_type": "query" }), json!("input_type")),
+    ] {
+        let mut body = json!({ "model": "e", "input": "a" });
+        for (name, value) in fields.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let (status, answer) = embed(&server, &body).await;
+        assert!([400, 404].contains(&status), "{fields}: {status} {answer}");
+        assert_eq!(answer["error"]["param"], param, "{answer}");
+        assert_eq!(answer["detail"], answer["error"]["message"]);
+    }
+    assert_eq!(engine.embed_requests(), [], "nothing of it reached the engine");
+    let tokens = embed(&server, &json!({ "model": "e", "input": [1] })).await.1;
+    assert!(tokens["detail"].as_str().unwrap().contains("send the text itself"), "{tokens}");
+}
+
+#[tokio::test]
+async fn as_many_texts_as_openai_takes_are_taken() {
+    let (server, _engine) = scripted().await;
+    let (status, answer) = embed(&server, &json!({ "model": "e", "input": vec!["a"; 2048] })).await;
+    assert_eq!((status, answer["data"].as_array().unwrap().len()), (200, 2048));
+}
+
+#[tokio::test]
+async fn an_engine_that_writes_text_says_that_it_has_no_embeddings() {
+    for recording in ["vllm/embeddings", "llama-server/embeddings"] {
+        let fake = FakeServer::start(move |request| match request.path.as_str() {
+            "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"smollm2"}]}"#),
+            _ => Reply::transcript(recording),
+        })
+        .await;
+        let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+        let (status, answer) = embed(&server, &json!({ "model": "smollm2", "input": "hello" })).await;
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!("unsupported_by_engine")), "{answer}");
+        assert!(answer["detail"].as_str().unwrap().contains("it serves no embedding model"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn without_an_embedding_model_default_says_how_to_get_one() {
+    let (server, _engine) = scripted().await;
+    let (status, answer) = embed(&server, &json!({ "model": "default", "input": "a" })).await;
+    assert_eq!((status, &answer["error"]["code"]), (503, &json!("engine_not_configured")));
+    assert!(answer["detail"].as_str().unwrap().contains("[memory] embedding_model"), "{answer}");
+}

@@ -1,0 +1,153 @@
+//! `GET /v1/savings` and `GET /dashboard` as clients see them.
+
+use std::sync::Arc;
+
+use hob_config::{Config, ServerConfig};
+use hob_core::Engine;
+use hob_engine::Style;
+use hob_server::ServerParts;
+use hob_system::{Record, System, SystemParts};
+use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::agents::parts;
+use crate::client::{FINISH, asking, chunk, models};
+use crate::openapi::{assert_fits, document_of};
+use crate::support::{Running, engine_at};
+
+/// A server that records into a home of its own, or not at all.
+async fn recording(
+    engine: Arc<dyn Engine>,
+    telemetry: bool,
+    config: ServerConfig,
+) -> (TempDir, Record, Running) {
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = Config::default();
+    settings.telemetry.enabled = telemetry;
+    let record = Record::open(&settings, home.path());
+    let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
+    let server = Running::start_parts(recorded_in(&record, engine), config).await;
+    (home, record, server)
+}
+
+/// A house without agents whose every call goes into this record.
+pub fn recorded_in(record: &Record, engine: Arc<dyn Engine>) -> ServerParts {
+    let system = System::new(SystemParts { agent: None, log: Arc::new(record.clone()), ..parts(engine) });
+    ServerParts { record: record.clone(), ..ServerParts::from(Arc::new(system)) }
+}
+
+async fn savings(server: &Running, query: &str) -> Value {
+    let answer = server.client.get(server.url(&format!("/v1/savings{query}"))).send().await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["cache-control"]),
+        (200, &"no-store".parse().unwrap())
+    );
+    answer.json().await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_answered_is_counted_and_priced() {
+    let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]));
+    let (_home, record, server) = recording(engine, true, ServerConfig::default()).await;
+    for fields in [json!({}), json!({ "stream": true })] {
+        let answer = server.chat(&asking(fields)).await;
+        assert_eq!(answer.status(), 200);
+        answer.bytes().await.unwrap();
+    }
+    record.close().await;
+
+    let body = savings(&server, "?timezone=Europe/Berlin").await;
+    assert_fits(&document_of(&server).await, "Savings", &body);
+    assert_eq!(
+        [
+            &body["total_calls"],
+            &body["total_prompt_tokens"],
+            &body["total_completion_tokens"],
+            &body["total_tokens"]
+        ],
+        [&json!(2), &json!(6), &json!(4), &json!(10)]
+    );
+    // 6 × $1.75 and 4 × $14 per million.
+    assert_eq!(body["per_provider"][0]["total_cost"], json!(0.0000665));
+    assert_eq!((&body["per_model"][0]["model"], &body["per_model"][0]["calls"]), (&json!("m"), &json!(2)));
+    assert_eq!(body["recent"].as_array().unwrap().len(), 2);
+    assert_eq!(body["live"], json!({ "in_flight": 0, "queued": 0 }));
+    assert_eq!(body["engine"], json!({ "key": "scripted", "healthy": true }));
+    assert_eq!(body["over_time"]["timezone"], "Europe/Berlin");
+    assert_eq!(body["over_time"]["days"][29]["calls"], 2);
+    assert_eq!(body.get("message"), None);
+    assert!(body["first_token"]["p50"].as_f64() > Some(0.0), "{body}");
+}
+
+#[tokio::test]
+async fn without_a_record_there_are_zeros_and_the_reason() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, _record, server) = recording(engine, false, ServerConfig::default()).await;
+    assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
+    let body = savings(&server, "").await;
+    assert_fits(&document_of(&server).await, "Savings", &body);
+    assert_eq!((&body["total_calls"], &body["since"]), (&json!(0), &Value::Null));
+    assert_eq!(body["per_provider"].as_array().unwrap().len(), 3);
+    assert!(body["message"].as_str().unwrap().contains("[telemetry] enabled = true"), "{body}");
+}
+
+#[tokio::test]
+async fn a_request_under_way_is_seen() {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let fake = FakeServer::start(move |request| match request.path.as_str() {
+        "/v1/models" => models(),
+        _ => Reply::sse(chunk("{\"content\":\"Hel\"}")).then_held(&held, FINISH),
+    })
+    .await;
+    let engine = engine_at(&fake, Style::VLLM);
+    let (_home, _record, server) = recording(engine, true, ServerConfig::default()).await;
+    let answer = server.chat(&asking(json!({ "stream": true }))).await;
+    assert_eq!(savings(&server, "").await["live"], json!({ "in_flight": 1, "queued": 0 }));
+    hold.release();
+    answer.bytes().await.unwrap();
+    assert_eq!(savings(&server, "").await["live"], json!({ "in_flight": 0, "queued": 0 }));
+}
+
+#[tokio::test]
+async fn a_time_zone_nobody_knows_is_named() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, _record, server) = recording(engine, true, ServerConfig::default()).await;
+    for zone in ["Mars/Olympus", "..%2F..%2Fetc%2Fpasswd", "", &"x".repeat(5000)] {
+        let url = server.url(&format!("/v1/savings?timezone={zone}"));
+        let answer = server.client.get(url).send().await.unwrap();
+        assert_eq!(answer.status(), 400, "{zone}");
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["error"]["param"], "timezone");
+        assert!(body["detail"].as_str().unwrap().len() < 200, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn with_a_key_the_page_is_open_and_the_figures_are_not() {
+    let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, _record, server) = recording(engine, true, config).await;
+    let get = |path: &str| server.client.get(server.url(path));
+    assert_eq!(get("/dashboard").send().await.unwrap().status(), 200);
+    assert_eq!(get("/v1/savings").send().await.unwrap().status(), 401);
+    assert_eq!(get("/v1/savings").bearer_auth("s3cret").send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn the_page_may_do_nothing_but_ask_its_own_server() {
+    let server = Running::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let answer = server.client.get(server.url("/dashboard")).send().await.unwrap();
+    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    assert_eq!(header("referrer-policy"), "no-referrer");
+    let policy = header("content-security-policy");
+    for rule in ["default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"] {
+        assert!(policy.contains(rule), "{policy}");
+    }
+    for loophole in ["unsafe", "*", "http:", "https:"] {
+        assert!(!policy.contains(loophole), "{policy}");
+    }
+}

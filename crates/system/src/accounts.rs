@@ -1,0 +1,30 @@
+//! What is written down of every question: the record, the totals, the traces, each where it is wanted.
+
+use std::sync::Arc;
+
+use hob_config::TelemetryConfig;
+use hob_core::InferenceLog;
+
+use crate::metrics::Totals;
+use crate::record::Record;
+use crate::trace::Spans;
+
+/// Everybody in the house who asks an engine has these.
+#[derive(Clone)]
+pub(crate) struct Accounts {
+    /// Takes an inference down in the record and the totals.
+    pub(crate) log: Arc<dyn InferenceLog>,
+    pub(crate) totals: Option<Arc<Totals>>,
+    pub(crate) spans: Spans,
+}
+
+impl Accounts {
+    pub(crate) fn new(config: &TelemetryConfig, record: &Record, spans: Spans) -> Self {
+        let record: Arc<dyn InferenceLog> = Arc::new(record.clone());
+        if !config.metrics {
+            return Accounts { log: record, totals: None, spans };
+        }
+        let totals = Arc::new(Totals::before(record));
+        Accounts { log: Arc::clone(&totals) as Arc<dyn InferenceLog>, totals: Some(totals), spans }
+    }
+}

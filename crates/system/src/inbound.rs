@@ -1,0 +1,238 @@
+//! Messages from channels, answered. A message is a stranger's words: it is data, and what an agent may do on its behalf is
+//! decided here by who sent it and by the configuration, never by what it says.
+
+mod ledger;
+mod pace;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use hob_agent::Permit;
+use hob_channel::{Handled, Handler};
+use hob_core::{ChannelMessage, GenerateRequest, Message, Reach, Role, Source};
+use hob_store::Conversations;
+use hob_store::conversations::{Exchange, Line, Speaker, Thread};
+use tokio::time::{Instant, timeout};
+
+use crate::caller::{AgentWish, Caller};
+use crate::system::System;
+use pace::{Pace, Paces};
+
+pub(crate) use ledger::StoredLedger;
+
+/// The tools that read the memory. Whoever may use the first is also told by itself what the memory has on a question.
+pub(crate) const MEMORY_READS: [&str; 2] = ["memory_search", "retrieval"];
+
+/// A longer message is not answered.
+const MAX_CHARS: usize = 8_000;
+
+/// As much of an earlier message as the agent is told of.
+const MAX_HISTORY_CHARS: usize = 4_000;
+
+/// An answer that takes longer is not waited for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(600);
+
+/// Conversations that are remembered as having been told of trouble.
+const MOST_TOLD: usize = 10_000;
+
+const MANNERS: &str =
+    "You answer somebody who writes to you in a messenger. Be brief and use plain text without tables.";
+
+const TROUBLE: &str = "I cannot answer right now: my model does not respond. I have told my owner.";
+
+/// How messages are dealt with.
+#[derive(Debug, Clone)]
+pub(crate) struct InboundRules {
+    pub agent: AgentWish,
+    /// How far tools may reach on a sender's behalf.
+    pub trust: Reach,
+    /// Senders, bare or as `channel:sender`, who may have the memory read.
+    pub allow_from: Vec<String>,
+    pub messages_per_minute: usize,
+    /// Earlier messages that the agent is told of.
+    pub history: usize,
+}
+
+/// Answers messages.
+pub(crate) struct Inbound {
+    // The system has the channels, and the channels have this.
+    system: Weak<System>,
+    rules: InboundRules,
+    /// `None` when nothing can be kept.
+    conversations: Option<Conversations>,
+    paces: Mutex<Paces>,
+    /// Conversations that were told of trouble since their last answer.
+    told: Mutex<HashSet<String>>,
+}
+
+impl Inbound {
+    pub fn new(system: &Arc<System>, rules: InboundRules, conversations: Option<Conversations>) -> Self {
+        Inbound {
+            system: Arc::downgrade(system),
+            paces: Mutex::new(Paces::new(rules.messages_per_minute)),
+            rules,
+            conversations,
+            told: Mutex::default(),
+        }
+    }
+
+    /// Why a message is not even looked at: what its sender is told, or nothing.
+    fn refusal(&self, message: &ChannelMessage) -> Option<Option<String>> {
+        let sender = format!("{}:{}", message.channel, message.sender);
+        let pace = self.paces.lock().unwrap_or_else(PoisonError::into_inner).note(&sender, Instant::now());
+        match pace {
+            Pace::Fine => {}
+            Pace::JustTooFast => {
+                return Some(Some(format!(
+                    "That is too fast for me: I answer {} messages a minute. Please wait a moment.",
+                    self.rules.messages_per_minute
+                )));
+            }
+            Pace::TooFast => return Some(None),
+        }
+        (message.content.chars().count() > MAX_CHARS)
+            .then(|| Some(format!("That message is too long for me: I read {MAX_CHARS} characters at most.")))
+    }
+
+    fn is_allowed(&self, channel: &str, sender: &str) -> bool {
+        !sender.is_empty()
+            && self.rules.allow_from.iter().any(|allowed| match allowed.split_once(':') {
+                Some(named) => named == (channel, sender),
+                None => allowed == sender,
+            })
+    }
+
+    fn caller(&self, system: &System, message: &ChannelMessage) -> Caller {
+        let permit = Permit::up_to(self.rules.trust);
+        let permit = if self.is_allowed(&message.channel, &message.sender) {
+            Permit { also: MEMORY_READS.map(str::to_owned).to_vec(), ..permit }
+        } else {
+            // However far trust goes, the owner's documents are not for everybody.
+            let tools = system.tools();
+            let others = tools.specs().map(|spec| spec.name.clone());
+            Permit {
+                only: Some(others.filter(|name| !MEMORY_READS.contains(&name.as_str())).collect()),
+                ..permit
+            }
+        };
+        let agent = self.rules.agent.clone();
+        Caller { permit, agent, ..Caller::trusted(Source::Channel, run_id()) }
+    }
+
+    async fn request(&self, message: &ChannelMessage) -> GenerateRequest {
+        let mut messages = vec![Message::new(Role::System, MANNERS)];
+        messages.extend(self.history(message).await.into_iter().map(|line| {
+            let role = match line.speaker {
+                Speaker::Person => Role::User,
+                Speaker::Hob => Role::Assistant,
+            };
+            Message::new(role, line.content.chars().take(MAX_HISTORY_CHARS).collect::<String>())
+        }));
+        messages.push(Message::new(Role::User, message.content.as_str()));
+        GenerateRequest { model: "default".to_owned(), messages, ..GenerateRequest::default() }
+    }
+
+    /// What was said before. Somebody who may have the memory read is not told what others said in the same group: their words
+    /// would be read with a trust they do not have.
+    async fn history(&self, message: &ChannelMessage) -> Vec<Line> {
+        let Some(conversations) = self.conversations.clone().filter(|_| self.rules.history > 0) else {
+            return Vec::new();
+        };
+        let (channel, conversation) = (message.channel.clone(), conversation(message));
+        let most = self.rules.history;
+        let read = blocking(move || {
+            conversations.history(Thread { channel: &channel, conversation: &conversation }, most)
+        });
+        let lines = match read.await {
+            Some(Ok(lines)) => lines,
+            Some(Err(error)) => {
+                tracing::warn!(%error, "a conversation cannot be read; it is answered without its history");
+                return Vec::new();
+            }
+            None => return Vec::new(),
+        };
+        let is_trusted = self.is_allowed(&message.channel, &message.sender);
+        lines
+            .into_iter()
+            .filter(|line| !is_trusted || self.is_allowed(&message.channel, &line.sender))
+            .collect()
+    }
+
+    async fn remember(&self, message: &ChannelMessage, answer: &str) {
+        let Some(conversations) = self.conversations.clone() else { return };
+        let (message, answer) = (message.clone(), answer.to_owned());
+        let written = blocking(move || {
+            let conversation = conversation(&message);
+            let thread = Thread { channel: &message.channel, conversation: &conversation };
+            let exchange = Exchange { sender: &message.sender, question: &message.content, answer: &answer };
+            conversations.remember(thread, exchange, SystemTime::now())
+        });
+        if let Some(Err(error)) = written.await {
+            tracing::warn!(%error, "a conversation cannot be kept");
+        }
+    }
+
+    /// Whether a conversation is to be told of trouble: once, until it is over.
+    fn tell_of_trouble(&self, message: &ChannelMessage) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.len() < MOST_TOLD && told.insert(key(message))
+    }
+
+    fn trouble_is_over(&self, message: &ChannelMessage) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(message));
+    }
+}
+
+#[async_trait]
+impl Handler for Inbound {
+    async fn handle(&self, message: &ChannelMessage) -> Handled {
+        let Some(system) = self.system.upgrade() else { return Ok(None) };
+        if let Some(told) = self.refusal(message) {
+            return Ok(told);
+        }
+        let caller = self.caller(&system, message);
+        let request = self.request(message).await;
+        let failed = match timeout(ANSWER_WITHIN, system.complete(request, &caller)).await {
+            Ok(Ok(outcome)) => {
+                let answer = outcome.generation.answer.content;
+                self.trouble_is_over(message);
+                self.remember(message, &answer).await;
+                return Ok(Some(answer));
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("there was no answer within {} s", ANSWER_WITHIN.as_secs()),
+        };
+        // In full for the owner; the sender has no business with addresses and names of models.
+        tracing::warn!(channel = %message.channel, error = %failed, "a message could not be answered");
+        Ok(self.tell_of_trouble(message).then(|| TROUBLE.to_owned()))
+    }
+}
+
+/// Without a thread id, everybody who writes has a conversation of their own.
+fn conversation(message: &ChannelMessage) -> String {
+    match message.conversation_id.as_str() {
+        "" => format!("\u{1f}{}", message.sender),
+        id => id.to_owned(),
+    }
+}
+
+fn key(message: &ChannelMessage) -> String {
+    format!("{}\u{1f}{}", message.channel, conversation(message))
+}
+
+fn run_id() -> String {
+    let mut id = "channel-".to_owned();
+    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
+    id
+}
+
+/// Work that blocks; `None` when the program ends.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
+#[cfg(test)]
+#[path = "inbound_tests.rs"]
+mod tests;

@@ -1,0 +1,194 @@
+//! The book of tasks: the contract [`Schedule`] over the database. Runs nothing.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use hob_core::schedule::{Change, Field};
+use hob_core::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
+use hob_store::{Schema, Store, StoreError, Tasks};
+use jiff::Timestamp;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::Clock;
+use crate::record::DATABASE;
+
+/// Letters of an id. Without those that look alike, as people type ids.
+const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
+const ID_LENGTH: usize = 8;
+
+/// The tasks of this home. Cheap to clone; all clones are the same book. The file is opened when it is first needed.
+#[derive(Clone)]
+pub struct TaskBook {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    opened: Mutex<Option<Tasks>>,
+    clock: Clock,
+    /// Told when something may be due that was not.
+    changed: Notify,
+    /// What runs in this process, and how to stop it.
+    running: Mutex<HashMap<TaskId, CancellationToken>>,
+}
+
+impl TaskBook {
+    /// The book in `home`.
+    pub fn at(home: &Path) -> Self {
+        Self::new(home.join(DATABASE), None, Arc::new(Timestamp::now))
+    }
+
+    /// A book over an open database, by another clock.
+    pub fn over(tasks: Tasks, clock: Clock) -> Self {
+        Self::new(PathBuf::new(), Some(tasks), clock)
+    }
+
+    fn new(path: PathBuf, tasks: Option<Tasks>, clock: Clock) -> Self {
+        let inner = Inner {
+            path,
+            opened: Mutex::new(tasks),
+            clock,
+            changed: Notify::new(),
+            running: Mutex::default(),
+        };
+        TaskBook { inner: Arc::new(inner) }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        (self.inner.clock)()
+    }
+
+    /// Whether a task was ever made here. Creates nothing.
+    pub fn exists(&self) -> bool {
+        self.inner.path.as_os_str().is_empty() || self.inner.path.exists()
+    }
+
+    /// Removes a task and its log for good. A run of it is stopped.
+    pub async fn delete(&self, id: &TaskId) -> Result<(), ScheduleError> {
+        let wanted = id.clone();
+        let deleted = self.with(move |tasks| tasks.delete(&wanted)).await?;
+        self.stop(id);
+        if deleted { Ok(()) } else { Err(ScheduleError::NotFound { id: id.to_string() }) }
+    }
+
+    /// Works with the database on a thread that may wait.
+    pub(super) async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Tasks) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, ScheduleError> {
+        let inner = Arc::clone(&self.inner);
+        let done = tokio::task::spawn_blocking(move || inner.tasks().and_then(|tasks| work(&tasks))).await;
+        match done {
+            Ok(done) => done.map_err(|error| ScheduleError::Unavailable(Box::new(error))),
+            Err(error) => Err(ScheduleError::Unavailable(Box::new(error))),
+        }
+    }
+
+    /// Waits until something may be due.
+    pub(super) async fn changed(&self) {
+        self.inner.changed.notified().await;
+    }
+
+    pub(super) fn tell_of_change(&self) {
+        self.inner.changed.notify_one();
+    }
+
+    /// Notes that a task runs here. The token is cancelled when the task is.
+    pub(super) fn note_run(&self, id: &TaskId) -> Noted<'_> {
+        let token = CancellationToken::new();
+        self.running().insert(id.clone(), token.clone());
+        Noted { book: self, id: id.clone(), token }
+    }
+
+    fn stop(&self, id: &TaskId) {
+        if let Some(token) = self.running().get(id) {
+            token.cancel();
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<TaskId, CancellationToken>> {
+        self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn tasks(&self) -> Result<Tasks, StoreError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tasks) = &*opened {
+            return Ok(tasks.clone());
+        }
+        let tasks = Tasks::new(Store::open(&self.path, Schema::HOB)?);
+        *opened = Some(tasks.clone());
+        Ok(tasks)
+    }
+}
+
+/// A run that can be stopped, for as long as this lives.
+pub(super) struct Noted<'a> {
+    book: &'a TaskBook,
+    id: TaskId,
+    pub(super) token: CancellationToken,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.book.running().remove(&self.id);
+    }
+}
+
+#[async_trait]
+impl Schedule for TaskBook {
+    async fn create(&self, task: NewTask) -> Result<Task, ScheduleError> {
+        if task.agent != "none" && hob_agent::agent(&task.agent).is_none() {
+            let shown: String = task.agent.chars().take(60).collect();
+            let reason = format!("there is no agent '{shown}'; there are {}", hob_agent::AGENTS.join(", "));
+            return Err(ScheduleError::invalid(Field::Agent, reason));
+        }
+        let task = task.plan(new_id()?, self.now())?;
+        let kept = task.clone();
+        self.with(move |tasks| tasks.insert(&kept)).await?;
+        self.tell_of_change();
+        Ok(task)
+    }
+
+    async fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, ScheduleError> {
+        if !self.exists() {
+            return Ok(Vec::new());
+        }
+        self.with(move |tasks| tasks.list(status)).await
+    }
+
+    async fn get(&self, id: &TaskId) -> Result<Task, ScheduleError> {
+        let not_found = || ScheduleError::NotFound { id: id.to_string() };
+        if !self.exists() {
+            return Err(not_found());
+        }
+        let wanted = id.clone();
+        self.with(move |tasks| tasks.get(&wanted)).await?.ok_or_else(not_found)
+    }
+
+    async fn change(&self, id: &TaskId, change: Change) -> Result<Task, ScheduleError> {
+        self.get(id).await?;
+        let (wanted, now) = (id.clone(), self.now());
+        let task = self.with(move |tasks| tasks.change(&wanted, change, now)).await??;
+        if task.status == TaskStatus::Cancelled {
+            self.stop(id);
+        }
+        self.tell_of_change();
+        Ok(task)
+    }
+
+    async fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, ScheduleError> {
+        self.get(id).await?;
+        let wanted = id.clone();
+        self.with(move |tasks| tasks.runs(&wanted, limit)).await
+    }
+}
+
+fn new_id() -> Result<TaskId, ScheduleError> {
+    let letter = || char::from(LETTERS[fastrand::usize(..LETTERS.len())]);
+    TaskId::parse(&std::iter::repeat_with(letter).take(ID_LENGTH).collect::<String>())
+}

@@ -1,0 +1,108 @@
+//! Traces for OpenTelemetry: a span for each request, each question to an engine, each call of a tool.
+//!
+//! Names follow the convention for generative AI. What was asked and answered is never part of a span, nor are an engine's own
+//! words about it: those may repeat the question.
+
+mod export;
+mod otlp;
+mod span;
+mod tools;
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use hob_core::{Delta, DeltaStream, EngineError, Source};
+
+use crate::caller::{AskError, Caller};
+
+pub(crate) use export::Traces;
+pub use span::Spans;
+pub(crate) use span::{Kind, Span};
+pub(crate) use tools::TracedTools;
+
+/// Opens the span of a whole request.
+pub(crate) fn request_span(spans: &Spans, caller: &Caller, model: &str) -> Span {
+    let kind = match caller.source {
+        Source::Server => Kind::Server,
+        Source::Channel => Kind::Consumer,
+        Source::Ask | Source::Scheduler | Source::Bench => Kind::Internal,
+    };
+    let mut span = spans.start(caller.trace_parent, kind, || format!("{} request", caller.source.as_str()));
+    span.set("hob.source", caller.source.as_str());
+    span.set("hob.run", &*caller.run);
+    span.set("gen_ai.request.model", model);
+    span
+}
+
+/// The caller, whose work is part of the span from now on.
+pub(crate) fn under<'a>(caller: &'a Caller, span: &Span) -> Cow<'a, Caller> {
+    match span.place() {
+        None => Cow::Borrowed(caller),
+        place => Cow::Owned(Caller { trace_parent: place, ..caller.clone() }),
+    }
+}
+
+/// Which kind of trouble it was, in a word.
+pub(crate) fn kind_of(error: &EngineError) -> Cow<'static, str> {
+    Cow::Borrowed(match error {
+        EngineError::Unreachable { .. } => "engine_unreachable",
+        EngineError::Timeout { .. } => "engine_timeout",
+        EngineError::Refused { status, .. } => return Cow::Owned(status.to_string()),
+        EngineError::ModelNotFound { .. } => "model_not_found",
+        EngineError::Unsupported { .. } => "unsupported",
+        EngineError::NotConfigured { .. } => "not_configured",
+        EngineError::Malformed { .. } => "malformed_answer",
+        EngineError::Interrupted { .. } => "interrupted",
+    })
+}
+
+/// The same for a whole request.
+pub(crate) fn kind_of_refusal(error: &AskError) -> Cow<'static, str> {
+    match error {
+        AskError::Engine(error) => kind_of(error),
+        AskError::Tools(_) => Cow::Borrowed("unknown_tool"),
+        AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
+    }
+}
+
+/// Who provides the model, in the convention's words where it has one.
+pub(crate) fn provider<'a>(engine: &'a str, model: &str) -> &'a str {
+    if engine != "cloud" {
+        return engine;
+    }
+    match model.to_lowercase() {
+        model if model.contains("claude") => "anthropic",
+        model if model.contains("gemini") => "gcp.gemini",
+        _ => "openai",
+    }
+}
+
+/// A stream that is part of a request's span, and ends it.
+pub(crate) struct TracedStream {
+    pub(crate) deltas: DeltaStream,
+    pub(crate) span: Span,
+}
+
+impl Stream for TracedStream {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let next = std::task::ready!(this.deltas.as_mut().poll_next(context));
+        match &next {
+            Some(Ok(Delta::Done { .. })) | None => this.span.end(),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                this.span.fail(kind_of(error));
+                this.span.end();
+            }
+        }
+        Poll::Ready(next)
+    }
+}
+
+#[cfg(test)]
+#[path = "trace_tests.rs"]
+mod tests;

@@ -1,0 +1,191 @@
+//! The processes that are measured: how they are started, and what they have used.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long a gateway may take to listen.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub enum Kind {
+    StandIn,
+    Nginx(PathBuf),
+    Hob {
+        binary: PathBuf,
+        agent: &'static str,
+        watch: Watch,
+    },
+    /// A name and a shell command.
+    Peer(String, String),
+}
+
+/// How closely a Hob watches itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// As it is set up by itself: every call recorded, everything counted, warnings logged.
+    Usual,
+    /// The same, and a log that says more.
+    Closely,
+    Nothing,
+}
+
+/// A process that listens. Killed with its value, and everything it has started too.
+pub struct Gateway {
+    pub name: String,
+    pub port: u16,
+    /// From the start of the process until it took a connection.
+    pub ready_after: Duration,
+    process: Child,
+    _directory: TempDir,
+}
+
+impl Gateway {
+    pub async fn start(kind: Kind, engine: u16) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = directory.path();
+        let began = Instant::now();
+        let (name, port, mut command) = match &kind {
+            Kind::StandIn => {
+                let mut command = Command::new(std::env::current_exe().expect("our own path"));
+                command.arg("stand-in");
+                ("engine itself".to_owned(), 0, command)
+            }
+            Kind::Nginx(binary) => {
+                let port = free_port();
+                let file = home.join("nginx.conf");
+                fs::write(&file, nginx_conf(port, engine)).expect("written");
+                let mut command = Command::new(binary);
+                command.arg("-p").arg(home).arg("-c").arg(file).args(["-e", "stderr"]);
+                ("nginx".to_owned(), port, command)
+            }
+            Kind::Hob { binary, agent, watch } => {
+                let port = free_port();
+                fs::write(home.join("config.toml"), hob_conf(port, engine, agent, *watch)).expect("written");
+                let mut command = Command::new(binary);
+                command.arg("serve").env("HOB_HOME", home).env_remove("HOB_CONFIG").env_remove("HOB_LOG");
+                let mut name =
+                    if agent.is_empty() { "hob".to_owned() } else { format!("hob, agent {agent}") };
+                match watch {
+                    Watch::Usual => {}
+                    Watch::Closely => {
+                        command.env("HOB_LOG", "warn,hob=info");
+                        name.push_str(", watched");
+                    }
+                    Watch::Nothing => {
+                        command.env("HOB_LOG", "off");
+                        name.push_str(", unwatched");
+                    }
+                }
+                (name, port, command)
+            }
+            Kind::Peer(name, text) => {
+                let port = free_port();
+                let text = text.replace("{port}", &port.to_string()).replace("{engine}", &engine.to_string());
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("exec {text}")]).current_dir(home);
+                (name.clone(), port, command)
+            }
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        let mut output = BufReader::new(process.stdout.take().expect("it was asked for"));
+        let port = match kind {
+            Kind::StandIn => {
+                let mut line = String::new();
+                output.read_line(&mut line).expect("it tells its port");
+                line.trim().parse().expect("a port")
+            }
+            _ => port,
+        };
+        // What it writes is read, so that it never waits for us.
+        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(began.elapsed() < PATIENCE, "{name} does not listen");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Gateway { name, port, ready_after: began.elapsed(), process, _directory: directory }
+    }
+
+    /// Processor time that it and its children have used so far.
+    pub fn used(&self) -> Duration {
+        let ticks: u64 = self.family().iter().filter_map(|pid| ticks(*pid)).sum();
+        Duration::from_secs_f64(ticks as f64 / 100.0)
+    }
+
+    /// Memory that it and its children have now, in MB.
+    pub fn resident_mb(&self) -> f64 {
+        let kilobytes: u64 = self.family().iter().filter_map(|pid| resident_kb(*pid)).sum();
+        kilobytes as f64 / 1024.0
+    }
+
+    /// The process and all it has started.
+    fn family(&self) -> Vec<u32> {
+        let mut family = vec![self.process.id()];
+        let mut at = 0;
+        while let Some(pid) = family.get(at) {
+            let children = format!("/proc/{pid}/task/{pid}/children");
+            let children = fs::read_to_string(children).unwrap_or_default();
+            family.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+            at += 1;
+        }
+        family
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        for pid in self.family().into_iter().rev() {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
+        let _ = self.process.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+}
+
+/// User and system time, in hundredths of a second.
+fn ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold spaces.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+}
+
+fn resident_kb(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok())
+}
+
+/// A proxy that does nothing but pass on.
+fn nginx_conf(port: u16, engine: u16) -> String {
+    format!(
+        "daemon off; worker_processes 2; pid nginx.pid; error_log stderr crit;
+        events {{ worker_connections 4096; }}
+        http {{
+            access_log off;
+            client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+            upstream engine {{ server 127.0.0.1:{engine}; keepalive 512; }}
+            keepalive_requests 1000000000;
+            server {{
+                listen 127.0.0.1:{port};
+                location / {{
+                    proxy_pass http://engine; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_buffering off;
+                }}
+            }}
+        }}"
+    )
+}
+
+fn hob_conf(port: u16, engine: u16, agent: &str, watch: Watch) -> String {
+    let watched = watch != Watch::Nothing;
+    format!(
+        "[server]\nhost = '127.0.0.1'\nport = {port}\nagent = '{agent}'\nmax_in_flight = 4096\n[engine]\ndefault = 'vllm'\n[engine.vllm]\nhost = 'http://127.0.0.1:{engine}'\n[telemetry]\nenabled = {watched}\nmetrics = {watched}\n"
+    )
+}

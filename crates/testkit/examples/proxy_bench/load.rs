@@ -1,0 +1,145 @@
+//! The load: so many connections, each of which asks, reads the whole answer, and asks again.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    Whole,
+    Streamed,
+}
+
+/// What came of it.
+pub struct Outcome {
+    pub requests: usize,
+    pub time: Duration,
+    /// Until the whole answer was there, sorted.
+    pub latencies: Vec<Duration>,
+    /// Until the first word of it was there, sorted.
+    pub first_words: Vec<Duration>,
+}
+
+impl Outcome {
+    pub fn per_second(&self) -> f64 {
+        self.requests as f64 / self.time.as_secs_f64()
+    }
+}
+
+/// The value below which `share` of all lie.
+pub fn percentile(sorted: &[Duration], share: f64) -> Duration {
+    let at = (sorted.len().saturating_sub(1)) as f64 * share;
+    sorted.get(at as usize).copied().unwrap_or_default()
+}
+
+pub fn request(port: u16, model: &str, ask: Ask) -> Vec<u8> {
+    let stream = ask == Ask::Streamed;
+    let body = format!(
+        r#"{{"model":"{model}","messages":[{{"role":"system","content":"You are a helpful assistant."}},{{"role":"user","content":"Why is the sky blue? Answer in one short paragraph."}}],"temperature":0.7,"max_tokens":256,"stream":{stream}}}"#
+    );
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer sk-bench\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Asks with `connections` at once for `time`.
+pub async fn load(port: u16, ask: Ask, connections: usize, time: Duration) -> Outcome {
+    let request: std::sync::Arc<[u8]> = request(port, super::stand_in::MODEL, ask).into();
+    let began = Instant::now();
+    let until = began + time;
+    let workers: Vec<_> = (0..connections)
+        .map(|_| {
+            let request = std::sync::Arc::clone(&request);
+            tokio::spawn(async move {
+                let mut connection = Connection::open(port).await;
+                let mut times = Vec::new();
+                while Instant::now() < until {
+                    times.push(connection.ask(&request, ask).await);
+                }
+                times
+            })
+        })
+        .collect();
+    let mut outcome =
+        Outcome { requests: 0, time: Duration::ZERO, latencies: Vec::new(), first_words: Vec::new() };
+    for worker in workers {
+        for (whole, first) in worker.await.expect("a worker that does not panic") {
+            outcome.latencies.push(whole);
+            outcome.first_words.push(first);
+        }
+    }
+    outcome.time = began.elapsed();
+    outcome.requests = outcome.latencies.len();
+    outcome.latencies.sort_unstable();
+    outcome.first_words.sort_unstable();
+    outcome
+}
+
+/// One connection that is kept.
+pub struct Connection {
+    socket: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    pub async fn open(port: u16) -> Self {
+        let socket = TcpStream::connect(("127.0.0.1", port)).await.expect("the gateway takes connections");
+        socket.set_nodelay(true).expect("no delay");
+        Connection { socket, buffer: Vec::with_capacity(32 << 10) }
+    }
+
+    /// Sends a request and reads its answer: how long until its end, and until its first word. A wrong answer ends the bench.
+    async fn ask(&mut self, request: &[u8], ask: Ask) -> (Duration, Duration) {
+        let began = Instant::now();
+        self.send(request).await;
+        let mut first = None;
+        loop {
+            self.read().await;
+            if first.is_none() && contains(&self.buffer, b"word ") {
+                first = Some(began.elapsed());
+            }
+            if is_whole(&self.buffer) {
+                break;
+            }
+        }
+        let whole = began.elapsed();
+        let good = self.buffer.starts_with(b"HTTP/1.1 200")
+            && (ask == Ask::Whole || contains(&self.buffer, b"data: [DONE]"));
+        assert!(good, "not a good answer: {}", String::from_utf8_lossy(&self.buffer));
+        (whole, first.expect("an answer has words"))
+    }
+
+    pub async fn send(&mut self, request: &[u8]) {
+        self.buffer.clear();
+        self.socket.write_all(request).await.expect("the gateway reads");
+    }
+
+    pub async fn read(&mut self) {
+        let read = self.socket.read_buf(&mut self.buffer).await.expect("the gateway answers");
+        assert!(read > 0, "the gateway hung up after: {}", String::from_utf8_lossy(&self.buffer));
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}
+
+/// Whether the buffer holds an answer to its end. There is never more than one in it.
+fn is_whole(buffer: &[u8]) -> bool {
+    let Some(head) = memchr::memmem::find(buffer, b"\r\n\r\n") else { return false };
+    let lower = buffer[..head].to_ascii_lowercase();
+    match memchr::memmem::find(&lower, b"content-length:") {
+        Some(at) => {
+            let rest = &lower[at + 15..];
+            let digits =
+                rest.iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());
+            let length = digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
+            buffer.len() >= head + 4 + length
+        }
+        None => buffer.ends_with(b"\r\n0\r\n\r\n"),
+    }
+}

@@ -1,0 +1,91 @@
+//! What a gateway costs: the same load straight to an engine, through nginx, through Hob, and through whoever else is given.
+//!
+//! `proxy_bench --hob PATH --nginx PATH [--peer NAME=COMMAND]… [--seconds N] [--json FILE]`, best called by `./dev bench proxy`.
+//! `proxy_bench watching --hob PATH` measures instead what telemetry, metrics and logs cost; `./dev bench telemetry` calls it.
+//! The engine is a stand-in that answers at once, so all that is measured is the way. Everything runs on this machine, one
+//! gateway at a time; a number counts as a ratio to nginx's in the same run.
+
+#![expect(clippy::expect_used, reason = "a bench that cannot set itself up should fail loudly")]
+
+mod gateway;
+mod load;
+mod report;
+mod stand_in;
+mod watching;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gateway::{Gateway, Kind, Watch};
+use report::{Measured, Report};
+
+/// What was asked for on the command line.
+pub struct Options {
+    hob: PathBuf,
+    nginx: PathBuf,
+    /// Further gateways: a name and a shell command in which `{port}` and `{engine}` are filled in.
+    peers: Vec<(String, String)>,
+    /// How long each load goes on.
+    time: Duration,
+    json: Option<PathBuf>,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        runtime.expect("a runtime")
+    };
+    match arguments.split_first() {
+        Some((first, _)) if first == "stand-in" => stand_in::run(),
+        Some((first, rest)) if first == "watching" => runtime().block_on(watching::measure(&parse(rest))),
+        _ => runtime().block_on(measure(&parse(&arguments))),
+    }
+}
+
+fn parse(arguments: &[String]) -> Options {
+    let usage = "proxy_bench --hob PATH --nginx PATH [--peer NAME=COMMAND]… [--seconds N] [--json FILE]";
+    let mut options = Options {
+        hob: PathBuf::new(),
+        nginx: PathBuf::new(),
+        peers: Vec::new(),
+        time: Duration::from_secs(5),
+        json: None,
+    };
+    for pair in arguments.chunks(2) {
+        let [flag, value] = pair else { panic!("{usage}") };
+        match flag.as_str() {
+            "--hob" => options.hob = value.into(),
+            "--nginx" => options.nginx = value.into(),
+            "--peer" => {
+                let (name, command) = value.split_once('=').expect("--peer NAME=COMMAND");
+                options.peers.push((name.to_owned(), command.to_owned()));
+            }
+            "--seconds" => options.time = Duration::from_secs_f64(value.parse().expect("--seconds N")),
+            "--json" => options.json = Some(value.into()),
+            _ => panic!("{usage}"),
+        }
+    }
+    options
+}
+
+async fn measure(options: &Options) {
+    let engine = Gateway::start(Kind::StandIn, 0).await;
+    let mut report = Report::new(Measured::of(&engine, options.time).await);
+    let mut kinds = vec![
+        Kind::Nginx(options.nginx.clone()),
+        Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual },
+        Kind::Hob { binary: options.hob.clone(), agent: "simple", watch: Watch::Usual },
+    ];
+    kinds.extend(options.peers.iter().map(|(name, command)| Kind::Peer(name.clone(), command.clone())));
+    for kind in kinds {
+        let gateway = Gateway::start(kind, engine.port).await;
+        eprintln!("measuring {}", gateway.name);
+        report.add(Measured::of(&gateway, options.time).await);
+    }
+    println!("{}", report.table());
+    if let Some(path) = &options.json {
+        std::fs::write(path, report.json()).expect("the file can be written");
+        eprintln!("written to {}", path.display());
+    }
+}

@@ -1,0 +1,148 @@
+//! An engine that answers at once, in the chat-completions form and in Ollama's. Bare sockets and bytes made beforehand, so
+//! that it costs next to nothing.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// The model that answers at once, and the one that takes its time between tokens.
+pub const MODEL: &str = "bench";
+pub const SLOW_MODEL: &str = "bench-slow";
+
+/// Pieces of a streamed answer, besides its beginning and end.
+pub const TOKENS: usize = 64;
+
+/// Between two tokens of the slow model.
+const SLOW: Duration = Duration::from_millis(250);
+
+static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text = "word ".repeat(TOKENS);
+    json(&format!(
+        r#"{{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"{MODEL}","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":12,"completion_tokens":{TOKENS},"total_tokens":{}}}}}"#,
+        TOKENS + 12
+    ))
+});
+static OLLAMA_WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text = "word ".repeat(TOKENS);
+    json(&format!(
+        r#"{{"model":"{MODEL}","created_at":"2026-11-15T09:00:00Z","message":{{"role":"assistant","content":"{text}"}},"done":true,"done_reason":"stop","prompt_eval_count":12,"eval_count":{TOKENS}}}"#
+    ))
+});
+static MODELS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    json(&format!(
+        r#"{{"object":"list","data":[{{"id":"{MODEL}","object":"model","created":1,"owned_by":"x"}},{{"id":"{SLOW_MODEL}","object":"model","created":1,"owned_by":"x"}}]}}"#
+    ))
+});
+static TAGS: LazyLock<Vec<u8>> =
+    LazyLock::new(|| json(&format!(r#"{{"models":[{{"name":"{MODEL}","model":"{MODEL}"}}]}}"#)));
+static EVENTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let chunk = |delta: &str, finish: &str| {
+        event(&format!(
+            "data: {{\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"{MODEL}\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
+        ))
+    };
+    let mut events = vec![chunk(r#"{"role":"assistant"}"#, "null")];
+    events.extend((0..TOKENS).map(|_| chunk(r#"{"content":"word "}"#, "null")));
+    events.push(chunk("{}", r#""stop""#));
+    events.push(event("data: [DONE]\n\n"));
+    events
+});
+static LINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let line = |content: &str, rest: &str| {
+        event(&format!(
+            "{{\"model\":\"{MODEL}\",\"created_at\":\"2026-11-15T09:00:00Z\",\"message\":{{\"role\":\"assistant\",\"content\":\"{content}\"}},{rest}}}\n"
+        ))
+    };
+    let mut lines: Vec<_> = (0..TOKENS).map(|_| line("word ", r#""done":false"#)).collect();
+    lines.push(line(
+        "",
+        &format!(r#""done":true,"done_reason":"stop","prompt_eval_count":12,"eval_count":{TOKENS}"#),
+    ));
+    lines
+});
+
+const STREAM_HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+fn json(body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A piece of a body of unknown length.
+fn event(text: &str) -> Vec<u8> {
+    format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
+}
+
+/// Listens on a free port, tells it on stdout, and answers until it is killed.
+pub fn run() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    println!("{}", listener.local_addr().expect("an address").port());
+    let burst: Arc<[u8]> = all_at_once(&EVENTS).into();
+    let lines: Arc<[u8]> = all_at_once(&LINES).into();
+    for socket in listener.incoming().flatten() {
+        let (burst, lines) = (Arc::clone(&burst), Arc::clone(&lines));
+        // A thread each, with a small stack: a thousand of them fit.
+        let served = move || answer_all(socket, &burst, &lines);
+        std::thread::Builder::new().stack_size(128 << 10).spawn(served).expect("a thread");
+    }
+}
+
+fn all_at_once(pieces: &[Vec<u8>]) -> Vec<u8> {
+    let mut all = STREAM_HEAD.to_vec();
+    all.extend(pieces.iter().flatten());
+    all.extend_from_slice(b"0\r\n\r\n");
+    all
+}
+
+/// Answers one request after the other, until the caller hangs up.
+fn answer_all(mut socket: TcpStream, burst: &[u8], lines: &[u8]) -> Option<()> {
+    socket.set_nodelay(true).ok()?;
+    let mut buffer = Vec::with_capacity(16 << 10);
+    loop {
+        buffer.clear();
+        let body_at = read_request(&mut socket, &mut buffer)?;
+        let (head, body) = buffer.split_at(body_at);
+        let has = |text: &str| memchr::memmem::find(body, text.as_bytes()).is_some();
+        let stream = has("\"stream\":true") || has("\"stream\": true");
+        match (head, stream) {
+            (head, _) if head.starts_with(b"GET /api/tags") => socket.write_all(&TAGS),
+            (head, _) if head.starts_with(b"GET ") => socket.write_all(&MODELS),
+            (head, true) if head.starts_with(b"POST /api/chat") => socket.write_all(lines),
+            (head, false) if head.starts_with(b"POST /api/chat") => socket.write_all(&OLLAMA_WHOLE),
+            (_, true) if has(SLOW_MODEL) => take_time(&mut socket),
+            (_, true) => socket.write_all(burst),
+            (_, false) => socket.write_all(&WHOLE),
+        }
+        .ok()?;
+    }
+}
+
+fn take_time(socket: &mut TcpStream) -> std::io::Result<()> {
+    socket.write_all(STREAM_HEAD)?;
+    for event in EVENTS.iter() {
+        socket.write_all(event)?;
+        std::thread::sleep(SLOW);
+    }
+    socket.write_all(b"0\r\n\r\n")
+}
+
+/// Reads a whole request; gives where its body begins.
+fn read_request(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<usize> {
+    let mut piece = [0; 8 << 10];
+    loop {
+        let read = socket.read(&mut piece).ok().filter(|read| *read > 0)?;
+        buffer.extend_from_slice(&piece[..read]);
+        let Some(end) = memchr::memmem::find(buffer, b"\r\n\r\n") else { continue };
+        let head = std::str::from_utf8(&buffer[..end]).ok()?.to_ascii_lowercase();
+        let length = head.split("content-length:").nth(1).and_then(|rest| rest.lines().next());
+        let length: usize = length.map_or(Some(0), |length| length.trim().parse().ok())?;
+        if buffer.len() >= end + 4 + length {
+            return Some(end + 4);
+        }
+    }
+}
