@@ -232,7 +232,14 @@ impl Shared {
     async fn reply(&self, message: &ChannelMessage, content: &str, suffix: &str, entry: Option<Entry>) {
         let outgoing = match outgoing(message, content, suffix) {
             Ok(outgoing) => outgoing,
-            Err(error) => return tracing::warn!(channel = %message.channel, %error, "no reply was sent"),
+            Err(error) => {
+                tracing::warn!(channel = %message.channel, %error, "no reply was sent");
+                // It would be the same after a restart.
+                if let Some(entry) = entry {
+                    self.parts.ledger.settle(entry).await;
+                }
+                return;
+            }
         };
         let deadline = Instant::now() + self.parts.limits.reply_patience;
         loop {

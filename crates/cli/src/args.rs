@@ -326,7 +326,7 @@ pub enum SchedulerCommand {
 
 /// Make a task
 ///
-/// It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true. Slots that pass while neither
+/// It runs while 'hob scheduler start' does, or 'hob serve' when the configuration enables it. Slots that pass while neither
 /// does are made up for by one run.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {

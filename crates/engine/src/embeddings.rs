@@ -16,8 +16,6 @@ pub(crate) enum Habit {
     Refuses,
     /// Cuts it if asked to.
     Obeys,
-    /// Cuts it in any case.
-    Cuts,
 }
 
 /// The inputs in pieces that can be sent, each with at least one.
@@ -56,7 +54,6 @@ impl<'a> Gathered<'a> {
         let may_be_cut = match habit {
             Habit::Refuses => false,
             Habit::Obeys => request.overlong == Overlong::Cut,
-            Habit::Cuts => true,
         };
         let embeddings = Embeddings {
             model: request.model.clone(),

@@ -8,7 +8,7 @@ use hob_agent::ToolBox;
 use hob_core::{
     Agent, AgentContext, AgentOutcome, Channels, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError,
     EventBus, GenerateRequest, GenerationStream, InferenceLog, Listener, ModelInfo, NoChannels, Passage,
-    Reach, RunEvents, Source, Tools, Warning,
+    Permit, Reach, RunEvents, Source, Tools, Warning,
 };
 use hob_memory::Documents;
 
@@ -380,11 +380,15 @@ fn by_agent(span: &mut Span, agent: &str) {
 }
 
 /// Whether the caller may know what is in the memory. Whoever writes on a channel needs leave by name, because there trust in
-/// tools is given to everybody at once.
+/// tools is given to everybody at once; and so does a task whose tools were chosen, because somebody on a channel may have
+/// made it.
 fn may_recall(caller: &Caller) -> bool {
+    let reads_memory = |names: &Vec<String>| names.iter().any(|name| MEMORY_READS.contains(&name.as_str()));
+    let Permit { most, also, only } = &caller.permit;
     match caller.source {
-        Source::Channel => caller.permit.also.iter().any(|name| MEMORY_READS.contains(&name.as_str())),
-        _ => caller.permit.most >= Reach::Read,
+        Source::Channel => reads_memory(also),
+        Source::Scheduler => *most >= Reach::Read && only.as_ref().is_none_or(reads_memory),
+        _ => *most >= Reach::Read,
     }
 }
 

@@ -71,10 +71,12 @@ impl Http {
             return Ok(true);
         }
         let reason = format!("{} answered {status}{}", self.base, said(response).await);
-        Err(if status.is_client_error() {
-            Undelivered::Refused(reason)
-        } else {
-            Undelivered::NotSent(reason)
+        Err(match status.as_u16() {
+            // It says itself that it did nothing and would like to be asked again.
+            429 | 503 => Undelivered::NotSent(reason),
+            // It may have failed after it had passed the message on.
+            500.. => Undelivered::Unknown(reason),
+            _ => Undelivered::Refused(reason),
         })
     }
 

@@ -57,7 +57,11 @@ fn base_url(typed: &str, schemes: Schemes) -> Option<String> {
         Url::parse(&format!("{}://{typed}", schemes.first)).ok()?
     };
     let ours = url.scheme() == schemes.first || url.scheme() == schemes.second;
-    let bare = url.query().is_none() && url.fragment().is_none();
+    // An address is shown in messages and logs, so a password has no place in it: keys have settings of their own.
+    let bare = url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
     (ours && bare && url.has_host()).then(|| url.as_str().trim_end_matches('/').to_owned())
 }
 

@@ -62,8 +62,8 @@ struct Idle {
 /// A connection and the way to give it requests.
 struct Link {
     sender: SendRequest<Full<Bytes>>,
-    connection: Pin<Box<Connection<TokioIo<TcpStream>, Full<Bytes>>>>,
-    is_over: bool,
+    /// `None` once it is over.
+    connection: Option<Pin<Box<Connection<TokioIo<TcpStream>, Full<Bytes>>>>>,
 }
 
 /// A request that was not answered.
@@ -145,13 +145,15 @@ impl Direct {
             }
         }
         let mut link = self.connect().await?;
+        patience.restart();
         match link.exchange(request, &mut patience).await {
             Ok(answer) => Ok(self.response(link, answer, patience)),
             Err(failed) => Err(failed.broken),
         }
     }
 
-    fn response(&self, link: Link, answer: hyper::Response<Incoming>, patience: Patience) -> Response {
+    fn response(&self, link: Link, answer: hyper::Response<Incoming>, mut patience: Patience) -> Response {
+        patience.restart();
         let (head, incoming) = answer.into_parts();
         let body = DirectBody { incoming, link: Some(link), pool: self.clone(), patience };
         Response { status: head.status, headers: head.headers, body: Body::Direct(Box::new(body)) }
@@ -166,7 +168,7 @@ impl Direct {
             .map_err(|error| Broken::Lost(error.to_string()))?;
         socket.set_nodelay(true).map_err(|error| Broken::Lost(error.to_string()))?;
         let (sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
-        Ok(Link { sender, connection: Box::pin(connection), is_over: false })
+        Ok(Link { sender, connection: Some(Box::pin(connection)) })
     }
 
     /// The connection used last, which is the likeliest to be still open.
@@ -199,14 +201,14 @@ impl Link {
         let mut answer = std::pin::pin!(self.sender.try_send_request(request));
         std::future::poll_fn(|context| {
             // The connection first: it has the request to send and the answer to read.
-            drive(&mut self.connection, &mut self.is_over, context);
+            drive(&mut self.connection, context);
             match answer.as_mut().poll(context) {
                 Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
                 Poll::Ready(Err(mut failed)) => {
                     let unsent = failed.take_message().map(Box::new);
                     Poll::Ready(Err(Failed { broken: failed.into_error().into(), unsent }))
                 }
-                Poll::Pending if self.is_over => {
+                Poll::Pending if self.connection.is_none() => {
                     Poll::Ready(Err(Broken::Lost("it hung up".to_owned()).into()))
                 }
                 Poll::Pending => patience.poll_gone(context).map(|()| Err(Broken::TimedOut.into())),
@@ -217,12 +219,15 @@ impl Link {
 
     /// Reads and writes what can be read and written now. How it ended, if it did, is told by the answer it carries.
     fn drive(&mut self, context: &mut Context<'_>) {
-        drive(&mut self.connection, &mut self.is_over, context);
+        drive(&mut self.connection, context);
     }
 }
 
-fn drive<F: Future>(connection: &mut Pin<Box<F>>, is_over: &mut bool, context: &mut Context<'_>) {
-    *is_over = *is_over || connection.as_mut().poll(context).is_ready();
+/// A connection that has ended is dropped at once: only then does a request that still waits in it come back.
+fn drive<F: Future>(connection: &mut Option<Pin<Box<F>>>, context: &mut Context<'_>) {
+    if connection.as_mut().is_some_and(|connection| connection.as_mut().poll(context).is_ready()) {
+        *connection = None;
+    }
 }
 
 /// How long to wait for the next bytes. Starts anew with each of them, and costs nothing while they keep coming.
@@ -270,15 +275,14 @@ pub(super) struct DirectBody {
 impl DirectBody {
     pub(super) fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         let Some(link) = &mut self.link else { return Poll::Ready(None) };
-        // Twice: the first look shows that we want more, which is what makes the connection read it.
-        for look in 0..2 {
+        let mut is_driven = false;
+        loop {
             match Pin::new(&mut self.incoming).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
                     self.patience.restart();
-                    match frame.into_data() {
-                        Ok(data) => return Poll::Ready(Some(Ok(data))),
-                        // What follows a body tells us nothing.
-                        Err(_trailers) => continue,
+                    // What follows a body tells us nothing.
+                    if let Ok(data) = frame.into_data() {
+                        return Poll::Ready(Some(Ok(data)));
                     }
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -289,8 +293,12 @@ impl DirectBody {
                     self.put_back(context);
                     return Poll::Ready(None);
                 }
-                Poll::Pending if look == 0 => link.drive(context),
-                Poll::Pending => {}
+                Poll::Pending if is_driven => break,
+                // The look has shown that we want more, which is what makes the connection read it.
+                Poll::Pending => {
+                    link.drive(context);
+                    is_driven = true;
+                }
             }
         }
         ready!(self.patience.poll_gone(context));
@@ -302,7 +310,7 @@ impl DirectBody {
         let Some(mut link) = self.link.take() else { return };
         // A connection that has ended, or that the engine wants closed, is of no more use.
         link.drive(context);
-        if !link.is_over && link.sender.is_ready() {
+        if link.connection.is_some() && link.sender.is_ready() {
             self.pool.keep(link);
         }
     }

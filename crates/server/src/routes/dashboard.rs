@@ -1,6 +1,6 @@
 //! `GET /dashboard`: one page that shows what `/v1/savings` tells. It holds no data, so anybody may have it.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("../../assets/dashboard/style.css");
 const SCRIPT: &str = include_str!("../../assets/dashboard/script.js");
 
 /// Put together once: one page that needs nothing else.
-static DASHBOARD: LazyLock<Arc<Dashboard>> = LazyLock::new(|| Arc::new(Dashboard::assemble()));
+static DASHBOARD: LazyLock<Dashboard> = LazyLock::new(Dashboard::assemble);
 
 struct Dashboard {
     page: Bytes,
@@ -35,7 +35,7 @@ impl Dashboard {
 }
 
 pub(crate) async fn show() -> Response {
-    let Dashboard { page, policy } = &**DASHBOARD;
+    let Dashboard { page, policy } = &*DASHBOARD;
     let fixed = |name: HeaderName, value: &'static str| (name, HeaderValue::from_static(value));
     let headers = [
         fixed(header::CONTENT_TYPE, "text/html; charset=utf-8"),

@@ -9,7 +9,8 @@ mod request;
 
 use async_trait::async_trait;
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelInfo,
 };
 
 use reqwest::header::HeaderName;
@@ -94,7 +95,7 @@ impl Engine for Gemini {
 
     /// Google reads the beginning of a text that is too long, and does not say so.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
-        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Cuts);
+        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Refuses);
         for inputs in batches(&request.inputs, embed::MAX_INPUTS) {
             let json = embed::body(request, inputs).to_string().into_bytes();
             let response = self.post(&request.model, "batchEmbedContents", json).await?;
@@ -102,7 +103,7 @@ impl Engine for Gemini {
             let part = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
             gathered.add(inputs.len(), part)?;
         }
-        Ok(gathered.finish())
+        Ok(Embeddings { cut: Cut::Untold, ..gathered.finish() })
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

@@ -1,5 +1,7 @@
 //! A browser for one test.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -49,9 +51,11 @@ impl Reader {
     pub const PHONE: Reader = Reader { width: 390, height: 844, ..Reader::DESK };
 }
 
-/// Chromium. It ends with its value: chromedriver takes it along.
+/// Chromium. It ends with its value, also that of a test that failed.
 pub struct Browser {
     client: Client,
+    port: u16,
+    session: String,
     _driver: Child,
     _profile: TempDir,
 }
@@ -84,7 +88,8 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .expect("Chromium starts");
-        let browser = Browser { client, _driver: driver, _profile: profile };
+        let session = client.session_id().await.unwrap().expect("a session");
+        let browser = Browser { client, port, session, _driver: driver, _profile: profile };
         browser.become_reader(reader).await;
         browser
     }
@@ -170,6 +175,26 @@ impl Browser {
     pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
         let body = json!({ "cmd": command, "params": parameters });
         self.client.issue_cmd(Driver { path: "goog/cdp/execute", body }).await.unwrap()
+    }
+}
+
+impl Drop for Browser {
+    /// Killing chromedriver would leave Chromium behind, so it is told to end it, without the runtime that may be gone.
+    fn drop(&mut self) {
+        let Browser { port, session, .. } = self;
+        let Ok(mut driver) = TcpStream::connect(("127.0.0.1", *port)) else { return };
+        let request = format!(
+            "DELETE /session/{session} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n"
+        );
+        // It answers when Chromium has ended, and keeps the connection.
+        let mut answer = [0; 12];
+        let ended = driver
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| driver.write_all(request.as_bytes()))
+            .and_then(|()| driver.read_exact(&mut answer));
+        if let Err(error) = ended {
+            eprintln!("Chromium may still run: {error}");
+        }
     }
 }
 
