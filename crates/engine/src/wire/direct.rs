@@ -59,11 +59,13 @@ struct Idle {
     since: Instant,
 }
 
+type PlainConnection = Connection<TokioIo<TcpStream>, Full<Bytes>>;
+
 /// A connection and the way to give it requests.
 struct Link {
     sender: SendRequest<Full<Bytes>>,
     /// `None` once it is over.
-    connection: Option<Pin<Box<Connection<TokioIo<TcpStream>, Full<Bytes>>>>>,
+    connection: Option<Pin<Box<PlainConnection>>>,
 }
 
 /// A request that was not answered.
