@@ -139,6 +139,15 @@ impl Inbox {
                 return;
             }
         }
+        // A task of its own: a connection that breaks meanwhile drops this future, and a message that stands in the ledger as
+        // taken must get into a queue.
+        let inbox = self.clone();
+        let taking = self.shared.at_work.spawn(async move { inbox.take_in(message).await });
+        // It fails only with the runtime's end, or by a panic that the hook has told of.
+        let _ = taking.await;
+    }
+
+    async fn take_in(&self, message: ChannelMessage) {
         let Some(entry) = self.shared.parts.ledger.take(&message).await else {
             tracing::debug!(channel = %message.channel, id = %message.message_id, "a message came twice");
             self.shared.queues.release(&message);

@@ -199,12 +199,14 @@ async fn what_waits_is_bounded_in_all_by_number_and_by_size() {
         for number in 0..50 {
             inbox.accept(message(&format!("c{number}-"), number)).await;
         }
-        assert_eq!(inbox.at_work(), 5, "{limits:?}");
+        // So many are being answered, and five wait.
+        let taken = limits.side_by_side + 5;
+        assert_eq!(inbox.at_work(), taken, "{limits:?}");
         while inbox.at_work() > 0 {
             slow.go.notify_one();
             tokio::task::yield_now().await;
         }
-        assert_eq!(post.contents().len(), 5);
+        assert_eq!(post.contents().len(), taken);
         assert_eq!(inbox.shared.queues.conversations(), 0);
     }
 }
@@ -297,4 +299,44 @@ async fn a_thought_that_is_given_up_is_left_for_the_next_time() {
     }
     inbox.close().await;
     assert!(!diary.is_settled.load(Ordering::SeqCst));
+}
+
+/// Writes down what it takes when it is let.
+#[derive(Default)]
+struct SlowLedger {
+    go: Notify,
+    inner: Recent,
+}
+
+#[async_trait]
+impl Ledger for SlowLedger {
+    async fn take(&self, message: &ChannelMessage) -> Option<Entry> {
+        let entry = self.inner.take(message).await;
+        self.go.notified().await;
+        entry
+    }
+
+    async fn settle(&self, entry: Entry) {
+        self.inner.settle(entry).await;
+    }
+
+    async fn reopen(&self, entry: Entry, message: &ChannelMessage) {
+        self.inner.reopen(entry, message).await;
+    }
+
+    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)> {
+        self.inner.unsettled().await
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_answered_though_its_connection_breaks_while_it_is_written_down() {
+    let ledger = Arc::new(SlowLedger::default());
+    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&ledger) as Arc<dyn Ledger>);
+    inbox.on_message(Arc::new(Echo));
+    let broken = tokio::time::timeout(Duration::ZERO, inbox.accept(message("a", 1))).await;
+    assert!(broken.is_err(), "it is still being written down");
+    ledger.go.notify_one();
+    quiet(&inbox).await;
+    assert_eq!(post.contents(), ["re: a1"]);
 }
