@@ -206,7 +206,10 @@ async fn a_part_that_the_disk_damaged_is_thrown_away() {
     let hub = proper_hub(one_file()).await;
     let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
-    assert_eq!(file_requests(&hub), [length, 0]);
+    // The last write before the break may end after it, so the part may have grown since it was measured.
+    let [resumed, anew] = file_requests(&hub)[..] else { panic!("it was asked for twice") };
+    assert!(resumed >= length, "{resumed} of {length}");
+    assert_eq!(anew, 0);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The default model: is there one, and does the engine have it.
 
-use hob_core::{Engine, ModelInfo};
+use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{Check, Status};
 use crate::output::text::one_line;
@@ -26,13 +26,16 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
         (Some(wanted), _) => {
             (true, Check::new(NAME, Status::Good, format!("{wanted}, which {key} does not list")))
         }
-        (None, Some([first, ..])) => {
-            (true, Check::new(NAME, Status::Good, format!("{}, the first of {key}", one_line(&first.id))))
-        }
-        (None, Some([])) => {
-            let check = Check::new(NAME, Status::Bad, format!("{key} has no model"));
-            (false, check.advise(how_to_get("qwen3:0.6b")))
-        }
+        // A model that makes vectors is nobody's default: it cannot answer.
+        (None, Some(models)) => match models.iter().find(|model| model.kind == ModelKind::Text) {
+            Some(first) => {
+                (true, Check::new(NAME, Status::Good, format!("{}, the first of {key}", one_line(&first.id))))
+            }
+            None => {
+                let check = Check::new(NAME, Status::Bad, format!("{key} has no model"));
+                (false, check.advise(how_to_get("qwen3:0.6b")))
+            }
+        },
         (None, None) => {
             let check = Check::new(
                 NAME,
