@@ -3,13 +3,15 @@
 #
 #   ./dev bench proxy              about two minutes
 #   ./dev bench proxy SECONDS      so long for each load instead of 5 s
-#   ./dev bench proxy 5 --peer 'litellm=litellm --port {port} --config ...'     another gateway beside them
+#   ./dev bench proxy --peers      LiteLLM and Portkey beside them, installed from their registries; some minutes more
+#   ./dev bench proxy 5 --peer 'mine=my-gateway --port {port} --engine {engine}'     another gateway
 #
 # A stand-in engine that answers at once, one gateway at a time, everything on this machine and in one run: only the ratios
 # count. Figures are also written as JSON into $HOB_CACHE/bench. $HOB_BENCH_BINARY names another hob than the release built here.
 set -euo pipefail
 
-out=${HOB_CACHE:-$HOME/.cache/hob}/bench
+cache=${HOB_CACHE:-$HOME/.cache/hob}
+out=$cache/bench
 mkdir -p "$out"
 
 hob=${HOB_BENCH_BINARY:-}
@@ -19,10 +21,35 @@ if [ -z "$hob" ]; then
 fi
 # Debian keeps it where ordinary users do not look.
 nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx)
+# Both versions are pinned, so that figures of different days compare.
+litellm=$cache/parts/litellm-1.108.4
+portkey=$cache/parts/portkey-1.15.2
+
+install_peers() {
+    if [ ! -e "$litellm/complete" ]; then
+        python3 -m venv "$litellm"
+        "$litellm/bin/pip" install --quiet --disable-pip-version-check 'litellm[proxy]==1.108.4' >&2
+        touch "$litellm/complete"
+    fi
+    if [ ! -e "$portkey/complete" ]; then
+        npm install --silent --prefix "$portkey" @portkey-ai/gateway@1.15.2 >&2
+        touch "$portkey/complete"
+    fi
+}
+
 seconds=5
-if [ $# -gt 0 ]; then
+case ${1:-} in
+'' | -*) ;;
+*)
     seconds=$1
     shift
+    ;;
+esac
+if [ "${1:-}" = --peers ]; then
+    shift
+    install_peers
+    set -- --peer "litellm=$PWD/benches/peers/litellm.sh $litellm {port} {engine}" \
+        --peer "portkey=$PWD/benches/peers/portkey.sh $portkey {port}" "$@"
 fi
 exec cargo run --quiet --release -p hob-testkit --example proxy_bench -- \
     --hob "$hob" --nginx "$nginx" --seconds "$seconds" --json "$out/proxy.json" "$@"

@@ -76,8 +76,9 @@ def downloaded(python, package, place):
 class Environment:
     """A Python with the pinned packages. Its directory is named by what is in it, so checkouts with other pins coexist."""
 
-    def __init__(self, parts):
-        made_of = [REQUIREMENTS.read_text(), platform.python_version(), sys.platform, platform.machine()]
+    def __init__(self, parts, requirements=REQUIREMENTS):
+        self.requirements = requirements
+        made_of = [requirements.read_text(), platform.python_version(), sys.platform, platform.machine()]
         self.directory = parts / f"python-{hashlib.sha256(chr(0).join(made_of).encode()).hexdigest()[:12]}"
         self.python = self.directory / "bin" / "python"
         self.complete = self.directory / "complete"
@@ -87,9 +88,9 @@ class Environment:
         return self.complete.exists() and self.python.exists()
 
     def install(self):
-        say("installing the Python packages for tests with pip")
+        say(f"installing the Python packages of {self.requirements.name} for tests with pip")
         venv.create(self.directory, with_pip=True, clear=not self.python.exists())
-        pip(self.python, "install", "-r", REQUIREMENTS)
+        pip(self.python, "install", "-r", self.requirements)
         self.complete.touch()
 
 
@@ -135,10 +136,11 @@ class EmbeddingWheel:
 class Node:
     """Node.js with npm: the machine's own where it is new enough, else out of the wheel that carries both."""
 
-    def __init__(self, parts):
+    def __init__(self, parts, oldest=OLDEST_NODE):
+        self.oldest = oldest
         self.directory = parts / f"node-{NODE_PACKAGE.partition('==')[2]}"
         self.complete = self.directory / "complete"
-        self.is_of_the_machine = has_node()
+        self.is_of_the_machine = has_node(oldest)
         if self.is_of_the_machine:
             self.node, self.npm = shutil.which("node"), [shutil.which("npm")]
         else:
@@ -149,18 +151,18 @@ class Node:
         return self.is_of_the_machine or self.complete.exists()
 
     def install(self, python):
-        say(f"fetching Node.js (58 MB) with pip, as there is none of version {OLDEST_NODE} or newer here")
+        say(f"fetching Node.js (58 MB) with pip, as there is none of version {self.oldest} or newer here")
         shutil.rmtree(self.directory, ignore_errors=True)
         pip(python, "install", "--no-deps", "--target", self.directory, NODE_PACKAGE)
         self.complete.touch()
 
 
-def has_node():
+def has_node(oldest):
     if not (shutil.which("node") and shutil.which("npm")):
         return False
     try:
         version = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout
-        return int(version.strip().lstrip("v").split(".")[0]) >= OLDEST_NODE
+        return int(version.strip().lstrip("v").split(".")[0]) >= oldest
     except (subprocess.CalledProcessError, OSError, ValueError):
         return False
 
@@ -170,8 +172,9 @@ class NodeModules:
 
     FILES = ["package.json", "package-lock.json", ".npmrc"]
 
-    def __init__(self, parts):
-        made_of = [(NPM_PARTS / name).read_text() for name in self.FILES]
+    def __init__(self, parts, source=NPM_PARTS):
+        self.source = source
+        made_of = [(source / name).read_text() for name in self.FILES]
         self.directory = parts / f"npm-{hashlib.sha256(chr(0).join(made_of).encode()).hexdigest()[:12]}"
         self.path = self.directory / "node_modules"
         self.complete = self.directory / "complete"
@@ -183,7 +186,7 @@ class NodeModules:
         say("installing the npm packages for tests with npm")
         self.directory.mkdir(parents=True, exist_ok=True)
         for name in self.FILES:
-            shutil.copyfile(NPM_PARTS / name, self.directory / name)
+            shutil.copyfile(self.source / name, self.directory / name)
         # None of the packages needs a script of its own to be run.
         command = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
         try:

@@ -4,6 +4,7 @@
 //! configuration file.
 
 pub mod mcp;
+pub mod routing;
 pub mod sandbox;
 pub mod tools;
 

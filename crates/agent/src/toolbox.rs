@@ -25,6 +25,10 @@ pub enum ToolBoxError {
     #[error("the schema of the tool '{name}' is no JSON Schema: {reason}")]
     Schema { name: String, reason: String },
 
+    /// It would be there under a condition.
+    #[error("the tool '{name}' is not there: {why}")]
+    Absent { name: String, why: &'static str },
+
     #[error("there is no tool '{name}'{}", advice(near, known))]
     Unknown {
         name: String,
@@ -58,6 +62,8 @@ impl Held {
 #[derive(Clone, Default)]
 pub struct ToolBox {
     tools: Vec<Arc<Held>>,
+    /// Names of tools that are not always there, and what brings them.
+    conditions: &'static [(&'static str, &'static str)],
 }
 
 impl fmt::Debug for ToolBox {
@@ -73,6 +79,11 @@ impl ToolBox {
             tool_box.add(tool)?;
         }
         Ok(tool_box)
+    }
+
+    /// Lets it say of a tool that is not in it why that is so. `conditions` are names, each with what brings the tool.
+    pub fn with_conditions(self, conditions: &'static [(&'static str, &'static str)]) -> Self {
+        ToolBox { conditions, ..self }
     }
 
     /// Puts one more tool in. On an error the box is as it was.
@@ -106,6 +117,9 @@ impl ToolBox {
     }
 
     fn unknown(&self, name: &str) -> ToolBoxError {
+        if let Some((_, why)) = self.conditions.iter().find(|(conditional, _)| *conditional == name) {
+            return ToolBoxError::Absent { name: name.to_owned(), why };
+        }
         let known: Vec<String> = self.specs().map(|spec| spec.name.clone()).collect();
         let slips = name.chars().count().div_ceil(3);
         // Longer names are nobody's typing slip, and comparing them would take time.

@@ -36,6 +36,16 @@ pub fn how_to_start(key: &str, address: &str) -> String {
     }
 }
 
+/// How to get an engine a model to answer with, as a sentence without its full stop.
+pub fn how_to_get_a_model(key: &str) -> &'static str {
+    match key {
+        "ollama" => "Get one, such as with 'hob model pull qwen3:0.6b'",
+        "embedded" => "Get one with 'hob model pull smollm2-135m-instruct'",
+        "cloud" => "Name one with -m, or in [intelligence] default_model",
+        _ => "Start it with one, or choose another engine with -e",
+    }
+}
+
 /// What to do about an engine whose address is our own.
 pub fn how_to_part(key: &str) -> String {
     format!(

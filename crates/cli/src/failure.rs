@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use hob_core::EngineError;
-use hob_system::{AskError, NoEngine, OpenError, WhyNot};
+use hob_system::{AskError, ManagedError, NoEngine, OpenError, WhyNot};
 
 use crate::advice;
 use crate::output;
@@ -39,7 +39,14 @@ pub fn explain(error: &Error) -> String {
         },
     };
     let happened = with_causes(error);
-    match engine.and_then(remedy) {
+    let remedy = match error.downcast_ref() {
+        Some(OpenError::Managed(managed)) => Some(remedy_of_managed(managed).to_owned()),
+        Some(OpenError::FirstRun(_)) => {
+            Some("Or start an engine of your own; 'hob doctor' shows where Hob looks for one".to_owned())
+        }
+        _ => engine.and_then(remedy),
+    };
+    match remedy {
         Some(remedy) => format!("{}. {remedy}.", happened.trim_end_matches('.')),
         None => happened,
     }
@@ -96,11 +103,35 @@ fn remedy(error: &EngineError) -> Option<String> {
             Some(format!("Get it with 'hob model pull {model}', or see 'hob model list'"))
         }
         EngineError::ModelNotFound { .. } => Some("See 'hob model list'".to_owned()),
-        EngineError::Refused { .. }
-        | EngineError::Unsupported { .. }
-        | EngineError::NotConfigured { .. }
-        | EngineError::Malformed { .. }
-        | EngineError::Interrupted { .. } => None,
+        EngineError::Refused { engine, status: 401 | 403, .. } => Some(match engine.as_str() {
+            cloud if cloud.starts_with("cloud") => "Check the provider's key in the environment".to_owned(),
+            engine => format!("Check [engine.{engine}] api_key"),
+        }),
+        EngineError::Refused { status: 429, .. } => Some("Wait a little, then ask again".to_owned()),
+        EngineError::Refused { engine, status: 500.., .. } => Some(format!("The log of {engine} says more")),
+        EngineError::Malformed { engine, .. } => {
+            Some(format!("Is it {engine} that listens there? 'hob doctor' shows the address"))
+        }
+        EngineError::Interrupted { engine, .. } => {
+            Some(format!("Ask again; the log of {engine} may say why"))
+        }
+        // Their messages say what to do already.
+        EngineError::Refused { .. } | EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => {
+            None
+        }
+    }
+}
+
+/// What to do about the server that Hob was told to start.
+fn remedy_of_managed(error: &ManagedError) -> &'static str {
+    match error {
+        ManagedError::Address { .. } | ManagedError::AddressTaken { .. } => "See [engine.llamacpp] host",
+        ManagedError::Missing { .. } | ManagedError::NotExecutable { .. } | ManagedError::Spawn { .. } => {
+            "Correct [engine.llamacpp] binary_path, or leave it empty and start the server yourself"
+        }
+        ManagedError::Ended { .. } | ManagedError::NotReady { .. } => {
+            "See [engine.llamacpp] model_path and args, which it was started with"
+        }
     }
 }
 
@@ -138,6 +169,33 @@ mod tests {
             explain(&OpenError::NoEngine(given).into()),
             @"vllm is configured at http://localhost:8000, where Hob itself listens. Give one of them another port: 'hob serve --port 8001', or [engine.vllm] host in the configuration."
         );
+    }
+
+    #[test]
+    fn every_failure_of_an_engine_says_what_to_do() {
+        let refused = |engine: &str, status| EngineError::Refused {
+            engine: engine.into(),
+            status,
+            message: "no".into(),
+            param: None,
+            retry_after: None,
+        };
+        for (error, advice) in [
+            (refused("vllm", 401), "vllm answered 401: no. Check [engine.vllm] api_key."),
+            (
+                refused("cloud (OpenAI)", 403),
+                "cloud (OpenAI) answered 403: no. Check the provider's key in the environment.",
+            ),
+            (refused("vllm", 429), "vllm answered 429: no. Wait a little, then ask again."),
+            (refused("vllm", 503), "vllm answered 503: no. The log of vllm says more."),
+            (refused("vllm", 400), "vllm answered 400: no"),
+            (
+                EngineError::Malformed { engine: "vllm".into(), reason: "HTML".into() },
+                "vllm gave an answer that cannot be read: HTML. Is it vllm that listens there? 'hob doctor' shows the address.",
+            ),
+        ] {
+            assert_eq!(explain(&error.into()), advice);
+        }
     }
 
     #[test]

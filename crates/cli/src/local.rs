@@ -1,12 +1,15 @@
 //! Models on this machine's own disk: the one a fresh machine starts with, and those that people fetch, tune and remove.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
 use hob_system::FirstRun;
-use hob_system::local_models::{CATALOG, LocalModels, ModelSpec, OnProgress, Progress, Step, TuneReport};
+use hob_system::local_models::{
+    CATALOG, Keep, LocalModels, ModelSpec, OnProgress, Progress, Step, TuneReport,
+};
 
 use crate::args::Network;
 use crate::output;
@@ -93,6 +96,12 @@ fn show(download: &Download, progress: Progress) {
     download.show(step, progress.done, progress.total);
 }
 
+/// Models on the disk that cannot be loaded, each with the reason. A directory that cannot be read has none to tell of.
+pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
+    let models = LocalModels::new(config, home).list().unwrap_or_default();
+    models.into_iter().filter_map(|model| Some((model.id, model.problem?))).collect()
+}
+
 /// Removes a model.
 pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
     LocalModels::new(config, &settings::home()?).remove(id)?;
@@ -101,11 +110,11 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
 }
 
 /// Finds the form of a model that runs fastest here.
-pub async fn tune(config: &Config, id: &str) -> Result<ExitCode> {
+pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let models = LocalModels::new(config, &settings::home()?);
     let report = {
         let _waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
-        models.tune(id).await?
+        models.tune(id, if always { Keep::Always } else { Keep::IfFaster }).await?
     };
     print_tuning(id, &report)?;
     Ok(ExitCode::SUCCESS)
@@ -121,7 +130,7 @@ fn print_tuning(id: &str, report: &TuneReport) -> Result<()> {
     }
     match kept {
         Some(_) => output::line(format_args!(
-            "The faster form of {id} is kept: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
+            "The requantised form of {id} is kept: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
             report.gain(),
             cost.perplexity_after,
             cost.perplexity_before

@@ -1,5 +1,6 @@
 //! What a build without the embedded engine says about models on this machine's own disk.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -21,11 +22,16 @@ pub async fn pull(_config: &Config, _name: &str, _network: Network) -> Result<Op
     Ok(None)
 }
 
+/// There is no engine that would load any.
+pub fn broken_models(_config: &Config, _home: &Path) -> Vec<(String, String)> {
+    Vec::new()
+}
+
 pub fn remove(_config: &Config, _id: &str) -> Result<ExitCode> {
     bail!("{EXPLANATION}")
 }
 
-pub async fn tune(_config: &Config, _id: &str) -> Result<ExitCode> {
+pub async fn tune(_config: &Config, _id: &str, _always: bool) -> Result<ExitCode> {
     bail!("{EXPLANATION}")
 }
 

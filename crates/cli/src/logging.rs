@@ -16,7 +16,9 @@ pub fn start(args: &Args) -> Result<()> {
             .parse(&directives)
             .with_context(|| format!("${VARIABLE} cannot be read. Write it like 'hob=debug'"))?,
         // There, what goes wrong is what the command has to say.
-        _ if args.verbose == 0 && matches!(args.command, Command::Channel(_)) => EnvFilter::new("error"),
+        _ if args.verbose == 0 && matches!(args.command, Some(Command::Channel(_) | Command::Doctor(_))) => {
+            EnvFilter::new("error")
+        }
         _ => EnvFilter::new(directives(args.verbose)),
     };
     let format = tracing_subscriber::fmt()
@@ -26,7 +28,7 @@ pub fn start(args: &Args) -> Result<()> {
         .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never);
     // A command that ends in a moment needs no times; a server's log does.
     let started = match args.command {
-        Command::Serve(_) => format.finish().try_init(),
+        Some(Command::Serve(_)) => format.finish().try_init(),
         _ => format.without_time().finish().try_init(),
     };
     started.context("cannot start logging")

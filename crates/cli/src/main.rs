@@ -12,6 +12,7 @@ mod local;
 #[path = "local_missing.rs"]
 mod local;
 mod logging;
+mod neighbour;
 mod output;
 mod settings;
 mod signals;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use hob_config::Config;
 use hob_core::{Engine, ModelInfo};
-use hob_system::{BindAddress, is_own_address, probe_all};
+use hob_system::{BindAddress, leads_back, probe_all};
 
 use crate::failure;
 
@@ -17,6 +17,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Surveyed {
     pub engine: Arc<dyn Engine>,
     pub state: State,
+    /// Those of its hosts that do not answer, where it has several.
+    pub silent_hosts: Vec<String>,
 }
 
 pub enum State {
@@ -39,20 +41,29 @@ pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveye
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     join_all(engines.iter().map(|engine| async {
         let address = engine.address();
-        let state = if is_own_address(address, &bind) {
-            State::Ourselves
-        } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
-            list(engine.as_ref()).await
-        } else if address.is_empty() {
-            // Who cannot answer may still have models of other uses.
-            match list(engine.as_ref()).await {
-                State::Answers { models } if !models.is_empty() => State::Answers { models },
-                _ => State::NotSetUp,
-            }
-        } else {
-            State::Silent
+        let hosts = engine.members();
+        let silent_hosts = async {
+            let answered = probe_all(hosts).await;
+            let silent = hosts.iter().zip(answered).filter(|(_, answers)| !answers);
+            silent.map(|(host, _)| host.address().to_owned()).collect()
         };
-        Surveyed { engine: Arc::clone(engine), state }
+        let state = async {
+            if leads_back(engine.as_ref(), &bind) {
+                State::Ourselves
+            } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
+                list(engine.as_ref()).await
+            } else if address.is_empty() {
+                // Who cannot answer may still have models of other uses.
+                match list(engine.as_ref()).await {
+                    State::Answers { models } if !models.is_empty() => State::Answers { models },
+                    _ => State::NotSetUp,
+                }
+            } else {
+                State::Silent
+            }
+        };
+        let (state, silent_hosts) = tokio::join!(state, silent_hosts);
+        Surveyed { engine: Arc::clone(engine), state, silent_hosts }
     }))
     .await
 }

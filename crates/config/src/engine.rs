@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::engine_key::{ENGINE, EngineKey};
+use crate::engine_key::{ENGINE, ENGINES, EngineKey};
 use crate::hardware::Hardware;
 use crate::keys::{Keys, Section, keys_of};
-use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
+use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
 use crate::recommend::recommend;
 
 /// How long an engine may take to answer, unless told otherwise.
@@ -19,6 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub struct EngineConfig {
     /// The engine the user chose; `None` when the user did not. See [`Self::default_on`].
     pub default: Option<EngineKey>,
+    /// Engines that answer for the models they have, in this order behind the chosen one; empty asks the chosen one alone.
+    pub pool: Vec<EngineKey>,
     pub ollama: EngineServer,
     pub vllm: EngineServer,
     pub sglang: EngineServer,
@@ -34,7 +36,7 @@ impl EngineConfig {
         self.default.unwrap_or_else(|| recommend(&hardware.gpus))
     }
 
-    /// Where the engine listens; `None` for those that have no server of their own, `cloud` and `embedded`.
+    /// The settings of the engine's servers; `None` for those that have no server of their own, `cloud` and `embedded`.
     pub fn server(&self, key: EngineKey) -> Option<&EngineServer> {
         match key {
             EngineKey::Ollama => Some(&self.ollama),
@@ -45,12 +47,24 @@ impl EngineConfig {
             EngineKey::Cloud | EngineKey::Embedded => None,
         }
     }
+
+    /// Where all of the engine's servers listen. A server that Hob starts is asked besides those in `hosts`.
+    pub fn addresses(&self, key: EngineKey) -> Vec<&str> {
+        let Some(server) = self.server(key) else { return Vec::new() };
+        let is_started = key == EngineKey::Llamacpp && self.llamacpp.binary_path.is_some();
+        let mut addresses: Vec<&str> = server.hosts.iter().map(String::as_str).collect();
+        if addresses.is_empty() || (is_started && !addresses.contains(&server.host.as_str())) {
+            addresses.insert(0, &server.host);
+        }
+        addresses
+    }
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
         EngineConfig {
             default: None,
+            pool: Vec::new(),
             ollama: EngineServer::at("http://localhost:11434"),
             vllm: EngineServer::at("http://localhost:8000"),
             sglang: EngineServer::at("http://localhost:30000"),
@@ -64,8 +78,14 @@ impl Default for EngineConfig {
 
 impl Section for EngineConfig {
     fn keys<K: Keys>(&mut self, keys: &mut K) {
-        let EngineConfig { default, ollama, vllm, sglang, llamacpp, litellm, cloud, embedded } = self;
+        let EngineConfig { default, pool, ollama, vllm, sglang, llamacpp, litellm, cloud, embedded } = self;
         keys.key("default", default, ENGINE, "The one to try first; \"\" picks by hardware.");
+        keys.key(
+            "pool",
+            pool,
+            ENGINES,
+            "Engines that answer for the models they have, such as [\"ollama\", \"vllm\"]; [] asks one engine for everything.",
+        );
         keys.older("ollama_host", &mut ollama.host, HTTP_URL);
         keys.older("vllm_host", &mut vllm.host, HTTP_URL);
         keys.older("sglang_host", &mut sglang.host, HTTP_URL);
@@ -98,6 +118,8 @@ impl Section for EngineConfig {
 pub struct EngineServer {
     /// Base address without a trailing slash, such as `http://localhost:11434`.
     pub host: String,
+    /// Several servers that stand for one another, in place of `host`. See [`EngineConfig::addresses`].
+    pub hosts: Vec<String>,
     /// How long it may take to answer.
     pub timeout: Duration,
     /// The bearer token it wants, where it stands behind a key.
@@ -106,13 +128,14 @@ pub struct EngineServer {
 
 impl EngineServer {
     fn at(host: &str) -> Self {
-        EngineServer { host: host.to_owned(), timeout: TIMEOUT, api_key: None }
+        EngineServer { host: host.to_owned(), hosts: Vec::new(), timeout: TIMEOUT, api_key: None }
     }
 }
 
 keys_of! {
     EngineServer {
         host: HTTP_URL, "Where it listens.";
+        hosts: HTTP_URLS, "Several servers that share the work, in place of host.";
         timeout: SECONDS, "Seconds it may take to answer.";
         api_key: SECRET, "Key it wants; \"\" sends none.";
     }
@@ -262,5 +285,19 @@ mod tests {
             .collect();
         let at = |port: u16| Some(format!("http://localhost:{port}"));
         assert_eq!(hosts, [at(11434), at(8000), at(30000), at(8080), at(4000), None, None]);
+    }
+
+    #[test]
+    fn several_hosts_take_the_place_of_one_and_stand_beside_the_one_that_hob_starts() {
+        let mut engine = EngineConfig::default();
+        assert_eq!(engine.addresses(EngineKey::Vllm), ["http://localhost:8000"]);
+        assert_eq!(engine.addresses(EngineKey::Cloud), [""; 0]);
+        engine.vllm.hosts = vec!["http://a:1".into(), "http://b:1".into()];
+        assert_eq!(engine.addresses(EngineKey::Vllm), ["http://a:1", "http://b:1"]);
+
+        engine.llamacpp.server.hosts = vec!["http://c:1".into()];
+        assert_eq!(engine.addresses(EngineKey::Llamacpp), ["http://c:1"]);
+        engine.llamacpp.binary_path = Some("llama-server".into());
+        assert_eq!(engine.addresses(EngineKey::Llamacpp), ["http://localhost:8080", "http://c:1"]);
     }
 }

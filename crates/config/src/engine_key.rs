@@ -6,7 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::keys::{Exposure, Kind};
-use crate::kind::quote;
+use crate::kind::{quote, quote_all};
 
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +78,23 @@ pub(crate) const ENGINE: Kind<Option<EngineKey>> = Kind {
     exposure: Exposure::Open,
 };
 
+/// Several engines in an order. Each counts once, where it stands first.
+pub(crate) const ENGINES: Kind<Vec<EngineKey>> = Kind {
+    expected: "a list of engines, of ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
+    read: |typed| {
+        let mut keys: Vec<EngineKey> = Vec::new();
+        for name in typed.texts()? {
+            let key = name.trim().parse().ok()?;
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        Some(keys)
+    },
+    write: |keys| quote_all(&keys.iter().map(|key| key.as_str()).collect::<Vec<_>>()),
+    exposure: Exposure::Open,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,9 +107,20 @@ mod tests {
             assert_eq!(key.as_str().parse(), Ok(key));
             assert_eq!(read_as(&ENGINE, &quote(key.as_str())), Some(Some(key)));
             assert!(refusal.contains(key.as_str()), "{key} is missing in: {refusal}");
-            assert!(ENGINE.expected.contains(key.as_str()), "{key} is missing in: {}", ENGINE.expected);
+            for expected in [ENGINE.expected, ENGINES.expected] {
+                assert!(expected.contains(key.as_str()), "{key} is missing in: {expected}");
+            }
         }
         assert_eq!("olama".parse::<EngineKey>(), Err(UnknownEngine("olama".to_owned())));
+    }
+
+    #[test]
+    fn a_list_of_engines_keeps_its_order_and_names_each_once() {
+        let read = read_as(&ENGINES, "['vllm', 'ollama', 'vllm']");
+        assert_eq!(read, Some(vec![EngineKey::Vllm, EngineKey::Ollama]));
+        assert_eq!(read_as(&ENGINES, "[]"), Some(Vec::new()));
+        assert_eq!(read_as(&ENGINES, "['vllm', 'gpt']"), None);
+        assert_eq!(read_as(&ENGINES, "'vllm'"), None);
     }
 
     #[test]

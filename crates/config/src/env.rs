@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use crate::error::ConfigError;
 
 /// Every variable that is read.
-const VARIABLES: [&str; 10] = [
+pub(crate) const VARIABLES: [&str; 10] = [
     "HOME",
     "HOB_HOME",
     "HOB_CONFIG",

@@ -18,7 +18,9 @@ pub enum ConfigError {
     )]
     Missing { file: String },
 
-    #[error("{file} is a directory; a configuration file was expected.")]
+    #[error(
+        "{file} is a directory, where the configuration file should be. Move it away, then run 'hob init'."
+    )]
     Directory { file: String },
 
     #[error("{file} is larger than {limit} bytes, which no configuration is. Is it the right file?")]

@@ -11,6 +11,8 @@
 //! ```
 
 mod agent;
+#[cfg(test)]
+mod book_tests;
 mod channel;
 mod config;
 mod engine;
@@ -19,6 +21,7 @@ mod env;
 mod error;
 pub mod hardware;
 mod intelligence;
+mod key_shape;
 mod keys;
 mod kind;
 mod listing;
@@ -28,6 +31,7 @@ mod memory;
 mod nearest;
 mod read;
 mod recommend;
+mod router_key;
 mod sandbox;
 mod savings;
 mod scheduler;
@@ -47,11 +51,13 @@ pub use env::{Environment, Hub, ProviderKeys};
 pub use error::{BadValue, ConfigError};
 pub use hardware::Hardware;
 pub use intelligence::IntelligenceConfig;
+pub use key_shape::OddKey;
 pub use kind::ReachKey;
 pub use load::{Loaded, load};
 pub use mcp::{McpConfig, McpServerConfig, McpTransportConfig};
 pub use memory::{MemoryBackendKey, MemoryConfig};
 pub use recommend::recommend;
+pub use router_key::{RouterKey, UnknownRouter};
 pub use sandbox::{SandboxConfig, SandboxRuntime};
 pub use savings::{SavingsConfig, TokenPrice};
 pub use scheduler::SchedulerConfig;

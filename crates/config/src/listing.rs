@@ -19,6 +19,8 @@ pub(crate) struct ListedSection {
 pub(crate) struct ListedKey {
     pub name: &'static str,
     pub about: &'static str,
+    /// Completes "expected …".
+    pub expected: &'static str,
     /// As TOML. May be a secret.
     pub value: String,
 }
@@ -56,7 +58,12 @@ impl Keys for Listing {
     }
 
     fn key<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>, about: &'static str) {
-        self.sections[self.current].keys.push(ListedKey { name, about, value: (kind.write)(field) });
+        self.sections[self.current].keys.push(ListedKey {
+            name,
+            about,
+            expected: kind.expected,
+            value: (kind.write)(field),
+        });
     }
 
     fn table<T>(
@@ -72,7 +79,7 @@ impl Keys for Listing {
             .collect();
         let value =
             if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) };
-        self.sections[self.current].keys.push(ListedKey { name, about, value });
+        self.sections[self.current].keys.push(ListedKey { name, about, expected: kind.expected, value });
     }
 
     fn older<T>(&mut self, _name: &'static str, _field: &mut T, _kind: Kind<T>) {}

@@ -121,7 +121,10 @@ fn a_directory_is_no_file() {
     let home = empty_home();
     fs::create_dir_all(home.path().join(".hob/config.toml")).expect("created");
     let error = load(&environment(&home, &[])).expect_err("a directory");
-    assert_eq!(error.to_string(), "~/.hob/config.toml is a directory; a configuration file was expected.");
+    assert_eq!(
+        error.to_string(),
+        "~/.hob/config.toml is a directory, where the configuration file should be. Move it away, then run 'hob init'."
+    );
 }
 
 #[cfg(unix)]

@@ -12,13 +12,15 @@ pub struct TelemetryConfig {
     pub retention_days: usize,
     /// Whether figures are counted for `/metrics`.
     pub metrics: bool,
+    /// Whether the energy of answers is measured where the machine can.
+    pub energy: bool,
     /// Where traces are sent; `None` sends none.
     pub otlp_endpoint: Option<String>,
 }
 
 impl Default for TelemetryConfig {
     fn default() -> Self {
-        TelemetryConfig { enabled: true, retention_days: 0, metrics: true, otlp_endpoint: None }
+        TelemetryConfig { enabled: true, retention_days: 0, metrics: true, energy: true, otlp_endpoint: None }
     }
 }
 
@@ -37,6 +39,7 @@ keys_of! {
         enabled: FLAG, "Whether calls are recorded, for 'hob telemetry' and the dashboard. They stay on this machine.";
         retention_days: COUNT_OR_NONE, "Days that records are kept; 0 is for ever.";
         metrics: FLAG, "Whether figures are counted for Prometheus, which reads them at /metrics.";
+        energy: FLAG, "Whether the energy of answers is measured, where processor or graphics card have a meter and let Hob read it.";
         otlp_endpoint: ENDPOINT, "OpenTelemetry collector to send traces to, such as \"http://localhost:4318\"; \"\" for none.";
     }
 }

@@ -185,6 +185,8 @@ prop_compose! {
         key in prop::option::of("[ -~]{1,20}"),
         milliseconds in 1u64..100_000_000,
         engine in prop::option::of(prop::sample::select(EngineKey::ALL.to_vec())),
+        pool in prop::sample::subsequence(EngineKey::ALL.to_vec(), 0..4),
+        ports in prop::collection::btree_set(81u16.., 0..4),
         arguments in prop::collection::vec(any::<String>(), 0..4),
         path in prop::option::of("/[ -~]{0,12}"),
         max_waiting in 0usize..=1_000_000,
@@ -199,6 +201,8 @@ prop_compose! {
         config.server.api_key = key.filter(not_blank).map(|key| key.trim().into());
         config.server.max_waiting = max_waiting;
         config.engine.default = engine;
+        config.engine.pool = pool;
+        config.engine.vllm.hosts = ports.iter().map(|port| format!("http://gpu:{port}")).collect();
         config.engine.ollama.timeout = Duration::from_millis(milliseconds);
         config.engine.llamacpp.args = arguments;
         config.engine.llamacpp.model_path = path.clone().map(Into::into);

@@ -1,5 +1,6 @@
 //! The contract of everything that can answer, and how it fails.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,6 +21,11 @@ pub trait Engine: Send + Sync {
 
     /// Where it listens, for people to read; empty when it has no address.
     fn address(&self) -> &str;
+
+    /// The engines that it stands for, where it is several servers under one key.
+    fn members(&self) -> &[Arc<dyn Engine>] {
+        &[]
+    }
 
     /// The whole answer at once.
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError>;
@@ -62,6 +68,7 @@ pub trait Engine: Send + Sync {
 /// How an engine fails. Every backend maps its trouble to one of these.
 #[derive(Debug, Error)]
 pub enum EngineError {
+    /// There was no connection to it, so nothing of the question can have been seen by anybody.
     #[error("cannot reach {engine} at {address}: {reason}")]
     Unreachable { engine: String, address: String, reason: String },
 
@@ -95,7 +102,8 @@ pub enum EngineError {
     #[error("{engine} gave an answer that cannot be read: {reason}")]
     Malformed { engine: String, reason: String },
 
-    /// The answer broke off, or the engine reported an error in the middle of it.
+    /// The connection broke after the question went out, before or in the middle of the answer, or the engine reported an
+    /// error in its middle.
     #[error("{engine} broke off its answer: {reason}")]
     Interrupted { engine: String, reason: String },
 }

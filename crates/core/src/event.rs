@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -142,6 +142,8 @@ type Handlers = Arc<[(u64, Arc<Handler>)]>;
 #[derive(Default)]
 struct Subscribers {
     next_id: AtomicU64,
+    /// How many there are, for those who would tell nobody.
+    count: AtomicUsize,
     handlers: RwLock<Handlers>,
 }
 
@@ -177,12 +179,17 @@ impl EventBus {
         Subscription { id, subscribers: Arc::downgrade(&self.subscribers) }
     }
 
+    /// Whether anybody listens.
+    pub fn is_heard(&self) -> bool {
+        self.subscribers.count.load(Ordering::Acquire) > 0
+    }
+
     /// Tells everybody.
     pub fn publish(&self, run: &Arc<str>, event: Event) {
-        let handlers = self.handlers();
-        if handlers.is_empty() {
+        if !self.is_heard() {
             return;
         }
+        let handlers = self.handlers();
         let happening = Happening { at: SystemTime::now(), run: Arc::clone(run), event };
         for (_, handler) in handlers.iter() {
             // The panic hook has told of it already; what counts here is that the others hear the event too.
@@ -200,7 +207,9 @@ impl Subscribers {
         let mut handlers = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = handlers.to_vec();
         change(&mut changed);
+        let count = changed.len();
         *handlers = changed.into();
+        self.count.store(count, Ordering::Release);
     }
 }
 
@@ -227,6 +236,11 @@ impl RunEvents {
     /// Events that nobody hears.
     pub fn unheard() -> Self {
         Self::new(EventBus::new(), "")
+    }
+
+    /// Whether anybody listens, for those to whom making an event is a cost.
+    pub fn are_heard(&self) -> bool {
+        self.bus.is_heard()
     }
 
     pub fn publish(&self, event: Event) {

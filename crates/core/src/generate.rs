@@ -225,6 +225,10 @@ pub enum Warning {
     ContextCompacted,
     /// The model went in circles with a tool, and the run was ended with what it had.
     LoopStopped,
+    /// The default model was not to be had, and `[intelligence] fallback_model` answered.
+    FallbackModel,
+    /// No engine of the house could answer, and the cloud did, as the owner allows.
+    CloudFallback,
 }
 
 impl Warning {
@@ -233,6 +237,8 @@ impl Warning {
             Warning::ToolsDropped => "tools-dropped",
             Warning::ContextCompacted => "context-compacted",
             Warning::LoopStopped => "loop-stopped",
+            Warning::FallbackModel => "fallback-model",
+            Warning::CloudFallback => "cloud-fallback",
         }
     }
 }

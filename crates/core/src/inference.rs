@@ -40,6 +40,26 @@ pub enum Ending {
     Failed(String),
 }
 
+/// An amount of energy that a meter counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Energy {
+    microjoules: u64,
+}
+
+impl Energy {
+    pub fn from_microjoules(microjoules: u64) -> Self {
+        Energy { microjoules }
+    }
+
+    pub fn microjoules(self) -> u64 {
+        self.microjoules
+    }
+
+    pub fn joules(self) -> f64 {
+        self.microjoules as f64 / 1e6
+    }
+}
+
 /// What is kept of one inference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inference {
@@ -58,6 +78,8 @@ pub struct Inference {
     pub latency: Duration,
     /// Until the first piece of a stream.
     pub first_token: Option<Duration>,
+    /// Its share of what this machine's meters counted; `None` where it was not measured.
+    pub energy: Option<Energy>,
     pub ending: Ending,
 }
 

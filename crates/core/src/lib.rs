@@ -12,6 +12,7 @@ pub mod inference;
 pub mod memory;
 pub mod message;
 pub mod model;
+pub mod routing;
 pub mod schedule;
 pub mod secret;
 pub mod stream;
@@ -27,13 +28,14 @@ pub use generate::{
     Answer, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,
     Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
 };
-pub use inference::{Ending, Inference, InferenceLog, Source, Unrecorded};
+pub use inference::{Ending, Energy, Inference, InferenceLog, Source, Unrecorded};
 pub use memory::{
     Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
     Passage, PassagePlace,
 };
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
 pub use model::{ModelInfo, ModelKind};
+pub use routing::{ModelReason, RouterPolicy};
 pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 pub use secret::is_secret;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::{Delta, Engine, GenerateRequest, MaxTokens, Message, Role, Temperature};
-use hob_embedded::{Embedded, EmbeddedOptions};
+use hob_embedded::{Embedded, EmbeddedOptions, Keep};
 use serde_json::{Map, json};
 
 /// What one stream showed.
@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     println!("model {model}, threads {}", options.threads);
     let engine = Arc::new(Embedded::new(options));
     if arguments.next().as_deref() == Some("tune") {
-        println!("{:#?}", engine.tune(&model).await?);
+        println!("{:#?}", engine.tune(&model, Keep::IfFaster).await?);
     }
     let loading = Instant::now();
     engine.prepare(&model).await?;

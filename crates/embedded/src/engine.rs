@@ -18,7 +18,7 @@ use crate::options::EmbeddedOptions;
 use crate::prompt::{Prepared, prepare};
 use crate::registry::{Handle, Lease, Registry};
 use crate::texts::Texts;
-use crate::tune::{TuneReport, tune};
+use crate::tune::{Keep, TuneReport, tune};
 use crate::worker::Order;
 
 /// Conversations beyond this many bytes are read on a thread of their own, so that others are not kept waiting.
@@ -42,12 +42,11 @@ impl Embedded {
         self.registry.loaded()
     }
 
-    /// Finds the form of a model's weights that this machine runs fastest, and keeps it; it is used from the next time the
-    /// model is loaded.
-    pub async fn tune(&self, model: &str) -> Result<TuneReport, EngineError> {
+    /// Measures two forms of a model's weights. The other one, if it is kept, is used from the next time the model is loaded.
+    pub async fn tune(&self, model: &str, keep: Keep) -> Result<TuneReport, EngineError> {
         let stored = self.registry.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
         let options = self.registry.options().clone();
-        tokio::task::spawn_blocking(move || tune(&stored, &options))
+        tokio::task::spawn_blocking(move || tune(&stored, &options, keep))
             .await
             .map_err(|error| unusable(format!("the model '{model}' cannot be tuned: {error}")))?
     }

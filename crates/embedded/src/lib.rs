@@ -36,4 +36,4 @@ mod writer;
 
 pub use engine::Embedded;
 pub use options::{EmbeddedOptions, TuneWhenIdle};
-pub use tune::{Measured, QualityCost, TuneReport};
+pub use tune::{Keep, Measured, QualityCost, TuneReport};

@@ -34,6 +34,15 @@ const WORTH_IT: f64 = 1.15;
 /// What stands in the note about a model that is fastest as it is.
 const UNCHANGED: &str = "Hob measured this model here and found no faster form of it.\n";
 
+/// When the other form of a model is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Only if it is worth its loss of quality.
+    IfFaster,
+    /// In any case; it is smaller too.
+    Always,
+}
+
 /// One form of a model, as measured here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
@@ -60,7 +69,7 @@ pub struct TuneReport {
     pub original: Measured,
     pub tuned: Measured,
     pub cost: QualityCost,
-    /// Where the faster form lies, if the original was not the faster one.
+    /// Where the other form lies, if it was kept.
     pub kept: Option<PathBuf>,
 }
 
@@ -113,11 +122,15 @@ fn check(keep_going: KeepGoing<'_>) -> Result<(), TuneError> {
     if keep_going() { Ok(()) } else { Err(TuneError::Interrupted) }
 }
 
-/// Measures a model against its Q4_0 form and keeps the faster. Takes a while and all threads; not for an async thread.
-pub(crate) fn tune(stored: &StoredModel, options: &EmbeddedOptions) -> Result<TuneReport, EngineError> {
+/// Measures a model against its Q4_0 form. Takes a while and all threads; not for an async thread.
+pub(crate) fn tune(
+    stored: &StoredModel,
+    options: &EmbeddedOptions,
+    keep: Keep,
+) -> Result<TuneReport, EngineError> {
     let tuning = Tuning::begin(stored, options)?;
     tuning.draft(options.threads).write()?;
-    match tuning.judge(&|| true) {
+    match tuning.judge(keep, &|| true) {
         Ok(report) => Ok(report),
         Err(TuneError::Failed(error)) => Err(error),
         Err(TuneError::Interrupted) => Err(interrupted("the tuning was interrupted")),
@@ -168,12 +181,12 @@ impl<'a> Tuning<'a> {
         }
     }
 
-    /// Measures what was written against what was there, and keeps it if it is worth it.
-    pub(crate) fn judge(&self, keep_going: KeepGoing<'_>) -> Result<TuneReport, TuneError> {
+    /// Measures what was written against what was there.
+    pub(crate) fn judge(&self, keep: Keep, keep_going: KeepGoing<'_>) -> Result<TuneReport, TuneError> {
         let stored = self.stored;
         let (original, tuned, cost) = compare(stored, &self.unfinished, self.options, keep_going)?;
         let mut report = TuneReport { original, tuned, cost, kept: None };
-        if report.gain() > WORTH_IT {
+        if keep == Keep::Always || report.gain() > WORTH_IT {
             fs::rename(&self.unfinished, &self.target)
                 .map_err(|error| failed(stored, "its other form cannot be kept", &error))?;
             report.kept = Some(self.target.clone());

@@ -12,7 +12,7 @@ use hob_core::EngineError;
 use crate::error::unusable;
 use crate::models::StoredModel;
 use crate::options::EmbeddedOptions;
-use crate::tune::{TuneError, TuneReport, Tuning, is_due};
+use crate::tune::{Keep, TuneError, TuneReport, Tuning, is_due};
 
 /// How often a thread that writes is looked at.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -93,7 +93,7 @@ impl<'a> TuningChore<'a> {
                 }
                 Ok(Chore::Done)
             }
-            Stage::Written(tuning) => match tuning.judge(nobody_asks) {
+            Stage::Written(tuning) => match tuning.judge(Keep::IfFaster, nobody_asks) {
                 Ok(report) => Ok(self.tell(&report)),
                 Err(TuneError::Interrupted) => {
                     tracing::info!(model = %self.stored.id, "somebody asks, so the model is measured another time");

@@ -11,7 +11,7 @@ use hob_core::{
     Delta, EmbedRequest, Engine, EngineError, FinishReason, GenerateRequest, Generation, JsonSchema,
     MaxTokens, Message, ResponseFormat, Role, Sampling, Temperature, ToolCall, ToolChoice, ToolDefinition,
 };
-use hob_embedded::{Embedded, EmbeddedOptions, TuneWhenIdle};
+use hob_embedded::{Embedded, EmbeddedOptions, Keep, TuneWhenIdle};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -593,14 +593,15 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 async fn tuning_measures_and_says_what_it_costs() {
     let dir = models_dir();
     let engine = Embedded::new(options(&dir));
-    let report = engine.tune(MODEL).await.expect("a report");
+    let report = engine.tune(MODEL, Keep::Always).await.expect("a report");
     assert_eq!((report.original.quantization.as_str(), report.tuned.quantization.as_str()), ("Q4_1", "Q4_0"));
     assert!(report.original.written_tokens_per_second > 0.0 && report.tuned.prompt_tokens_per_second > 0.0);
     // Four bits without an offset are a little worse, not another model.
     assert!((0.0..0.5).contains(&report.cost.divergence), "{:?}", report.cost);
     assert!(report.cost.perplexity_after < report.cost.perplexity_before * 1.3, "{:?}", report.cost);
     let tuned = dir.path().join("tuned/model.gguf");
-    assert_eq!(report.kept.is_some(), tuned.exists());
+    assert_eq!(report.kept.as_ref(), Some(&tuned));
+    assert!(tuned.exists());
     assert_eq!(engine.list_models().await.expect("a list").len(), 1);
-    engine.generate(&ask("Hello", 1)).await.expect("an answer from the faster form");
+    engine.generate(&ask("Hello", 1)).await.expect("an answer from the other form");
 }

@@ -7,6 +7,7 @@ pub mod chat_completions;
 #[cfg(feature = "cloud")]
 pub mod cloud;
 mod embeddings;
+pub mod fleet;
 pub mod managed;
 pub mod ollama;
 pub mod openai_compat;
@@ -15,6 +16,7 @@ pub mod wire;
 
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
+pub use fleet::{Fleet, FleetOptions, Resend};
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};

@@ -14,7 +14,7 @@ use url::{Host, Url};
 use crate::wire::client::PROBE_TIMEOUT;
 
 /// The key of the engine that sends conversations to strangers, and so is never slipped in for another.
-const CLOUD_KEY: &str = "cloud";
+pub const CLOUD_KEY: &str = "cloud";
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -211,7 +211,15 @@ fn default_first(engines: &[Arc<dyn Engine>], default: Option<&str>) -> Vec<Arc<
 }
 
 fn is_ourselves(engine: &Arc<dyn Engine>, wanted: &Wanted) -> bool {
-    wanted.own_address.as_ref().is_some_and(|bind| is_own_address(engine.address(), bind))
+    wanted.own_address.as_ref().is_some_and(|bind| leads_back(engine.as_ref(), bind))
+}
+
+/// Whether whoever asks this engine asks a server of ours that listens on `bind`.
+pub fn leads_back(engine: &dyn Engine, bind: &BindAddress) -> bool {
+    match engine.members() {
+        [] => is_own_address(engine.address(), bind),
+        members => members.iter().all(|member| leads_back(member.as_ref(), bind)),
+    }
 }
 
 /// Whether an engine's address leads back to a server of ours that listens on `bind`.
@@ -232,6 +240,12 @@ pub fn is_own_address(engine_url: &str, bind: &BindAddress) -> bool {
         (Place::Here, _) => true,
         _ => false,
     }
+}
+
+/// Whether what answers there runs on this machine: by an address that only this machine can use. A name may be anybody's.
+pub fn is_on_this_machine(engine_url: &str) -> bool {
+    let url = Url::parse(engine_url).ok();
+    url.as_ref().and_then(Url::host).map(Place::of_url) == Some(Place::Here)
 }
 
 /// What a host says of where it is.

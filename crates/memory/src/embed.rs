@@ -63,6 +63,11 @@ impl Embedder {
         store: &MemoryStore,
         progress: OnProgress<'_>,
     ) -> Result<u64, MemoryError> {
+        let (counted, model) = (store.clone(), self.model.clone());
+        let lacking = blocking(move || counted.count_without_vector(&model)).await?.map_err(store_failed)?;
+        if lacking > 0 {
+            progress(Progress::Vectors { done: 0, of: lacking });
+        }
         let (mut last, mut done) = (0, 0);
         loop {
             let (from, model) = (store.clone(), self.model.clone());
@@ -77,7 +82,8 @@ impl Embedder {
             done += new.len() as u64;
             let (to, model) = (store.clone(), self.model.clone());
             blocking(move || to.add_vectors(&model, &new)).await?.map_err(store_failed)?;
-            progress(Progress::Vectors { done });
+            // Another process may have added some since.
+            progress(Progress::Vectors { done, of: lacking.max(done) });
         }
     }
 }

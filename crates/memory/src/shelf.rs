@@ -32,6 +32,11 @@ impl Shelf {
 
     /// The database, if there is one.
     pub(crate) async fn find(&self) -> Result<Option<MemoryStore>, MemoryError> {
+        // Every question of an agent comes here, in most houses for nothing. A look at a name takes less than asking a
+        // thread that may wait.
+        if self.inner.open.get().is_none() && matches!(self.inner.path.try_exists(), Ok(false)) {
+            return Ok(None);
+        }
         self.get(MemoryStore::find).await
     }
 

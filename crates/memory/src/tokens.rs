@@ -31,9 +31,40 @@ pub fn count_up_to(text: &str, limit: usize) -> Option<usize> {
     Some(tokens)
 }
 
+/// How many tokens `gap` adds behind a text. It has to begin with a line break: what follows a line break is cut into tokens as
+/// if nothing stood before it, so the counts of two texts and of the gap between them add up.
+pub fn count_break(text: &str, gap: &str) -> usize {
+    // A line break may belong to the punctuation before it, which a letter or digit before that has nothing to do with.
+    let end = text.trim_end_matches(|character| !is_surely_a_letter_or_digit(character));
+    let punctuation = &text[end.len()..];
+    count(&format!("{punctuation}{gap}")) - count(punctuation)
+}
+
+/// Not all of them, but enough: a text in none of these scripts is only counted more slowly.
+fn is_surely_a_letter_or_digit(character: char) -> bool {
+    matches!(
+        character,
+        'a'..='z' | 'A'..='Z' | '0'..='9' | 'α'..='ω' | 'А'..='я' | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '一'..='鿿' | '가'..='힣'
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn counts_of_texts_with_a_line_break_between_them_add_up(
+            one in "(\\PC|[a-z .,;:'\"!?()\\-é文и\u{301}\u{e31}]){0,40}[^\\s]",
+            gap in "\n\n?",
+            other in "([ \t]{0,8}[^\\s](\\PC|[a-z .,'()\t]){0,40})?",
+        ) {
+            let sum = count(&one) + count_break(&one, &gap) + count(&other);
+            prop_assert_eq!(count(&format!("{one}{gap}{other}")), sum);
+        }
+    }
 
     #[test]
     fn tokens_are_those_of_the_published_vocabulary() {

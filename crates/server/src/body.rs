@@ -9,6 +9,10 @@ use http_body_util::BodyExt;
 
 use crate::error::ApiError;
 
+/// How much of a body that is refused is taken nevertheless, and for how long.
+const MOST_UNWANTED: usize = 256 << 20;
+const UNWANTED_TIME: Duration = Duration::from_secs(2);
+
 /// What a body may be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
@@ -31,10 +35,15 @@ pub(crate) async fn read_json(request: Request<Body>, limits: BodyLimits) -> Res
     }
     let max_bytes = limits.max_bytes();
     let announced = announced_length(request.headers());
+    // Whoever asks first whether to send it has nothing under way.
+    let is_under_way = !request.headers().contains_key(header::EXPECT);
+    let mut body = request.into_body();
     if announced.is_some_and(|length| length > max_bytes) {
+        if is_under_way {
+            let_finish(&mut body).await;
+        }
         return Err(ApiError::too_large(limits.max_mb));
     }
-    let mut body = request.into_body();
     let Some(first) = next_piece(&mut body, limits.pause).await? else {
         return Ok(Bytes::new());
     };
@@ -45,6 +54,8 @@ pub(crate) async fn read_json(request: Request<Body>, limits: BodyLimits) -> Res
     let mut whole = BytesMut::from(first);
     loop {
         if whole.len() > max_bytes {
+            drop(whole);
+            let_finish(&mut body).await;
             return Err(ApiError::too_large(limits.max_mb));
         }
         match next_piece(&mut body, limits.pause).await? {
@@ -52,6 +63,22 @@ pub(crate) async fn read_json(request: Request<Body>, limits: BodyLimits) -> Res
             None => return Ok(whole.freeze()),
         }
     }
+}
+
+/// Takes what is still coming of a body that is refused, for a moment. A client in the middle of sending would otherwise find
+/// the connection closed, and never read why.
+async fn let_finish(body: &mut Body) {
+    let reading = async {
+        let mut left = MOST_UNWANTED;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Whoever takes longer has to do without the reason.
+    let _ = tokio::time::timeout(UNWANTED_TIME, reading).await;
 }
 
 async fn next_piece(body: &mut Body, pause: Duration) -> Result<Option<Bytes>, ApiError> {

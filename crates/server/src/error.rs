@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hob_core::routing::NoChoice;
 use hob_core::{ChannelError, EngineError, MemoryError, ScheduleError};
-use hob_system::AskError;
+use hob_system::{AskError, RateError};
 use serde::Serialize;
 
 /// An error of ours or of the engine's.
@@ -49,21 +50,31 @@ impl ApiError {
     }
 
     pub(crate) fn slow_body() -> Self {
-        let message = "the request body did not arrive in time";
+        let message = "the request body did not arrive in time: no piece of it came within [server] body_timeout. Send it again";
         Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
     }
 
     pub(crate) fn no_such_path(path: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "invalid_request_error", format!("there is nothing at {path}"))
+        let message = match nearest_path(path) {
+            Some(near) => format!("there is nothing at {path}; did you mean {near}?"),
+            None => format!("there is nothing at {path}; GET /openapi.json lists what there is"),
+        };
+        Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+    }
+
+    pub(crate) fn only_a_page() -> Self {
+        let message =
+            "at / there is only a page for browsers; the API begins at /v1 and is described at /openapi.json";
+        Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
     }
 
     pub(crate) fn no_such_method(method: &str, path: &str) -> Self {
-        let message = format!("{path} does not take {method}");
+        let message = format!("{path} does not take {method}; GET /openapi.json says what it takes");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message)
     }
 
     pub(crate) fn no_such_model(model: &str) -> Self {
-        let message = format!("there is no model '{model}'");
+        let message = format!("there is no model '{model}'; GET /v1/models lists those there are");
         let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
         ApiError { param: Some("model".into()), code: Some("model_not_found"), ..error }
     }
@@ -97,22 +108,24 @@ impl ApiError {
     }
 
     pub(crate) fn no_memory() -> Self {
-        let message = "this server has no memory";
+        let message = "this server was started without a memory; 'hob serve' has one";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_memory"), ..error }
     }
 
     /// No room, not even to wait.
     pub(crate) fn too_many() -> Self {
-        let message = "too many requests are waiting already ([server] max_waiting)";
+        let message =
+            "too many requests are waiting already. Try again in a moment, or raise [server] max_waiting";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
         ApiError { code: Some("queue_full"), retry_after: Some(1), ..error }
     }
 
     /// Waited long enough.
     pub(crate) fn waited_in_vain(seconds: f32) -> Self {
-        let message =
-            format!("no engine slot came free within {seconds} s ([server] max_in_flight, queue_timeout)");
+        let message = format!(
+            "no engine slot came free within {seconds} s. Try again later, or raise [server] max_in_flight or queue_timeout"
+        );
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("queue_timeout"), retry_after: Some(5), ..error }
     }
@@ -125,7 +138,7 @@ impl ApiError {
     }
 
     pub(crate) fn no_tasks() -> Self {
-        let message = "this server keeps no tasks";
+        let message = "this server was started without a scheduler; 'hob serve' has one";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_tasks"), ..error }
     }
@@ -138,6 +151,21 @@ impl ApiError {
 
     fn details(&self) -> Details<'_> {
         Details { message: &self.message, kind: self.kind, param: self.param.as_deref(), code: self.code }
+    }
+}
+
+/// The path that was meant by one that is not there. A base address with `/v1` too few or too many is the usual slip, and
+/// some clients speak an older or a newer form first.
+fn nearest_path(path: &str) -> Option<String> {
+    if path.starts_with("/v1/v1/") {
+        return Some(path["/v1".len()..].to_owned());
+    }
+    match path {
+        "/chat/completions" | "/models" | "/embeddings" => Some(format!("/v1{path}")),
+        "/completions" | "/v1/completions" | "/responses" | "/v1/responses" => {
+            Some("/v1/chat/completions".to_owned())
+        }
+        _ => None,
     }
 }
 
@@ -182,6 +210,23 @@ impl From<AskError> for ApiError {
             AskError::Engine(error) => error.into(),
             AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
             AskError::Tools(error) => Self::invalid("tools", error.to_string()),
+            AskError::NoChoice(error) => error.into(),
+        }
+    }
+}
+
+impl From<NoChoice> for ApiError {
+    fn from(error: NoChoice) -> Self {
+        let message = error.to_string();
+        match error {
+            NoChoice::NoModel { .. } => ApiError {
+                param: Some("model".into()),
+                code: Some("model_not_found"),
+                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+            },
+            NoChoice::NothingFits { .. } => {
+                ApiError { code: Some("context_length_exceeded"), ..Self::invalid("messages", message) }
+            }
         }
     }
 }
@@ -224,6 +269,26 @@ impl From<MemoryError> for ApiError {
     }
 }
 
+impl From<RateError> for ApiError {
+    fn from(error: RateError) -> Self {
+        let message = error.to_string();
+        match error {
+            RateError::NoSuchAnswer { .. } | RateError::NoAnswer => ApiError {
+                param: Some("id".into()),
+                code: Some("answer_not_found"),
+                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+            },
+            RateError::Store(_) | RateError::Stopped => {
+                // Why is for the log: it may name files.
+                tracing::warn!(error = %message, "a rating is lost");
+                let message = "the rating cannot be written; the server's log says why";
+                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+                ApiError { code: Some("rating_lost"), ..error }
+            }
+        }
+    }
+}
+
 impl From<ScheduleError> for ApiError {
     fn from(error: ScheduleError) -> Self {
         let message = error.to_string();
@@ -254,7 +319,13 @@ impl From<EngineError> for ApiError {
             ..Self::new(status, "engine_error", message.clone())
         };
         match error {
-            EngineError::Unreachable { .. } => failed(StatusCode::BAD_GATEWAY, "engine_unreachable"),
+            EngineError::Unreachable { .. } => {
+                let error = failed(StatusCode::BAD_GATEWAY, "engine_unreachable");
+                ApiError {
+                    message: format!("{message}. On the server's machine 'hob doctor' says what to do"),
+                    ..error
+                }
+            }
             EngineError::Timeout { .. } => failed(StatusCode::GATEWAY_TIMEOUT, "engine_timeout"),
             EngineError::Malformed { .. } => failed(StatusCode::BAD_GATEWAY, "engine_answer_malformed"),
             EngineError::Interrupted { .. } => failed(StatusCode::BAD_GATEWAY, "engine_answer_interrupted"),
@@ -286,7 +357,9 @@ impl ApiError {
             }
             // The engine's key is ours to set, so its complaint must not look as if the caller's were wrong.
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                (StatusCode::BAD_GATEWAY, "engine_error", "engine_key_refused")
+                let message = format!("{message}. It is the server's own key that was refused, not yours");
+                let error = Self::new(StatusCode::BAD_GATEWAY, "engine_error", message);
+                return ApiError { param, code: Some("engine_key_refused"), retry_after, ..error };
             }
             Some(status) => (status, "invalid_request_error", "engine_refused"),
             None => (StatusCode::BAD_GATEWAY, "engine_error", "engine_failed"),

@@ -2,10 +2,13 @@
 
 mod admission;
 mod body;
+mod door;
 mod error;
 mod gate;
+mod hands;
 mod listen;
 mod metrics;
+mod page;
 mod pulse;
 mod router;
 mod routes;

@@ -1,12 +1,12 @@
 //! The socket: accepts connections, keeps slow peers from holding them, and stops without cutting answers off.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Version, header};
 use axum::response::Response;
@@ -21,8 +21,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
 
+use crate::door::Door;
+use crate::hands::Hands;
 use crate::router::{ServerParts, router};
 use crate::trust::Peer;
 
@@ -36,6 +37,9 @@ const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("
 pub enum ServeError {
     #[error("cannot listen on {host}:{port}: {source}{}", advice(source))]
     Bind { host: String, port: u16, source: io::Error },
+    /// A process may have too many already.
+    #[error("cannot start the threads that serve connections: {0}")]
+    Threads(io::Error),
 }
 
 fn advice(error: &io::Error) -> &'static str {
@@ -51,6 +55,7 @@ fn advice(error: &io::Error) -> &'static str {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    hands: Hands,
     shared: Arc<Shared>,
     max_connections: usize,
     shutdown_grace: Duration,
@@ -60,7 +65,7 @@ pub struct Server {
 
 /// What every connection needs.
 struct Shared {
-    router: Router,
+    door: Door,
     header_timeout: Duration,
     write_timeout: Duration,
 }
@@ -73,13 +78,14 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let stopping = CancellationToken::new();
         let shared = Shared {
-            router: router(parts.into(), config, stopping.clone()),
+            door: router(parts.into(), config, stopping.clone()),
             header_timeout: config.header_timeout,
             write_timeout: config.write_timeout,
         };
         Ok(Server {
             listener,
             address,
+            hands: Hands::start().map_err(ServeError::Threads)?,
             shared: Arc::new(shared),
             // Idle connections are cheap, so there may be more of them than requests; but not without end.
             max_connections: config
@@ -113,7 +119,7 @@ impl Server {
                 Ok((socket, peer, permit)) => {
                     let connection = serve(socket, peer, Arc::clone(&self.shared), shutdown.clone());
                     let cut = cut.clone();
-                    connections.spawn(async move {
+                    self.hands.give(&connections, async move {
                         cut.run_until_cancelled(connection).await;
                         drop(permit);
                     });
@@ -143,13 +149,18 @@ impl Server {
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, Peer, OwnedSemaphorePermit)> {
+) -> io::Result<(std::net::TcpStream, Peer, OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
     let (socket, peer) = listener.accept().await?;
-    Ok((socket, Peer(peer.ip()), permit))
+    // Another runtime is going to watch it.
+    Ok((socket.into_std()?, Peer(peer.ip()), permit))
 }
 
-async fn serve(socket: TcpStream, peer: Peer, shared: Arc<Shared>, shutdown: CancellationToken) {
+async fn serve(socket: std::net::TcpStream, peer: Peer, shared: Arc<Shared>, shutdown: CancellationToken) {
+    let socket = match TcpStream::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
+    };
     // Without this a stream's first token waits for an acknowledgement, 40 ms.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch Nagle's algorithm off");
@@ -174,14 +185,10 @@ async fn serve(socket: TcpStream, peer: Peer, shared: Arc<Shared>, shutdown: Can
     }
 }
 
-async fn answer(
-    shared: &Shared,
-    peer: Peer,
-    mut request: Request<Incoming>,
-) -> Result<Response, std::convert::Infallible> {
+async fn answer(shared: &Shared, peer: Peer, mut request: Request<Incoming>) -> Result<Response, Infallible> {
     let version = request.version();
     request.extensions_mut().insert(peer);
-    let mut response = shared.router.clone().oneshot(request.map(Body::new)).await?;
+    let mut response = shared.door.answer(request.map(Body::new)).await;
     if version == Version::HTTP_10 {
         // Only the end of the connection ends a stream of HTTP/1.0, so nothing may promise to keep it.
         response.headers_mut().remove(header::CONNECTION);

@@ -3,17 +3,14 @@
 //! Every request passes here, so a count is an atomic addition. A route is the router's own pattern, never the path that was
 //! asked for: there are as many figures as there are routes, whatever anybody sends.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{MatchedPath, Request, State};
 use axum::http::StatusCode;
-use axum::middleware::Next;
 use axum::response::Response;
 use hob_system::metrics::Histogram;
 use http_body::{Body as _, Frame, SizeHint};
@@ -30,7 +27,9 @@ const STATUSES: std::ops::Range<u16> = 100..1000;
 /// The counts.
 pub(crate) struct Metrics {
     pub(crate) started: SystemTime,
-    routes: RwLock<BTreeMap<Arc<str>, Arc<Route>>>,
+    routes: matchit::Router<Arc<Route>>,
+    by_name: Vec<(String, Arc<Route>)>,
+    other: Arc<Route>,
 }
 
 /// The counts of one route.
@@ -58,22 +57,32 @@ impl Route {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
-        Metrics { started: SystemTime::now(), routes: RwLock::default() }
+    /// For the patterns of all routes.
+    pub(crate) fn new(patterns: impl Iterator<Item = &'static str>) -> Self {
+        let mut routes = matchit::Router::new();
+        let mut by_name = Vec::new();
+        for pattern in patterns {
+            let route = Arc::new(Route::default());
+            // The router itself takes the same patterns, and refuses two that are alike.
+            if routes.insert(pattern, Arc::clone(&route)).is_ok() {
+                by_name.push((name_of(pattern), route));
+            }
+        }
+        let other = Arc::new(Route::default());
+        by_name.push((OTHER.to_owned(), Arc::clone(&other)));
+        by_name.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Metrics { started: SystemTime::now(), routes, by_name, other }
     }
 
     /// All routes that were asked for, by names such as `/v1/tasks/:id`.
-    pub(crate) fn routes(&self) -> Vec<(String, Arc<Route>)> {
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
-        routes.iter().map(|(pattern, route)| (name_of(pattern), Arc::clone(route))).collect()
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &(String, Arc<Route>)> {
+        self.by_name.iter().filter(|(_, route)| route.statuses.get().is_some())
     }
 
-    fn route(&self, pattern: &str) -> Arc<Route> {
-        let known = self.routes.read().unwrap_or_else(PoisonError::into_inner).get(pattern).map(Arc::clone);
-        known.unwrap_or_else(|| {
-            let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(routes.entry(pattern.into()).or_default())
-        })
+    /// Counts a request from now to the last byte of its answer.
+    pub(crate) fn visit(&self, path: &str) -> Visit {
+        let route = self.routes.at(path).map_or(&self.other, |found| found.value);
+        Visit { route: Arc::clone(route), clock: Instant::now(), status: None }
     }
 }
 
@@ -82,26 +91,23 @@ fn name_of(pattern: &str) -> String {
     pattern.replace("{*", ":").replace('{', ":").replace('}', "")
 }
 
-/// Counts a request, from its head to the last byte of its answer.
-pub(crate) async fn count(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
-    let pattern = request.extensions().get::<MatchedPath>().map_or(OTHER, MatchedPath::as_str);
-    let mut visit = Visit { route: metrics.route(pattern), clock: Instant::now(), status: None };
-    let response = next.run(request).await;
-    visit.answered(response.status());
-    if response.body().size_hint().exact().is_some() {
-        return response;
-    }
-    response.map(|body| Body::new(Counted { body, _visit: visit }))
-}
-
 /// A request under way. It ends with its value.
-struct Visit {
+pub(crate) struct Visit {
     route: Arc<Route>,
     clock: Instant,
     status: Option<StatusCode>,
 }
 
 impl Visit {
+    /// Goes on until the answer is out.
+    pub(crate) fn follow(mut self, response: Response) -> Response {
+        self.answered(response.status());
+        if response.body().size_hint().exact().is_some() {
+            return response;
+        }
+        response.map(|body| Body::new(Counted { body, _visit: self }))
+    }
+
     fn answered(&mut self, status: StatusCode) {
         self.status = Some(status);
         self.route.count(status.as_u16());

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, header};
-use axum::middleware::{self, Next};
-use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use hob_config::ServerConfig;
 use hob_system::{Record, Scheduler, System};
 use tokio::sync::Semaphore;
@@ -16,12 +14,14 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::admission::Admission;
 use crate::body::BodyLimits;
+use crate::door::Door;
 use crate::error::ApiError;
 use crate::gate::Gate;
-use crate::metrics::{self as counts, Metrics};
+use crate::metrics::Metrics;
 use crate::pulse::Pulse;
 use crate::routes::{
-    channels, chat, dashboard, embeddings, events, health, memory, metrics, models, openapi, savings, tasks,
+    channels, chat, chat_page, dashboard, embeddings, events, feedback, health, memory, metrics, models,
+    openapi, savings, tasks,
 };
 use crate::trust::Trust;
 
@@ -61,9 +61,40 @@ pub(crate) struct App {
     pub(crate) stopping: CancellationToken,
 }
 
-pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: CancellationToken) -> Router {
+/// Every path and who answers it.
+fn routes() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
+    vec![
+        ("/v1/chat/completions", post(chat::create)),
+        ("/v1/embeddings", post(embeddings::create)),
+        ("/v1/models", get(models::list)),
+        ("/v1/models/{*id}", get(models::show)),
+        ("/v1/events", get(events::watch)),
+        ("/v1/channels", get(channels::list)),
+        ("/v1/channels/send", post(channels::send)),
+        ("/v1/channels/status", get(channels::status)),
+        ("/v1/memory/search", post(memory::search)),
+        ("/v1/memory/stats", get(memory::stats)),
+        ("/v1/tasks", get(tasks::list).post(tasks::create)),
+        ("/v1/tasks/{id}", get(tasks::show).delete(tasks::delete)),
+        ("/v1/tasks/{id}/pause", post(tasks::pause)),
+        ("/v1/tasks/{id}/resume", post(tasks::resume)),
+        ("/v1/tasks/{id}/cancel", post(tasks::cancel)),
+        ("/v1/tasks/{id}/run", post(tasks::run)),
+        ("/v1/tasks/{id}/logs", get(tasks::logs)),
+        ("/v1/feedback", post(feedback::create)),
+        ("/v1/savings", get(savings::show)),
+        ("/", get(chat_page::show)),
+        ("/dashboard", get(dashboard::show)),
+        ("/health", get(health::show)),
+        ("/metrics", get(metrics::show)),
+        ("/openapi.json", get(openapi::show)),
+    ]
+}
+
+pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: CancellationToken) -> Door {
     let ServerParts { system, record, scheduler } = parts;
-    let metrics = system.totals().map(|_| Arc::new(Metrics::new()));
+    let routes = routes();
+    let metrics = system.totals().map(|_| Arc::new(Metrics::new(routes.iter().map(|(pattern, _)| *pattern))));
     let app = Arc::new(App {
         metrics: metrics.clone(),
         pulse: Pulse::new(Arc::clone(&system), stopping.clone()),
@@ -76,50 +107,15 @@ pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: Cancel
         trust: Trust { keyed: config.api_key.is_some() },
         stopping,
     });
-    let router = Router::new()
-        .route("/v1/chat/completions", post(chat::create))
-        .route("/v1/embeddings", post(embeddings::create))
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{*id}", get(models::show))
-        .route("/v1/events", get(events::watch))
-        .route("/v1/channels", get(channels::list))
-        .route("/v1/channels/send", post(channels::send))
-        .route("/v1/channels/status", get(channels::status))
-        .route("/v1/memory/search", post(memory::search))
-        .route("/v1/memory/stats", get(memory::stats))
-        .route("/v1/tasks", get(tasks::list).post(tasks::create))
-        .route("/v1/tasks/{id}", get(tasks::show).delete(tasks::delete))
-        .route("/v1/tasks/{id}/pause", post(tasks::pause))
-        .route("/v1/tasks/{id}/resume", post(tasks::resume))
-        .route("/v1/tasks/{id}/cancel", post(tasks::cancel))
-        .route("/v1/tasks/{id}/run", post(tasks::run))
-        .route("/v1/tasks/{id}/logs", get(tasks::logs))
-        .route("/v1/savings", get(savings::show))
-        .route("/dashboard", get(dashboard::show))
-        .route("/health", get(health::show))
-        .route("/metrics", get(metrics::show))
-        .route("/openapi.json", get(openapi::show))
+    let router = routes
+        .into_iter()
+        .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))
         .fallback(|request: Request| async move { ApiError::no_such_path(request.uri().path()) })
         .method_not_allowed_fallback(|request: Request| async move {
             ApiError::no_such_method(request.method().as_str(), request.uri().path())
         })
-        .with_state(app)
-        .layer(middleware::from_fn_with_state(Arc::new(Gate::new(config)), guard));
-    // Around the gate, so that those who were turned away are counted too.
-    let router = match metrics {
-        Some(metrics) => router.layer(middleware::from_fn_with_state(metrics, counts::count)),
-        None => router,
-    };
-    // Around the gate, so that an invited page may read why it was turned away.
-    match cors(config) {
-        Some(layer) => router.layer(layer),
-        None => router,
-    }
-}
-
-async fn guard(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Result<Response, ApiError> {
-    gate.check(&request)?;
-    Ok(next.run(request).await)
+        .with_state(app);
+    Door { cors: cors(config), metrics, gate: Gate::new(config), routes: router }
 }
 
 /// Browsers keep an answer from the page that asked unless the server allows that page by name.
@@ -134,6 +130,11 @@ fn cors(config: &ServerConfig) -> Option<CorsLayer> {
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
         // Every client library sends headers of its own, so an invited page may send any.
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([HeaderName::from_static("x-hob-warning"), header::RETRY_AFTER]);
+        .expose_headers([
+            HeaderName::from_static("x-hob-warning"),
+            HeaderName::from_static("x-hob-model-reason"),
+            HeaderName::from_static("x-hob-engine"),
+            header::RETRY_AFTER,
+        ]);
     Some(layer)
 }

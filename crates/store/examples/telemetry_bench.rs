@@ -1,5 +1,8 @@
 //! How long reports take over a million rows: `cargo run -p hob-store --example telemetry_bench [rows]`.
+//! `telemetry_bench fill FILE [rows]` only writes them, into a database that others measure with; `./dev bench telemetry` does.
 
+use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -7,7 +10,7 @@ use hob_core::{Ending, FinishReason, Inference, Source, Usage};
 use hob_store::{Prices, Schema, Store, Telemetry, UtcDay, Zone};
 
 const DAYS: u64 = 365;
-const BATCH: u64 = 512;
+const BATCH: u64 = 2048;
 const MODELS: [(&str, &str); 6] = [
     ("ollama", "qwen3:8b"),
     ("ollama", "llama3.2:3b"),
@@ -18,13 +21,20 @@ const MODELS: [(&str, &str); 6] = [
 ];
 const AGENTS: [Option<&str>; 3] = [None, Some("orchestrator"), Some("react")];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let rows: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
-    let directory = tempfile::tempdir()?;
-    let path = directory.path().join("hob.db");
-    let telemetry = Telemetry::new(Store::open(&path, Schema::HOB)?, Prices::standard());
-    let now = SystemTime::now();
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rows = |at: usize| arguments.get(at).map_or(Ok(1_000_000), |rows| rows.parse::<u64>());
+    match arguments.first().map(String::as_str) {
+        Some("fill") => {
+            let path = arguments.get(1).ok_or("say which file: telemetry_bench fill FILE [rows]")?;
+            fill(Path::new(path), rows(2)?, SystemTime::now()).map(drop)
+        }
+        _ => measure(rows(0)?),
+    }
+}
 
+fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Telemetry, Box<dyn Error>> {
+    let telemetry = Telemetry::new(Store::open(path, Schema::HOB)?, Prices::standard());
     let filling = Instant::now();
     let mut next = 0;
     while next < rows {
@@ -34,13 +44,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         next = end;
     }
     let filled = filling.elapsed();
-    let bytes = std::fs::metadata(&path)?.len();
+    let bytes = std::fs::metadata(path)?.len();
     println!(
         "{rows} rows over {DAYS} days: {filled:.1?} to write ({:.1?} each), {} MB",
         filled / rows as u32,
         bytes / 1_000_000
     );
+    Ok(telemetry)
+}
 
+fn measure(rows: u64) -> Result<(), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let now = SystemTime::now();
+    let telemetry = fill(&directory.path().join("hob.db"), rows, now)?;
     let month = Some(UtcDay::of(now).minus(30));
     time("overview", || telemetry.overview(None))?;
     time("overview of 30 days", || telemetry.overview(month))?;
@@ -87,6 +103,7 @@ fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
         estimated: false,
         latency,
         first_token: number.is_multiple_of(2).then_some(latency / 9),
+        energy: None,
         ending: Ending::Complete(FinishReason::Stop),
     }
 }

@@ -44,7 +44,7 @@ pub enum StoreError {
     )]
     ReadOnly { path: PathBuf, source: rusqlite::Error },
 
-    #[error("the database {} failed", path.display())]
+    #[error("the database {} failed ({source}). 'hob doctor' looks at it more closely.", path.display())]
     Failed { path: PathBuf, source: rusqlite::Error },
 }
 

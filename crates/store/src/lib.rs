@@ -1,25 +1,31 @@
 //! What Hob keeps on disk: SQLite files in the configuration directory, `hob.db` and, for the memory, `memory.db`.
 //!
 //! [`Store`] is such a file: how it is opened, brought up to date, read and written. Everything that lives in it has a module
-//! and tables of its own: [`Telemetry`], [`Tasks`], [`Conversations`] and [`MemoryStore`]. This is the only crate that knows the database. It knows nothing of
+//! and tables of its own: [`Telemetry`], [`Tasks`], [`Conversations`], [`Chats`] and [`MemoryStore`]. This is the only crate that knows the database. It knows nothing of
 //! `config.toml`, of engines or of serving HTTP, and it never waits on a runtime: every call blocks, so asynchronous callers
 //! go through `spawn_blocking`, except for [`TelemetryWriter`], which takes records without blocking.
 
+pub mod chats;
 pub mod conversations;
 mod error;
+mod inspect;
 pub mod memory;
 mod migrations;
 mod private_file;
+pub mod routing;
 pub mod savings;
 mod store;
 pub mod tasks;
 pub mod telemetry;
 mod time;
 
+pub use chats::Chats;
 pub use conversations::Conversations;
 pub use error::StoreError;
+pub use inspect::{Condition, inspect};
 pub use memory::MemoryStore;
 pub use migrations::Schema;
+pub use routing::Routing;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use store::Store;
 pub use tasks::Tasks;

@@ -13,17 +13,31 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// `hob.db`: what was asked and answered, tasks, conversations.
+    /// `hob.db`: what was asked and answered, tasks, conversations, what was learnt of models.
     pub const HOB: Schema = Schema {
         steps: &[
             include_str!("../migrations/hob/1_telemetry.sql"),
             include_str!("../migrations/hob/2_tasks.sql"),
             include_str!("../migrations/hob/3_conversations.sql"),
+            include_str!("../migrations/hob/4_routing.sql"),
+            include_str!("../migrations/hob/5_chats.sql"),
+            include_str!("../migrations/hob/6_energy.sql"),
+            include_str!("../migrations/hob/7_series_totals.sql"),
         ],
     };
 
     /// `memory.db`: what is known of the user's documents. Apart, because it is large, and can be made anew.
-    pub const MEMORY: Schema = Schema { steps: &[include_str!("../migrations/memory/1_chunks.sql")] };
+    pub const MEMORY: Schema = Schema {
+        steps: &[
+            include_str!("../migrations/memory/1_chunks.sql"),
+            include_str!("../migrations/memory/2_words_by_hand.sql"),
+        ],
+    };
+
+    /// The version of a database that has taken them all.
+    pub(crate) fn latest(self) -> i64 {
+        self.steps.len() as i64
+    }
 
     fn next_step(self, version: i64) -> Option<&'static str> {
         usize::try_from(version).ok().and_then(|taken| self.steps.get(taken)).copied()
@@ -33,7 +47,7 @@ impl Schema {
 /// Takes the steps that the database lacks. Safe when several processes do it at once: each step is taken under the
 /// write lock, after a fresh look at what is there.
 pub(crate) fn migrate(connection: &mut Connection, schema: Schema, path: &Path) -> Result<(), StoreError> {
-    let known = schema.steps.len() as i64;
+    let known = schema.latest();
     let found = migrate_to_latest(connection, schema).map_err(|error| StoreError::explain(path, error))?;
     if (0..=known).contains(&found) {
         Ok(())
@@ -62,7 +76,7 @@ fn take_step(transaction: &Transaction<'_>, schema: Schema) -> rusqlite::Result<
     Ok(())
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<i64> {
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
@@ -101,6 +115,28 @@ mod tests {
                 assert_eq!(schema(&store.writer()), fresh, "from version {steps}");
             }
         }
+    }
+
+    #[test]
+    fn calls_of_an_older_hob_are_in_the_sums_of_all_days() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("hob.db");
+        left_at(Schema::HOB, 6, &path);
+        let connection = Connection::open(&path).expect("a file");
+        connection
+            .execute_batch(
+                "INSERT INTO telemetry_series (id, engine, model, agent, source) VALUES (7, 'ollama', 'm', '', 'ask');
+                 INSERT INTO telemetry_day VALUES (1, 7, 5, 1, 0, 0, 100, 10, 0, 0, 0, 0, 3, 0, 0, 0);
+                 INSERT INTO telemetry_day VALUES (2, 7, 3, 0, 0, 0, 50, 5, 0, 0, 0, 0, 4, 0, 0, 0);",
+            )
+            .expect("recorded");
+        let store = Store::open(&path, Schema::HOB).expect("opened");
+        let sums: [i64; 4] = store.writer().query_row(
+            "SELECT total_answered, total_prompt_tokens, total_completion_tokens, total_cost_pico FROM telemetry_series",
+            [],
+            |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]),
+        ).expect("readable");
+        assert_eq!(sums, [7, 150, 15, 7]);
     }
 
     #[test]

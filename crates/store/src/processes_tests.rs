@@ -25,6 +25,7 @@ fn inference() -> Inference {
         estimated: false,
         latency: Duration::from_millis(20),
         first_token: Some(Duration::from_millis(5)),
+        energy: None,
         ending: Ending::Complete(FinishReason::Stop),
     }
 }

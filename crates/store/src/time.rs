@@ -26,6 +26,11 @@ impl Moment {
         Moment { microseconds: microseconds(since_1970).min(Timestamp::MAX.as_microsecond()) }
     }
 
+    /// The same on the system's clock.
+    pub fn time(self) -> SystemTime {
+        UNIX_EPOCH + from_microseconds(self.microseconds)
+    }
+
     pub fn day(self) -> UtcDay {
         UtcDay { days: self.microseconds.div_euclid(MICROSECONDS_PER_DAY) }
     }
@@ -52,7 +57,7 @@ impl Moment {
         Moment { microseconds: self.microseconds.saturating_add(hours.saturating_mul(MICROSECONDS_PER_HOUR)) }
     }
 
-    fn timestamp(self) -> Timestamp {
+    pub fn timestamp(self) -> Timestamp {
         Timestamp::from_microsecond(self.microseconds).unwrap_or(Timestamp::MAX)
     }
 

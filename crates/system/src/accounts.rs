@@ -1,10 +1,11 @@
-//! What is written down of every question: the record, the totals, the traces, each where it is wanted.
+//! What is written down of every question: the record, the totals, the traces, the energy, each where it is wanted.
 
 use std::sync::Arc;
 
 use hob_config::TelemetryConfig;
 use hob_core::InferenceLog;
 
+use crate::energy::Meters;
 use crate::metrics::Totals;
 use crate::record::Record;
 use crate::trace::Spans;
@@ -16,15 +17,22 @@ pub(crate) struct Accounts {
     pub(crate) log: Arc<dyn InferenceLog>,
     pub(crate) totals: Option<Arc<Totals>>,
     pub(crate) spans: Spans,
+    pub(crate) meters: Meters,
 }
 
 impl Accounts {
     pub(crate) fn new(config: &TelemetryConfig, record: &Record, spans: Spans) -> Self {
         let record: Arc<dyn InferenceLog> = Arc::new(record.clone());
+        // Without anybody to write it down nobody needs to measure.
+        let meters = if config.energy && (config.enabled || config.metrics) {
+            Meters::open()
+        } else {
+            Meters::default()
+        };
         if !config.metrics {
-            return Accounts { log: record, totals: None, spans };
+            return Accounts { log: record, totals: None, spans, meters };
         }
         let totals = Arc::new(Totals::before(record));
-        Accounts { log: Arc::clone(&totals) as Arc<dyn InferenceLog>, totals: Some(totals), spans }
+        Accounts { log: Arc::clone(&totals) as Arc<dyn InferenceLog>, totals: Some(totals), spans, meters }
     }
 }

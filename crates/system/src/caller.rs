@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hob_agent::{Permit, ToolBoxError};
+use hob_core::routing::NoChoice;
 use hob_core::{EngineError, Reach, Source, TraceParent};
 use thiserror::Error;
 
@@ -17,6 +18,16 @@ pub enum AgentWish {
     None,
 }
 
+/// Whether a question is answered with what the memory has on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recall {
+    /// Where the caller may know it.
+    #[default]
+    Allowed,
+    /// Not even then.
+    Unwanted,
+}
+
 /// One who asks.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -26,6 +37,7 @@ pub struct Caller {
     /// What an agent may use on this caller's behalf.
     pub permit: Permit,
     pub agent: AgentWish,
+    pub recall: Recall,
     /// The trace this request is a part of, where the caller told.
     pub trace_parent: Option<TraceParent>,
 }
@@ -38,9 +50,17 @@ impl Caller {
             source,
             permit: Permit::up_to(Reach::Act),
             agent: AgentWish::Configured,
+            recall: Recall::Allowed,
             trace_parent: None,
         }
     }
+}
+
+/// A name for a run that no other has: `ask-3kD9…`.
+pub fn run_id(of: &str) -> String {
+    let mut id = format!("{of}-");
+    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
+    id
 }
 
 /// Why a question has no answer.
@@ -55,4 +75,8 @@ pub enum AskError {
 
     #[error("there is no agent '{name}'; there are {}", hob_agent::AGENTS.join(", "))]
     UnknownAgent { name: String },
+
+    /// The choice of a model was left to us, and there is none.
+    #[error(transparent)]
+    NoChoice(#[from] NoChoice),
 }

@@ -1,7 +1,7 @@
-//! What models the engine has, remembered for a while so that a request does not pay for asking.
+//! What models an engine has, remembered for a while so that a request does not pay for asking.
 //!
 //! Some engines answer a name they do not know with whatever model they have loaded. Nobody should get another model than
-//! the one asked for, so names are checked here before the engine sees them.
+//! the one asked for, so names are looked up here before the engine sees them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +25,33 @@ struct Known {
     at: Instant,
 }
 
-/// The engine's models.
+/// The last time an engine did not list its models.
+struct Failure {
+    at: Instant,
+    /// So long it is not asked again: an engine that hangs costs half of the time at most, one that refuses nothing.
+    took: Duration,
+    reason: String,
+}
+
+/// What is known of a name.
+#[derive(Debug)]
+pub(crate) enum Lookup {
+    /// The engine has it.
+    Has,
+    /// The engine has not, and it lists all that it has.
+    Lacks,
+    /// The engine does not list it, and knows models that it does not list.
+    MayHave,
+    /// The engine does not say. Whether it had the model when it was last heard.
+    Silent { had: bool, error: EngineError },
+}
+
+/// One engine's models.
 pub(crate) struct Catalog {
     engine: Arc<dyn Engine>,
     known: ArcSwapOption<Known>,
-    /// Held by whoever asks the engine, so that a crowd asks once. Has the time of the last failure.
-    asking: Mutex<Option<Instant>>,
+    /// Held by whoever asks the engine, so that a crowd asks once.
+    asking: Mutex<Option<Failure>>,
 }
 
 impl Catalog {
@@ -38,25 +59,58 @@ impl Catalog {
         Catalog { engine, known: ArcSwapOption::empty(), asking: Mutex::new(None) }
     }
 
+    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// Whether the engine has a model of this name. Asks only when what is known does not say yes.
+    pub(crate) async fn look_up(&self, model: &str) -> Lookup {
+        if self.fresh().is_some_and(|known| self.has(&known, model)) {
+            return Lookup::Has;
+        }
+        match self.refreshed().await {
+            Ok(known) if self.has(&known, model) => Lookup::Has,
+            Ok(_) if self.engine.lists_every_model() => Lookup::Lacks,
+            Ok(_) => Lookup::MayHave,
+            Err(error) => {
+                let had = self.known.load().as_ref().is_some_and(|known| self.has(known, model));
+                Lookup::Silent { had, error }
+            }
+        }
+    }
+
     /// Refuses a name that is no model of the engine. What cannot be known is let through: the engine will tell.
     pub(crate) async fn check(&self, model: &str) -> Result<(), EngineError> {
         if !self.engine.lists_every_model() {
             return Ok(());
         }
-        if let Some(known) = self.known.load().as_ref()
-            && known.at.elapsed() < FRESH
-            && self.has(known, model)
-        {
-            return Ok(());
-        }
-        match self.refreshed().await {
-            Ok(known) if !self.has(&known, model) => Err(EngineError::ModelNotFound {
+        match self.look_up(model).await {
+            Lookup::Lacks => Err(EngineError::ModelNotFound {
                 engine: self.engine.key().to_owned(),
                 model: model.to_owned(),
-                available: known.models.iter().map(|model| model.id.clone()).collect(),
+                available: self.names(),
             }),
-            Ok(_) | Err(_) => Ok(()),
+            Lookup::Has | Lookup::MayHave | Lookup::Silent { .. } => Ok(()),
         }
+    }
+
+    /// The models it has, as of a moment ago.
+    pub(crate) async fn list(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.refreshed().await.map(|known| known.models.clone())
+    }
+
+    /// The models it has, out of a list that may be half a minute old: a request does not pay for asking.
+    pub(crate) async fn recent(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        match self.fresh() {
+            Some(known) => Ok(known.models.clone()),
+            None => self.list().await,
+        }
+    }
+
+    /// The ids it listed last.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let known = self.known.load();
+        known.iter().flat_map(|known| &known.models).map(|model| model.id.clone()).collect()
     }
 
     /// The first model the engine lists that can answer.
@@ -81,27 +135,43 @@ impl Catalog {
     /// A list no older than [`RECHECK`]. Whoever waited for somebody else's question in vain does not ask again at once.
     async fn refreshed(&self) -> Result<Arc<Known>, EngineError> {
         let arrived = Instant::now();
-        let mut failed_at = self.asking.lock().await;
+        let mut failure = self.asking.lock().await;
         if let Some(known) = self.known.load_full()
             && known.at.elapsed() < RECHECK
         {
             return Ok(known);
         }
-        let timeout = || EngineError::Timeout { engine: self.engine.key().to_owned(), after: PATIENCE };
-        if failed_at.is_some_and(|failed_at| failed_at > arrived) {
-            return Err(timeout());
+        if let Some(Failure { at, took, reason }) = &*failure
+            && (*at > arrived || at.elapsed() < *took)
+        {
+            return Err(self.unreachable(reason.clone()));
         }
+        let began = Instant::now();
         let listed = tokio::time::timeout(PATIENCE, self.engine.list_models()).await;
+        let timeout = || EngineError::Timeout { engine: self.engine.key().to_owned(), after: PATIENCE };
         match listed.unwrap_or_else(|_| Err(timeout())) {
             Ok(models) => {
                 let known = Arc::new(Known { models, at: Instant::now() });
                 self.known.store(Some(Arc::clone(&known)));
+                *failure = None;
                 Ok(known)
             }
             Err(error) => {
-                *failed_at = Some(Instant::now());
+                let reason = match &error {
+                    EngineError::Unreachable { reason, .. } => reason.clone(),
+                    other => other.to_string(),
+                };
+                *failure = Some(Failure { at: Instant::now(), took: began.elapsed(), reason });
                 Err(error)
             }
+        }
+    }
+
+    fn unreachable(&self, reason: String) -> EngineError {
+        EngineError::Unreachable {
+            engine: self.engine.key().to_owned(),
+            address: self.engine.address().to_owned(),
+            reason,
         }
     }
 }

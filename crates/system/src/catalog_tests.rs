@@ -76,4 +76,7 @@ async fn a_crowd_before_a_hung_engine_waits_once_and_not_in_series() {
     // What the list cannot tell, the engine will.
     assert!(crowd.iter().all(Result::is_ok));
     assert_eq!(began.elapsed(), PATIENCE);
+    // Who comes right after them does not wait anew.
+    catalog.check("m").await.unwrap();
+    assert_eq!(began.elapsed(), PATIENCE);
 }

@@ -5,37 +5,90 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineKey, EngineServer};
 use hob_core::{Engine, EngineError};
+use hob_engine::select::{BindAddress, is_own_address, leads_back};
 use hob_engine::wire::client::KeyHeader;
-use hob_engine::{Endpoint, EndpointOptions, Ollama, OpenAiCompat, Style};
+use hob_engine::{Endpoint, EndpointOptions, Fleet, FleetOptions, Ollama, OpenAiCompat, Resend, Style};
 
 use crate::local_models;
 
+/// Whether a question whose answer was lost may be asked of another server: not behind a proxy, which may have paid for it.
+fn resend(key: EngineKey) -> Resend {
+    match key {
+        EngineKey::Litellm | EngineKey::Cloud => Resend::Never,
+        EngineKey::Ollama
+        | EngineKey::Vllm
+        | EngineKey::Sglang
+        | EngineKey::Llamacpp
+        | EngineKey::Embedded => Resend::Unanswered,
+    }
+}
+
 /// All engines, in the order in which they are tried when the user prefers none. `home` is where Hob keeps its files.
 pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
-    let engine = &config.engine;
-    let mut engines: Vec<Arc<dyn Engine>> = vec![
-        Arc::new(ollama(config)?),
-        Arc::new(OpenAiCompat::new(Style::VLLM, endpoint(EngineKey::Vllm, &engine.vllm)?)),
-        Arc::new(OpenAiCompat::new(Style::SGLANG, endpoint(EngineKey::Sglang, &engine.sglang)?)),
-        Arc::new(OpenAiCompat::new(Style::LLAMACPP, endpoint(EngineKey::Llamacpp, &engine.llamacpp.server)?)),
-        Arc::new(OpenAiCompat::new(Style::LITELLM, endpoint(EngineKey::Litellm, &engine.litellm)?)),
-        #[cfg(feature = "cloud")]
-        Arc::new(hob_engine::Cloud::new(cloud_options(config))?),
-    ];
+    let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
+    engines.extend(served(config, EngineKey::Ollama, Ollama::new)?);
+    engines.extend(served(config, EngineKey::Vllm, |way| OpenAiCompat::new(Style::VLLM, way))?);
+    engines.extend(served(config, EngineKey::Sglang, |way| OpenAiCompat::new(Style::SGLANG, way))?);
+    engines.extend(served(config, EngineKey::Llamacpp, |way| OpenAiCompat::new(Style::LLAMACPP, way))?);
+    engines.extend(served(config, EngineKey::Litellm, |way| OpenAiCompat::new(Style::LITELLM, way))?);
+    #[cfg(feature = "cloud")]
+    engines.push(Arc::new(hob_engine::Cloud::new(cloud_options(config))?));
     engines.extend(local_models::engine(config, home));
     Ok(engines)
 }
 
-/// Ollama by itself, for what only it can do: downloading and describing its models.
-pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
-    Ok(Ollama::new(endpoint(EngineKey::Ollama, &config.engine.ollama)?))
+/// The engines that answer beside the chosen one, in the order of `[engine] pool`. One that is Hob itself is left out.
+pub(crate) fn beside(
+    chosen: &Arc<dyn Engine>,
+    engines: &[Arc<dyn Engine>],
+    config: &Config,
+) -> Vec<Arc<dyn Engine>> {
+    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let mut others = Vec::new();
+    for key in &config.engine.pool {
+        let Some(engine) = engines.iter().find(|engine| engine.key() == key.as_str()) else {
+            tracing::warn!(engine = key.as_str(), "this build has no such engine for the pool");
+            continue;
+        };
+        if leads_back(engine.as_ref(), &own) {
+            tracing::warn!(engine = key.as_str(), "left out of the pool: its address is our own");
+        } else if engine.key() != chosen.key() {
+            others.push(Arc::clone(engine));
+        }
+    }
+    others
 }
 
-fn endpoint(key: EngineKey, server: &EngineServer) -> Result<Endpoint, EngineError> {
+/// Ollama by itself, for what only it can do: downloading and describing its models. With several hosts, the first.
+pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
+    let address = config.engine.addresses(EngineKey::Ollama).first().copied().unwrap_or_default();
+    Ok(Ollama::new(endpoint(EngineKey::Ollama, &config.engine.ollama, address)?))
+}
+
+/// The engine at one or several addresses. Where some of them are Hob's own, the others are meant.
+fn served<E: Engine + 'static>(
+    config: &Config,
+    key: EngineKey,
+    engine: impl Fn(Endpoint) -> E,
+) -> Result<Option<Arc<dyn Engine>>, EngineError> {
+    let Some(server) = config.engine.server(key) else { return Ok(None) };
+    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let mut addresses = config.engine.addresses(key);
+    if addresses.iter().any(|address| !is_own_address(address, &own)) {
+        addresses.retain(|address| !is_own_address(address, &own));
+    }
+    let mut hosts: Vec<Arc<dyn Engine>> = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        hosts.push(Arc::new(engine(endpoint(key, server, address)?)));
+    }
+    Ok(Fleet::of(hosts, FleetOptions { resend: resend(key), ..FleetOptions::default() }))
+}
+
+fn endpoint(key: EngineKey, server: &EngineServer, address: &str) -> Result<Endpoint, EngineError> {
     Endpoint::new(EndpointOptions {
         timeout: server.timeout,
         key: server.api_key.clone().map(KeyHeader::bearer),
-        ..EndpointOptions::new(key.as_str(), &server.host)
+        ..EndpointOptions::new(key.as_str(), address)
     })
 }
 

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use hob_agent::tools::LlmOptions;
-use hob_config::{Config, EngineKey};
-use hob_core::{ChannelError, Engine, EngineError, EventBus, RunEvents, Source};
-use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
+use hob_config::{Config, EngineKey, RouterKey};
+use hob_core::{ChannelError, Engine, EngineError, EventBus, ModelReason, RunEvents, Source};
+use hob_engine::select::{Because, BindAddress, CLOUD_KEY, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
@@ -15,11 +15,14 @@ use thiserror::Error;
 use crate::accounts::Accounts;
 use crate::channels::{self, HouseChannels};
 use crate::embedder::embedder;
-use crate::engines::engines;
+use crate::engines::{beside, engines};
+use crate::fallback::Fallback;
 use crate::local_models::{self, OnProgress, PullError};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
+use crate::pool::Pool;
 use crate::record::Record;
+use crate::routing::{Router, RouterBook};
 use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
@@ -102,13 +105,20 @@ impl Household {
                 return Err(error);
             }
         };
+        let key = engine.key().to_owned();
         let record = Record::open(config, home);
         let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
         let accounts = Accounts::new(&config.telemetry, &record, traces.spans().clone());
         let default_model = config.default_model().map(str::to_owned);
         let model = Arc::new(OnceLock::new());
         let bus = EventBus::new();
-        let embedder = embedder(config, home, &engine);
+        let others = match wishes.engine {
+            // This engine and no other.
+            Some(_) => Vec::new(),
+            None => beside(&engine, &engines, config),
+        };
+        let pool = Arc::new(Pool::new(Arc::clone(&engine), others));
+        let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
             embedder: embedder.clone(),
@@ -122,7 +132,7 @@ impl Household {
         let workshop = Workshop::open(
             config,
             WorkshopParts {
-                llm: Some(llm_tool(&engine, &model, &accounts)),
+                llm: Some(llm_tool(&pool.engine_for(default_model.as_deref()).await, &model, &accounts)),
                 memory: Some(memory.contract()),
                 schedule: Some(Arc::new(tasks.clone())),
                 channels: channels.as_ref().map(HouseChannels::contract),
@@ -137,10 +147,12 @@ impl Household {
             bus,
             log: Arc::clone(&accounts.log),
         });
-        let system = system.with_accounts(accounts);
-        let system = system.with_memory(memory).with_embedder(embedder);
+        let system = system.with_accounts(accounts).with_pool(pool);
+        let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
+        let system =
+            system.with_memory(memory).with_embedder(embedder).with_router(router(config, home, &record));
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
-        if let Ok(Some(default)) = system.default_model().await {
+        if let Ok(Some(default)) = system.steady_model().await {
             // Set once, here and nowhere else.
             let _ = model.set(default);
         }
@@ -175,6 +187,7 @@ impl Household {
             channels.close().await;
         }
         self.workshop.close().await;
+        self.system.router().book().clone().close().await;
         drop(self.system);
         self.traces.close().await;
         self.record.close().await;
@@ -201,6 +214,47 @@ async fn first_run(
     Err(NoEngine::NoneHealthy { tried }.into())
 }
 
+/// Who chooses where the model is `auto`. Rules have nothing to learn, so where nothing is to be recorded, nothing is.
+fn router(config: &Config, home: &Path, record: &Record) -> Router {
+    let policy = config.intelligence.router;
+    let book = match config.telemetry.enabled || policy == RouterKey::Grpo {
+        true => RouterBook::at(home, record.clone()),
+        false => RouterBook::default(),
+    };
+    let router = Router::new(policy, book);
+    if config.intelligence.allow_cloud_fallback { router.with_the_cloud() } else { router }
+}
+
+/// Who answers for the default model when that is not to be had.
+fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
+    let model = config.intelligence.fallback_model.as_deref()?;
+    let cloud = engines.iter().find(|engine| engine.key() == CLOUD_KEY);
+    Some(Fallback::new(model, cloud.filter(|_| config.intelligence.allow_cloud_fallback).cloned()))
+}
+
+/// What callers are told where the cloud answers only because nobody else did.
+fn for_want(because: &Because, key: &str) -> Option<ModelReason> {
+    match because {
+        Because::Fallback { instead_of } if key == CLOUD_KEY => {
+            let missing = match instead_of {
+                Some(key) => format!("{key} did not answer"),
+                None => "no other engine answered".to_owned(),
+            };
+            Some(ModelReason::new(format!("the cloud answers: {missing} when Hob was started")))
+        }
+        Because::Fallback { .. } | Because::Given | Because::Default => None,
+    }
+}
+
+/// The engine of the pool that makes vectors: the one with the model that the user named, else the one inside this process,
+/// where it is in the pool.
+async fn embedding_engine(config: &Config, pool: &Pool) -> Arc<dyn Engine> {
+    match &config.memory.embedding_model {
+        Some(model) => pool.engine_for(Some(model)).await,
+        None => Arc::clone(pool.with_key(EngineKey::Embedded.as_str()).unwrap_or(pool.chosen())),
+    }
+}
+
 /// The tool `llm` asks the same engine, and what it asks is recorded like everything else.
 fn llm_tool(engine: &Arc<dyn Engine>, model: &Arc<OnceLock<String>>, accounts: &Accounts) -> LlmOptions {
     let origin = Origin {
@@ -210,6 +264,7 @@ fn llm_tool(engine: &Arc<dyn Engine>, model: &Arc<OnceLock<String>>, accounts: &
         events: RunEvents::unheard(),
         log: Arc::clone(&accounts.log),
         spans: accounts.spans.clone(),
+        meters: accounts.meters.clone(),
         trace_parent: None,
     };
     let model = Arc::clone(model);
@@ -227,7 +282,8 @@ pub async fn choose(
 ) -> Result<Chosen, NoEngine> {
     let wanted = Wanted {
         key: wishes.engine.map(|key| key.to_string()),
-        default: config.engine.default.map(|key| key.to_string()),
+        // Who names a pool and no default means its first.
+        default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),
         own_address: Some(BindAddress { host: config.server.host.clone(), port: config.server.port }),
         allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
     };
@@ -239,7 +295,8 @@ async fn start_managed(config: &Config, wishes: &Wishes) -> Result<Option<Manage
     let llamacpp = &config.engine.llamacpp;
     let Some(binary) = &llamacpp.binary_path else { return Ok(None) };
     let preferred = wishes.engine.or(config.engine.default);
-    if preferred.is_some_and(|key| key != EngineKey::Llamacpp) {
+    let in_pool = wishes.engine.is_none() && config.engine.pool.contains(&EngineKey::Llamacpp);
+    if preferred.is_some_and(|key| key != EngineKey::Llamacpp) && !in_pool {
         return Ok(None);
     }
     let options = ManagedOptions {

@@ -16,7 +16,7 @@ use hob_store::Conversations;
 use hob_store::conversations::{Exchange, Line, Speaker, Thread};
 use tokio::time::{Instant, timeout};
 
-use crate::caller::{AgentWish, Caller};
+use crate::caller::{AgentWish, Caller, run_id};
 use crate::system::System;
 use pace::{Pace, Paces};
 
@@ -118,7 +118,7 @@ impl Inbound {
             }
         };
         let agent = self.rules.agent.clone();
-        Caller { permit, agent, ..Caller::trusted(Source::Channel, run_id()) }
+        Caller { permit, agent, ..Caller::trusted(Source::Channel, run_id("channel")) }
     }
 
     async fn request(&self, message: &ChannelMessage) -> GenerateRequest {
@@ -220,12 +220,6 @@ fn conversation(message: &ChannelMessage) -> String {
 
 fn key(message: &ChannelMessage) -> String {
     format!("{}\u{1f}{}", message.channel, conversation(message))
-}
-
-fn run_id() -> String {
-    let mut id = "channel-".to_owned();
-    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
-    id
 }
 
 /// Work that blocks; `None` when the program ends.

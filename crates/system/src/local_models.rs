@@ -11,11 +11,11 @@ use hob_embedded::models::pull::Network;
 use hob_embedded::models::{ModelStore, PullOptions, PullSpec, pull};
 use hob_embedded::{Embedded, EmbeddedOptions, TuneWhenIdle};
 
-pub use hob_embedded::TuneReport;
 pub use hob_embedded::models::{
     CATALOG, CatalogEntry, MemoryEstimate, Progress, PullError, PullSpec as ModelSpec, Step, StoredModel,
 };
 pub use hob_embedded::models::{StoreError as ModelStoreError, pull::SpecError};
+pub use hob_embedded::{Keep, TuneReport};
 
 use crate::embedder::Embedder;
 use crate::household::FirstRun;
@@ -143,8 +143,8 @@ impl LocalModels {
         self.pull_options.network = Network::Offline;
     }
 
-    /// Finds the form of a model's weights that this machine runs fastest, and keeps it.
-    pub async fn tune(&self, model: &str) -> Result<TuneReport, hob_core::EngineError> {
-        self.engine.tune(model).await
+    /// Finds the form of a model's weights that this machine runs fastest.
+    pub async fn tune(&self, model: &str, keep: Keep) -> Result<TuneReport, hob_core::EngineError> {
+        self.engine.tune(model, keep).await
     }
 }

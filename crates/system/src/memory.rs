@@ -22,7 +22,7 @@ use crate::engines::engines;
 use crate::household::{FirstRun, Wishes, choose};
 
 /// The file in the configuration directory. Apart from the record, because it is large and can be made anew.
-const FILE: &str = "memory.db";
+pub(crate) const FILE: &str = "memory.db";
 
 /// An answer does not wait longer for what the memory knows.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use hob_core::{Engine, Event, Permit, Reach, Source, Unrecorded};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::{AgentWish, Caller, System, SystemParts, ToolBox};
+use crate::{AgentWish, Caller, Recall, System, SystemParts, ToolBox};
 
 struct House {
     root: tempfile::TempDir,
@@ -104,6 +104,10 @@ async fn whoever_does_not_want_it_is_told_nothing() {
     config.memory.context = false;
     let house = House::with_note(&config).await;
     house.ask(&owner()).await;
+    assert_eq!(house.told(), question().messages);
+
+    let house = House::with_note(&Config::default()).await;
+    house.ask(&Caller { recall: Recall::Unwanted, ..owner() }).await;
     assert_eq!(house.told(), question().messages);
 }
 

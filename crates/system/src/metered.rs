@@ -16,6 +16,7 @@ use hob_core::{
 };
 use hob_engine::wire::trace::{current, within};
 
+use crate::energy::{Meters, Share};
 use crate::estimate::{prompt_tokens, tokens_of};
 use crate::trace::{Kind, Span, Spans, kind_of, provider};
 
@@ -28,6 +29,7 @@ pub(crate) struct Origin {
     pub(crate) events: RunEvents,
     pub(crate) log: Arc<dyn InferenceLog>,
     pub(crate) spans: Spans,
+    pub(crate) meters: Meters,
     /// What these inferences are a part of; `None` for whatever the work under way is.
     pub(crate) trace_parent: Option<TraceParent>,
 }
@@ -53,20 +55,23 @@ impl Operation {
 /// The engine as one run sees it.
 pub(crate) struct Metered {
     engine: Arc<dyn Engine>,
-    origin: Origin,
+    origin: Arc<Origin>,
 }
 
 impl Metered {
     pub(crate) fn new(engine: Arc<dyn Engine>, origin: Origin) -> Self {
-        Metered { engine, origin }
+        Metered { engine, origin: Arc::new(origin) }
     }
 
     fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> Tally {
         let engine = self.engine.key().to_owned();
         let span = self.span(operation, &engine, model);
-        self.origin.events.publish(Event::InferenceStart { engine: engine.clone(), model: model.to_owned() });
+        if self.origin.events.are_heard() {
+            let (engine, model) = (engine.clone(), model.to_owned());
+            self.origin.events.publish(Event::InferenceStart { engine, model });
+        }
         Tally {
-            origin: self.origin.clone(),
+            origin: Arc::clone(&self.origin),
             engine,
             model: model.to_owned(),
             streamed: operation == Operation::Stream,
@@ -78,6 +83,7 @@ impl Metered {
             usage: None,
             finish_reason: None,
             settled: false,
+            share: self.origin.meters.begin(self.engine.as_ref()),
             span,
         }
     }
@@ -85,7 +91,7 @@ impl Metered {
     /// By the convention for generative AI.
     fn span(&self, operation: Operation, engine: &str, model: &str) -> Span {
         let operation = operation.as_str();
-        let Origin { spans, trace_parent, agent, .. } = &self.origin;
+        let Origin { spans, trace_parent, agent, .. } = &*self.origin;
         let parent = trace_parent.or_else(current);
         let mut span = spans.start(parent, Kind::Client, || format!("{operation} {model}"));
         span.set("gen_ai.operation.name", operation);
@@ -191,7 +197,7 @@ fn written(answer: &Answer) -> u64 {
 
 /// One inference under way. Dropped before it is settled, it was cancelled.
 struct Tally {
-    origin: Origin,
+    origin: Arc<Origin>,
     engine: String,
     model: String,
     streamed: bool,
@@ -205,6 +211,8 @@ struct Tally {
     usage: Option<Usage>,
     finish_reason: Option<FinishReason>,
     settled: bool,
+    /// Its part in what the machine's meters count.
+    share: Option<Share>,
     span: Span,
 }
 
@@ -232,12 +240,14 @@ impl Tally {
         let latency = self.clock.elapsed();
         let (usage, estimated) = self.counted();
         self.end_span(&ending, usage);
-        self.origin.events.publish(Event::InferenceEnd {
-            engine: self.engine.clone(),
-            model: self.model.clone(),
-            success: matches!(ending, Ending::Complete(_)),
-            latency,
-        });
+        if self.origin.events.are_heard() {
+            self.origin.events.publish(Event::InferenceEnd {
+                engine: self.engine.clone(),
+                model: self.model.clone(),
+                success: matches!(ending, Ending::Complete(_)),
+                latency,
+            });
+        }
         self.origin.log.record(Inference {
             started: self.started,
             run: Arc::clone(&self.origin.run),
@@ -250,6 +260,7 @@ impl Tally {
             estimated,
             latency,
             first_token: self.first_token,
+            energy: self.share.take().and_then(Share::end),
             ending,
         });
     }

@@ -32,6 +32,7 @@ fn metered(engine: ScriptedEngine) -> (Metered, Arc<Notebook>) {
         events: RunEvents::unheard(),
         log: Arc::clone(&log) as Arc<dyn InferenceLog>,
         spans: Spans::default(),
+        meters: Meters::default(),
         trace_parent: None,
     };
     (Metered::new(Arc::new(engine), origin), log)

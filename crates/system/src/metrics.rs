@@ -59,6 +59,8 @@ pub struct ModelTotals {
     pub prompt_tokens: AtomicU64,
     pub completion_tokens: AtomicU64,
     pub cached_tokens: AtomicU64,
+    /// In microjoules, as far as it was measured.
+    pub energy: AtomicU64,
     pub latency: Histogram,
     /// Of streams only.
     pub first_token: Histogram,
@@ -75,6 +77,7 @@ impl ModelTotals {
             prompt_tokens: AtomicU64::default(),
             completion_tokens: AtomicU64::default(),
             cached_tokens: AtomicU64::default(),
+            energy: AtomicU64::default(),
             latency: Histogram::default(),
             first_token: Histogram::default(),
         }
@@ -91,6 +94,9 @@ impl ModelTotals {
         self.prompt_tokens.fetch_add(usage.prompt_tokens, Ordering::Relaxed);
         self.completion_tokens.fetch_add(usage.completion_tokens, Ordering::Relaxed);
         self.cached_tokens.fetch_add(usage.cached_tokens.unwrap_or(0), Ordering::Relaxed);
+        if let Some(energy) = inference.energy {
+            self.energy.fetch_add(energy.microjoules(), Ordering::Relaxed);
+        }
         self.latency.observe(inference.latency);
         if let Some(first_token) = inference.first_token {
             self.first_token.observe(first_token);
@@ -167,6 +173,7 @@ mod tests {
             estimated: false,
             latency: Duration::from_millis(70),
             first_token: None,
+            energy: None,
             ending,
         }
     }

@@ -15,6 +15,9 @@ pub(crate) const DATABASE: &str = "hob.db";
 /// The longest wait for the last records at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
 
+/// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
+const LATEST_RECORDS: Duration = Duration::from_millis(250);
+
 /// The record, or nothing: an answer never depends on it.
 #[derive(Clone)]
 pub struct Record {
@@ -71,11 +74,28 @@ impl Record {
         self.kept.as_ref().ok().map(|kept| &kept.telemetry)
     }
 
-    /// What local answers have saved so far, with days as they are in `zone`; zeros when nothing is recorded. Blocks.
+    /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
+    /// recorded. Blocks.
     pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, StoreError> {
         match &self.kept {
-            Ok(kept) => kept.telemetry.savings(now, zone),
+            Ok(kept) => {
+                // What the disk does not take now is told by a later report.
+                kept.writer.flush(LATEST_RECORDS);
+                kept.telemetry.savings(now, zone)
+            }
             Err(_) => Ok(savings(Served::default(), &self.prices, Moment::of(now), zone)),
+        }
+    }
+
+    /// What the cloud asks for its tokens.
+    pub(crate) fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    /// Waits a moment for records that are not written yet. Blocks.
+    pub(crate) fn settle(&self) {
+        if let Ok(kept) = &self.kept {
+            kept.writer.flush(LATEST_RECORDS);
         }
     }
 

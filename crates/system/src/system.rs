@@ -5,27 +5,32 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use futures::{StreamExt, stream};
 use hob_agent::ToolBox;
+use hob_core::routing::AUTO;
 use hob_core::{
     Agent, AgentContext, AgentOutcome, Channels, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError,
-    EventBus, GenerateRequest, GenerationStream, InferenceLog, Listener, ModelInfo, NoChannels, Passage,
-    Permit, Reach, RunEvents, Source, Tools, Warning,
+    EventBus, GenerateRequest, Generation, GenerationStream, InferenceLog, Listener, ModelInfo, ModelReason,
+    NoChannels, Passage, Permit, Reach, RunEvents, Source, ToolResult, Tools, Warning,
 };
 use hob_memory::Documents;
 
 use crate::accounts::Accounts;
 use crate::agent_stream::{AgentStream, ear};
-use crate::caller::{AgentWish, AskError, Caller};
-use crate::catalog::Catalog;
+use crate::caller::{AgentWish, AskError, Caller, Recall};
 use crate::embedder::{self, Embedder};
+use crate::energy::Meters;
+use crate::fallback::{Fallback, is_not_found};
 use crate::inbound::MEMORY_READS;
 use crate::lane::{Delivery, Lane, Wish, lane};
 use crate::memory::HouseMemory;
 use crate::metered::{Metered, Origin};
 use crate::metrics::Totals;
+use crate::pool::{ListedModel, Pool};
+use crate::route::Route;
+use crate::routing::{Routed, Router};
 use crate::trace::{Span, Spans, TracedStream, TracedTools, kind_of, kind_of_refusal, request_span, under};
 
 /// The name by which a caller asks for whatever model is the default.
-const DEFAULT_MODEL: &str = "default";
+pub const DEFAULT_MODEL: &str = "default";
 
 /// What a [`System`] is made of.
 pub struct SystemParts {
@@ -41,18 +46,39 @@ pub struct SystemParts {
     pub log: Arc<dyn InferenceLog>,
 }
 
+/// A whole answer, and how it came to be.
+#[derive(Debug)]
+pub struct Answered {
+    /// The key of the engine that answered.
+    pub engine: String,
+    /// Its usage is the sum over all turns.
+    pub generation: Generation,
+    pub turns: u32,
+    pub tool_results: Vec<ToolResult>,
+    /// Why this model; `None` when it is the one that was asked for.
+    pub reason: Option<ModelReason>,
+}
+
 /// An answer under way.
 pub struct Streaming {
+    /// The key of the engine that answers.
+    pub engine: String,
     /// The model that answers.
     pub model: String,
+    /// Why this model; `None` when it is the one that was asked for.
+    pub reason: Option<ModelReason>,
     pub warnings: Vec<Warning>,
     pub deltas: DeltaStream,
 }
 
 /// Answers requests.
 pub struct System {
-    engine: Arc<dyn Engine>,
-    catalog: Catalog,
+    /// The engine that was chosen, and those beside it.
+    pool: Arc<Pool>,
+    /// Who answers for the default model when that is not to be had.
+    fallback: Option<Arc<Fallback>>,
+    /// Why the cloud is the chosen engine, where it is that only for want of another.
+    for_want: Option<ModelReason>,
     default_model: Option<String>,
     /// Who makes vectors when the caller asks for the default; `None` where nobody can.
     embedder: Option<Embedder>,
@@ -65,16 +91,20 @@ pub struct System {
     /// `None` where nothing is counted.
     totals: Option<Arc<Totals>>,
     spans: Spans,
+    meters: Meters,
     memory: Option<HouseMemory>,
     channels: Arc<dyn Channels>,
+    /// Chooses where the model is `auto`.
+    router: Router,
 }
 
 impl System {
     pub fn new(parts: SystemParts) -> Self {
         let totals = Arc::new(Totals::before(parts.log));
         System {
-            catalog: Catalog::new(Arc::clone(&parts.engine)),
-            engine: parts.engine,
+            pool: Arc::new(Pool::new(parts.engine, Vec::new())),
+            fallback: None,
+            for_want: None,
             default_model: parts.default_model,
             embedder: None,
             agent: parts.agent,
@@ -84,9 +114,26 @@ impl System {
             log: Arc::clone(&totals) as Arc<dyn InferenceLog>,
             totals: Some(totals),
             spans: Spans::default(),
+            meters: Meters::default(),
             memory: None,
             channels: Arc::new(NoChannels),
+            router: Router::default(),
         }
+    }
+
+    /// The same with further engines, which answer for models that those before them do not have.
+    pub fn with_pool(self, pool: Arc<Pool>) -> Self {
+        System { pool, ..self }
+    }
+
+    /// The same with a model that answers for the default one when that is not to be had.
+    pub fn with_fallback(self, fallback: Option<Fallback>) -> Self {
+        System { fallback: fallback.map(Arc::new), ..self }
+    }
+
+    /// The same with a cloud that answers for want of another engine, which callers are told.
+    pub fn for_want_of(self, reason: Option<ModelReason>) -> Self {
+        System { for_want: reason, ..self }
     }
 
     /// The same with somebody who makes vectors.
@@ -99,10 +146,15 @@ impl System {
         System { memory: Some(memory), ..self }
     }
 
+    /// The same with another way of choosing a model where that is left to us.
+    pub fn with_router(self, router: Router) -> Self {
+        System { router, ..self }
+    }
+
     /// The same with accounts that others write into as well.
     pub(crate) fn with_accounts(self, accounts: Accounts) -> Self {
-        let Accounts { log, totals, spans } = accounts;
-        System { log, totals, spans, ..self }
+        let Accounts { log, totals, spans, meters } = accounts;
+        System { log, totals, spans, meters, ..self }
     }
 
     /// The same with channels.
@@ -110,8 +162,14 @@ impl System {
         System { channels, ..self }
     }
 
+    /// The engine that was chosen.
     pub fn engine(&self) -> &dyn Engine {
-        self.engine.as_ref()
+        self.pool.chosen().as_ref()
+    }
+
+    /// The chosen engine, and those beside it.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// The agent's name, where there is one.
@@ -134,6 +192,11 @@ impl System {
         &self.spans
     }
 
+    /// What measures the energy of answers.
+    pub fn meters(&self) -> &Meters {
+        &self.meters
+    }
+
     /// The tools there are now.
     pub fn tools(&self) -> Arc<ToolBox> {
         self.tools.load_full()
@@ -142,6 +205,11 @@ impl System {
     /// Runs that begin from now on have these tools.
     pub fn replace_tools(&self, tools: ToolBox) {
         self.tools.store(Arc::new(tools));
+    }
+
+    /// Who chooses where the model is `auto`.
+    pub fn router(&self) -> &Router {
+        &self.router
     }
 
     /// The ways out for messages.
@@ -164,11 +232,7 @@ impl System {
     }
 
     /// The whole answer, and how an agent got to it.
-    pub async fn complete(
-        &self,
-        request: GenerateRequest,
-        caller: &Caller,
-    ) -> Result<AgentOutcome, AskError> {
+    pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
         let mut span = request_span(&self.spans, caller, &request.model);
         let caller = under(caller, &span);
         let outcome = self.answer(request, &caller, &mut span).await;
@@ -184,18 +248,39 @@ impl System {
         mut request: GenerateRequest,
         caller: &Caller,
         span: &mut Span,
-    ) -> Result<AgentOutcome, AskError> {
+    ) -> Result<Answered, AskError> {
         let wish = self.wish(&caller.agent)?;
-        self.resolve_model(&mut request).await?;
+        let mut route = self.route(&mut request, caller).await?;
+        let ticket = route.take_ticket();
+        let outcome = self.ask(&route, request, wish, caller, span).await;
+        if let Some(ticket) = ticket
+            && !route.was_handed_over()
+        {
+            ticket.conclude(&outcome);
+        }
+        let AgentOutcome { mut generation, turns, tool_results } = outcome?;
+        let told = route.tell(span);
+        generation.warnings.extend(told.warning);
+        Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
+    }
+
+    async fn ask(
+        &self,
+        route: &Route,
+        mut request: GenerateRequest,
+        wish: Wish<Arc<dyn Agent>>,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<AgentOutcome, AskError> {
         match lane(&request, Delivery::Whole, wish) {
             Lane::Engine => {
-                let generation = self.metered(caller, None).generate(&request).await?;
+                let generation = route.metered(self.origin(caller, None)).generate(&request).await?;
                 Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
             }
             Lane::Agent(agent) => {
                 by_agent(span, agent.name());
                 self.recall(&mut request, caller).await;
-                let context = self.context(caller, agent.name(), None)?;
+                let context = self.context(route, caller, agent.name(), None)?;
                 Ok(agent.run(&request, &context).await?)
             }
         }
@@ -208,8 +293,10 @@ impl System {
         let caller = under(caller, &span);
         match self.begin_stream(request, &caller, &mut span).await {
             Ok(streaming) if span.place().is_none() => Ok(streaming),
-            Ok(Streaming { model, warnings, deltas }) => {
-                Ok(Streaming { model, warnings, deltas: Box::pin(TracedStream { deltas, span }) })
+            Ok(mut streaming) => {
+                let deltas = streaming.deltas;
+                streaming.deltas = Box::pin(TracedStream { deltas, span });
+                Ok(streaming)
             }
             Err(error) => {
                 span.fail(kind_of_refusal(&error));
@@ -226,26 +313,50 @@ impl System {
         span: &mut Span,
     ) -> Result<Streaming, AskError> {
         let wish = self.wish(&caller.agent)?;
-        self.resolve_model(&mut request).await?;
+        let mut route = self.route(&mut request, caller).await?;
+        let ticket = route.take_ticket();
         let model = request.model.clone();
+        let begun = self.first_piece(&route, request, wish, caller, span).await;
+        let GenerationStream { mut warnings, deltas } = match (begun, ticket) {
+            (Ok(begun), Some(ticket)) if !route.was_handed_over() => ticket.watch(begun),
+            (Err(error), Some(ticket)) => {
+                ticket.give_up(&error);
+                return Err(error);
+            }
+            (begun, _) => begun?,
+        };
+        let told = route.tell(span);
+        warnings.extend(told.warning);
+        let model = told.model.unwrap_or(model);
+        Ok(Streaming { engine: told.engine, model, reason: told.reason, warnings, deltas })
+    }
+
+    /// A stream whose first piece is there.
+    async fn first_piece(
+        &self,
+        route: &Route,
+        mut request: GenerateRequest,
+        wish: Wish<Arc<dyn Agent>>,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<GenerationStream, AskError> {
         let GenerationStream { warnings, mut deltas } = match lane(&request, Delivery::Streamed, wish) {
-            Lane::Engine => self.metered(caller, None).stream(&request).await?,
+            Lane::Engine => route.metered(self.origin(caller, None)).stream(&request).await?,
             Lane::Agent(agent) => {
                 by_agent(span, agent.name());
                 self.recall(&mut request, caller).await;
-                self.agent_stream(request, agent, caller)?
+                self.agent_stream(route, request, agent, caller)?
             }
         };
         let first = match deltas.next().await {
             Some(first) => first?,
             None => {
-                let engine = self.engine.key().to_owned();
+                let engine = route.engine().to_owned();
                 let reason = "it ended before it began".to_owned();
                 return Err(EngineError::Interrupted { engine, reason }.into());
             }
         };
-        let deltas = Box::pin(stream::iter([Ok(first)]).chain(deltas));
-        Ok(Streaming { model, warnings, deltas })
+        Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
     }
 
     /// Texts as vectors. `default`, and the name of the model it stands for, mean the embedder of the house; any other name
@@ -265,54 +376,74 @@ impl System {
             None if request.model == DEFAULT_MODEL => return Err(embedder::nobody()),
             Some(house) if request.model == DEFAULT_MODEL || request.model == house.model => house,
             _ => {
-                self.catalog.check(&request.model).await?;
-                return self.metered(caller, None).embed(&request).await;
+                let engine = self.pool.engine_of(&request.model).await?;
+                return self.metered_on(&engine, caller).embed(&request).await;
             }
         };
         request.model.clone_from(&house.model);
-        let engine = self.metered_on(&house.engine, caller, None);
+        let engine = self.metered_on(&house.engine, caller);
         engine.embed(&request).await.map_err(embedder::explain)
     }
 
-    /// The engine's models.
+    /// The models of the chosen engine, and of those beside it.
     pub async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        self.engine.list_models().await
+        Ok(self.pool.list().await?.into_iter().map(|listed| listed.model).collect())
     }
 
-    /// Whether the engine answers.
+    /// The same with the engines that answer for them.
+    pub async fn listed_models(&self) -> Result<Vec<ListedModel>, EngineError> {
+        self.pool.list().await
+    }
+
+    /// The model that a caller means by `id`, if an engine lists it.
+    pub async fn listed_model(&self, id: &str) -> Result<Option<ListedModel>, EngineError> {
+        self.pool.show(id).await
+    }
+
+    /// Whether the chosen engine answers.
     pub async fn healthy(&self) -> bool {
-        self.engine.health().await
+        self.engine().health().await
     }
 
     /// The model that `default` stands for; `None` when the engine has none.
     pub async fn default_model(&self) -> Result<Option<String>, EngineError> {
         match &self.default_model {
             Some(model) => Ok(Some(model.clone())),
-            None => self.catalog.first().await,
+            None => self.pool.first().await,
+        }
+    }
+
+    /// The model for work that needs one and the same: the default, or where that is `auto`, the first of the engine.
+    pub async fn steady_model(&self) -> Result<Option<String>, EngineError> {
+        match self.default_model().await? {
+            Some(model) if model == AUTO => self.pool.first().await,
+            model => Ok(model),
         }
     }
 
     fn agent_stream(
         &self,
+        route: &Route,
         request: GenerateRequest,
         agent: Arc<dyn Agent>,
         caller: &Caller,
     ) -> Result<GenerationStream, AskError> {
         let (ear, pieces) = ear(&self.bus, &caller.run);
-        let context = self.context(caller, agent.name(), Some(Arc::new(ear)))?;
+        let context = self.context(route, caller, agent.name(), Some(Arc::new(ear)))?;
         let run = Box::pin(async move { agent.run(&request, &context).await });
         Ok(GenerationStream { warnings: Vec::new(), deltas: Box::pin(AgentStream::new(run, pieces)) })
     }
 
     fn context(
         &self,
+        route: &Route,
         caller: &Caller,
         agent: &str,
         listener: Option<Arc<dyn Listener>>,
     ) -> Result<AgentContext, AskError> {
         let events = self.events(caller);
         Ok(AgentContext {
-            engine: Arc::new(self.metered(caller, Some(agent))),
+            engine: route.metered(self.origin(caller, Some(agent))),
             tools: self.tools_for(caller, &events)?,
             events,
             max_turns: self.max_turns,
@@ -328,22 +459,22 @@ impl System {
         })
     }
 
-    /// The engine, with its work put down to this caller.
-    fn metered(&self, caller: &Caller, agent: Option<&str>) -> Metered {
-        self.metered_on(&self.engine, caller, agent)
+    /// An engine, with its work put down to this caller.
+    fn metered_on(&self, engine: &Arc<dyn Engine>, caller: &Caller) -> Metered {
+        Metered::new(Arc::clone(engine), self.origin(caller, None))
     }
 
-    fn metered_on(&self, engine: &Arc<dyn Engine>, caller: &Caller, agent: Option<&str>) -> Metered {
-        let origin = Origin {
+    fn origin(&self, caller: &Caller, agent: Option<&str>) -> Origin {
+        Origin {
             run: Arc::clone(&caller.run),
             source: caller.source,
             agent: agent.map(str::to_owned),
             events: self.events(caller),
             log: Arc::clone(&self.log),
             spans: self.spans.clone(),
+            meters: self.meters.clone(),
             trace_parent: caller.trace_parent,
-        };
-        Metered::new(Arc::clone(engine), origin)
+        }
     }
 
     fn events(&self, caller: &Caller) -> RunEvents {
@@ -362,14 +493,60 @@ impl System {
         })
     }
 
-    async fn resolve_model(&self, request: &mut GenerateRequest) -> Result<(), EngineError> {
+    /// Puts the name of a real model in the place of the one asked for, and says why where that was for us to choose.
+    async fn resolve_model(
+        &self,
+        request: &mut GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Option<Routed>, AskError> {
         if request.model == DEFAULT_MODEL
             && let Some(model) = self.default_model().await?
         {
             request.model = model;
         }
-        self.catalog.check(&request.model).await
+        if request.model != AUTO {
+            return Ok(None);
+        }
+        let models = self.pool.recent().await?;
+        // Who has a model of this name means that one.
+        if models.iter().any(|listed| listed.model.id == AUTO) {
+            return Ok(None);
+        }
+        let routed = self.router.route(request, caller, &models, self.engine().key()).await?;
+        request.model.clone_from(&routed.model);
+        Ok(Some(routed))
     }
+
+    /// Who answers. Where the model was ours to choose, and cannot be had, the fallback does.
+    async fn route(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
+        let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
+        let route = match (self.find(request, caller).await, fallback) {
+            (Ok(route), None) => route,
+            (Ok(route), Some(fallback)) => route.before(fallback, &self.pool),
+            (Err(AskError::Engine(error)), Some(fallback)) if is_not_found(&error) => {
+                let Some(stand_in) = fallback.find(&self.pool, &request.model, &error).await else {
+                    return Err(error.into());
+                };
+                request.model.clone_from(&stand_in.model);
+                Route::to_stand_in(stand_in)
+            }
+            (Err(error), _) => return Err(error),
+        };
+        Ok(route.instead_of(self.for_want.as_ref()))
+    }
+
+    async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
+        let (reason, ticket) = match self.resolve_model(request, caller).await? {
+            Some(Routed { reason, ticket, .. }) => (Some(reason), Some(ticket)),
+            None => (None, None),
+        };
+        Ok(Route::to(self.pool.engine_of(&request.model).await?, reason).watched(ticket))
+    }
+}
+
+/// Whether this name leaves the choice of a model to us.
+fn is_ours_to_choose(model: &str) -> bool {
+    model == DEFAULT_MODEL || model == AUTO
 }
 
 /// The request is an agent's to answer.
@@ -385,6 +562,9 @@ fn by_agent(span: &mut Span, agent: &str) {
 fn may_recall(caller: &Caller) -> bool {
     let reads_memory = |names: &Vec<String>| names.iter().any(|name| MEMORY_READS.contains(&name.as_str()));
     let Permit { most, also, only } = &caller.permit;
+    if caller.recall == Recall::Unwanted {
+        return false;
+    }
     match caller.source {
         Source::Channel => reads_memory(also),
         Source::Scheduler => *most >= Reach::Read && only.as_ref().is_none_or(reads_memory),

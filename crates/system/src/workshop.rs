@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_agent::mcp::{McpServeError, McpServerOptions, McpServers, McpTransport, serve_stdio};
-use hob_agent::sandbox::{Runtime, Sandbox, SandboxOptions};
+use hob_agent::sandbox::{Runtime, Sandbox, SandboxError, SandboxOptions};
 use hob_agent::tools::{BuiltInOptions, FetchError, FileReadOptions, LlmOptions, built_in_tools};
 use hob_agent::{Permit, ToolBox, ToolBoxError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
@@ -24,6 +24,20 @@ pub enum WorkshopError {
     #[error("the tools cannot be served: {0}")]
     Serve(#[from] McpServeError),
 }
+
+/// What brings the tools that are not always there.
+const CONDITIONS: &[(&str, &str)] = &[
+    (
+        "code_interpreter",
+        "running code is switched off. Set [sandbox] enabled = true in config.toml to allow it",
+    ),
+    ("llm", "it asks the engine that answers, so only an agent has it: 'hob ask --tools llm QUESTION'"),
+    ("channel_send", NO_CHANNEL),
+    ("channel_list", NO_CHANNEL),
+    ("channel_status", NO_CHANNEL),
+];
+const NO_CHANNEL: &str =
+    "no channel is configured. Set enabled = true under [channel] or [channel.whatsapp] in config.toml";
 
 /// What some tools work with. One that lacks its part is left out.
 #[derive(Clone, Default)]
@@ -102,7 +116,7 @@ impl Workshop {
 /// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
 /// program, it would start itself without end.
 pub async fn serve_mcp(config: &Config, parts: WorkshopParts, version: &str) -> Result<(), WorkshopError> {
-    let tools = ToolBox::new(built_in(config, parts)?)?;
+    let tools = ToolBox::new(built_in(config, parts)?)?.with_conditions(CONDITIONS);
     let for_one_request = move || -> Arc<dyn Tools> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
             Ok(tools) => Arc::new(tools),
@@ -111,6 +125,12 @@ pub async fn serve_mcp(config: &Config, parts: WorkshopParts, version: &str) -> 
         }
     };
     Ok(serve_stdio(for_one_request, version).await?)
+}
+
+/// What would run the code of a model, or why nothing can; `None` where no code is to be run.
+pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxError>> {
+    let sandbox = config.sandbox.enabled.then(|| Sandbox::new(sandbox_options(&config.sandbox)))?;
+    Some(sandbox.check().await)
 }
 
 fn built_in(config: &Config, parts: WorkshopParts) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
@@ -127,7 +147,7 @@ fn built_in(config: &Config, parts: WorkshopParts) -> Result<Vec<Arc<dyn Tool>>,
 
 /// A tool of a server that cannot be taken costs itself only.
 fn tool_box(built_in: &[Arc<dyn Tool>], servers: &McpServers) -> Result<ToolBox, ToolBoxError> {
-    let mut tools = ToolBox::new(built_in.iter().cloned())?;
+    let mut tools = ToolBox::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
     for tool in servers.tools() {
         if let Err(error) = tools.add(tool) {
             tracing::warn!(%error, "a tool of an MCP server is left out");

@@ -4,10 +4,12 @@
 
 mod fake_server;
 mod gateway;
+mod llama_server;
 mod scripted_engine;
 mod transcript;
 
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
 pub use gateway::{Gateway, GatewayScript};
+pub use llama_server::{LlamaServer, part};
 pub use scripted_engine::ScriptedEngine;
 pub use transcript::Transcript;

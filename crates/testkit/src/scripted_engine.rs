@@ -12,15 +12,18 @@ use hob_core::{
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
 
-/// The engine. Its key is `scripted`, its only model `m` unless told otherwise.
+/// The engine. Its key is `scripted` and its only model `m`, unless told otherwise.
 pub struct ScriptedEngine {
+    key: String,
     models: Vec<ModelInfo>,
+    lists_every_model: bool,
     warnings: Vec<Warning>,
     script: Box<Script>,
     requests: Mutex<Vec<GenerateRequest>>,
     embed_requests: Mutex<Vec<EmbedRequest>>,
     lists: AtomicUsize,
     healthy: AtomicBool,
+    gone: AtomicBool,
 }
 
 impl ScriptedEngine {
@@ -29,13 +32,16 @@ impl ScriptedEngine {
         script: impl Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync + 'static,
     ) -> Self {
         ScriptedEngine {
+            key: "scripted".to_owned(),
             models: vec![ModelInfo::named("m")],
+            lists_every_model: true,
             warnings: Vec::new(),
             script: Box::new(script),
             requests: Mutex::new(Vec::new()),
             embed_requests: Mutex::new(Vec::new()),
             lists: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
+            gone: AtomicBool::new(false),
         }
     }
 
@@ -49,6 +55,18 @@ impl ScriptedEngine {
             deltas.push(Ok(Delta::Done { usage: Some(usage) }));
             deltas
         })
+    }
+
+    /// The same under another key.
+    pub fn called(mut self, key: &str) -> Self {
+        self.key = key.to_owned();
+        self
+    }
+
+    /// It knows models that it does not list.
+    pub fn with_unlisted_models(mut self) -> Self {
+        self.lists_every_model = false;
+        self
     }
 
     pub fn with_models(mut self, ids: &[&str]) -> Self {
@@ -67,6 +85,11 @@ impl ScriptedEngine {
     pub fn with_warnings(mut self, warnings: &[Warning]) -> Self {
         self.warnings = warnings.to_vec();
         self
+    }
+
+    /// From now on nobody listens there, or somebody does again.
+    pub fn set_gone(&self, gone: bool) {
+        self.gone.store(gone, Ordering::Relaxed);
     }
 
     pub fn set_healthy(&self, healthy: bool) {
@@ -88,16 +111,28 @@ impl ScriptedEngine {
         self.lists.load(Ordering::Relaxed)
     }
 
-    fn answer(&self, request: &GenerateRequest) -> Vec<Result<Delta, EngineError>> {
+    fn reached(&self) -> Result<(), EngineError> {
+        match self.gone.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(EngineError::Unreachable {
+                engine: self.key.clone(),
+                address: format!("http://{}", self.key),
+                reason: "Connection refused".into(),
+            }),
+        }
+    }
+
+    fn answer(&self, request: &GenerateRequest) -> Result<Vec<Result<Delta, EngineError>>, EngineError> {
+        self.reached()?;
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        (self.script)(request)
+        Ok((self.script)(request))
     }
 }
 
 #[async_trait]
 impl Engine for ScriptedEngine {
     fn key(&self) -> &str {
-        "scripted"
+        &self.key
     }
 
     fn address(&self) -> &str {
@@ -106,11 +141,11 @@ impl Engine for ScriptedEngine {
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
         let mut collector = Collector::default();
-        for delta in self.answer(request) {
+        for delta in self.answer(request)? {
             collector.push(delta?);
         }
         let generation = collector.finish(&request.model).ok_or_else(|| EngineError::Interrupted {
-            engine: "scripted".into(),
+            engine: self.key.clone(),
             reason: "the script has no finish".into(),
         })?;
         Ok(Generation { warnings: self.warnings.clone(), ..generation })
@@ -119,7 +154,7 @@ impl Engine for ScriptedEngine {
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         Ok(GenerationStream {
             warnings: self.warnings.clone(),
-            deltas: Box::pin(stream::iter(self.answer(request))),
+            deltas: Box::pin(stream::iter(self.answer(request)?)),
         })
     }
 
@@ -141,10 +176,15 @@ impl Engine for ScriptedEngine {
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         self.lists.fetch_add(1, Ordering::Relaxed);
+        self.reached()?;
         Ok(self.models.clone())
     }
 
+    fn lists_every_model(&self) -> bool {
+        self.lists_every_model
+    }
+
     async fn health(&self) -> bool {
-        self.healthy.load(Ordering::Relaxed)
+        self.healthy.load(Ordering::Relaxed) && !self.gone.load(Ordering::Relaxed)
     }
 }

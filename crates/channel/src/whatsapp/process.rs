@@ -148,7 +148,7 @@ pub enum NotStarted {
     NotInstalled,
     #[error("'{}' cannot be started: {reason}", node.display())]
     Failed { node: PathBuf, reason: String },
-    #[error("another Hob uses the WhatsApp session in {}", auth_dir.display())]
+    #[error("another Hob uses the WhatsApp session in {}; stop it first", auth_dir.display())]
     InUse { auth_dir: PathBuf },
     #[error("the session's directory {} cannot be used: {reason}", auth_dir.display())]
     Directory { auth_dir: PathBuf, reason: String },

@@ -3,12 +3,19 @@
 mod ask;
 mod bench;
 mod channel;
+mod chat;
 mod completions;
+mod consent;
 mod doctor;
+mod feedback;
+mod health;
 mod init;
+mod man;
 mod mcp;
 mod memory;
 mod model;
+mod overview;
+mod router;
 mod scheduler;
 #[cfg(feature = "server")]
 mod serve;
@@ -33,19 +40,25 @@ const LAST_BREATH: Duration = Duration::from_secs(1);
 
 /// Does what was asked.
 pub fn run(args: Args) -> Result<ExitCode> {
-    match args.command {
+    let Some(command) = args.command else { return overview::run() };
+    match command {
         Command::Serve(serve) => serve::run(serve),
         Command::Ask(ask) => ask::run(ask, args.verbose.into()),
+        Command::Chat(chat) => chat::run(chat, args.verbose.into()),
         Command::Model(model) => model::run(model),
         Command::Tools(tools) => tools::run(tools),
         Command::Memory(memory) => memory::run(memory),
         Command::Scheduler(scheduler) => scheduler::run(scheduler),
         Command::Mcp(mcp) => mcp::run(&mcp),
         Command::Channel(channel) => channel::run(channel),
+        Command::Feedback(feedback) => feedback::run(&feedback),
+        Command::Router(router) => router::run(router),
         Command::Telemetry(telemetry) => telemetry::run(telemetry),
         Command::Bench(bench) => bench::run(bench),
         Command::Init(init) => init::run(&init),
         Command::Doctor(doctor) => doctor::run(&doctor),
+        Command::Health(health) => health::run(health),
+        Command::Man(man) => man::run(&man),
         Command::Completions(completions) => completions::run(&completions),
         Command::ReadFile => memory::read_file(),
     }

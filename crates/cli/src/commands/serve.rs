@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_config::{Config, ServerConfig};
+use hob_core::EngineError;
+use hob_core::routing::AUTO;
 use hob_server::{Server, ServerParts};
 use hob_system::{Because, Household, Scheduler, System, Wishes};
 use tokio_util::sync::CancellationToken;
@@ -148,19 +150,22 @@ async fn default_model(system: &System) -> Result<String> {
     let Some(model) = system.default_model().await? else {
         return Ok("none yet".to_owned());
     };
-    let engine = system.engine();
-    if engine.lists_every_model()
-        && let Ok(models) = system.models().await
-        && !models.iter().any(|listed| engine.means(&model, &listed.id))
-    {
-        output::warning(format_args!("{} has no model '{model}'; see 'hob model list'", engine.key()));
+    if model == AUTO {
+        return Ok(format!("{AUTO}, chosen for each request by the {} router", system.router().policy()));
+    }
+    if let Err(EngineError::ModelNotFound { engine, .. }) = system.pool().engine_of(&model).await {
+        output::warning(format_args!("{engine} has no model '{model}'; see 'hob model list'"));
     }
     Ok(one_line(&model))
 }
 
 fn engine_line(household: &Household, config: &Config) -> String {
     let engine = household.system.engine();
-    let place = advice::place(engine.key(), engine.address());
+    let mut place = advice::place(engine.key(), engine.address());
+    let others: Vec<&str> = household.system.pool().others().collect();
+    if !others.is_empty() {
+        place = format!("{place}, beside it {}", others.join(", "));
+    }
     match &household.because {
         Because::Fallback { instead_of: Some(key) } => {
             format!("{place} ({})", advice::passed_over(key, config))

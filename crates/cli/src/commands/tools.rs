@@ -61,7 +61,7 @@ fn find<'a>(tools: &'a ToolBox, name: &str) -> Option<&'a ToolSpec> {
     tools.specs().find(|spec| spec.name == name)
 }
 
-fn list(tools: &ToolBox, format: Format) -> Result<()> {
+pub fn list(tools: &ToolBox, format: Format) -> Result<()> {
     match format {
         Format::Json => output::json(&tools.specs().map(describe).collect::<Vec<_>>())?,
         Format::People => table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?,

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "embedded")]
 pub mod download;
+pub mod markdown;
 pub mod number;
 pub mod progress;
 pub mod style;

@@ -2,10 +2,21 @@
 
 use std::time::Duration;
 
-/// Memory in units of 2^20 and 2^30 bytes, as the makers of graphics cards count it.
+use hob_core::Energy;
+
+/// Memory in units of 2^10, 2^20 and 2^30 bytes, as the makers of graphics cards count it.
 pub fn memory(bytes: u64) -> String {
-    let megabytes = bytes as f64 / f64::from(1 << 20);
-    if megabytes < 1000.0 { format!("{megabytes:.0} MB") } else { format!("{:.1} GB", megabytes / 1024.0) }
+    let kilobytes = bytes as f64 / 1024.0;
+    let megabytes = kilobytes / 1024.0;
+    if bytes < 1000 {
+        format!("{bytes} B")
+    } else if kilobytes < 999.5 {
+        format!("{kilobytes:.0} KB")
+    } else if megabytes < 999.5 {
+        format!("{megabytes:.0} MB")
+    } else {
+        format!("{:.1} GB", megabytes / 1024.0)
+    }
 }
 
 /// A number of weights, such as `7.6B`.
@@ -37,6 +48,18 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
+/// In what people are billed by, once there is enough of it: `850 J`, `12.5 Wh`, `3.40 kWh`.
+pub fn energy(energy: Energy) -> String {
+    let joules = energy.joules();
+    let (amount, unit) = match joules {
+        few if few < 3600.0 => (few, "J"),
+        some if some < 3.6e6 => (some / 3600.0, "Wh"),
+        many => (many / 3.6e6, "kWh"),
+    };
+    let places = if amount < 10.0 { 2 } else { usize::from(amount < 100.0) };
+    format!("{amount:.places$} {unit}")
+}
+
 /// `1 model`, `2 models`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -48,11 +71,22 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([98_363_034, 5_200_000_000, 0].map(memory), ["94 MB", "4.8 GB", "0 MB"]);
+        assert_eq!([98_363_034, 5_200_000_000, 0].map(memory), ["94 MB", "4.8 GB", "0 B"]);
+        assert_eq!(
+            [999, 1_000, 45_056, 1_023_487, 1_023_488, 1_048_051_712].map(memory),
+            ["999 B", "1 KB", "44 KB", "999 KB", "1 MB", "1.0 GB"]
+        );
         assert_eq!([134_515_008, 7_000_000_000, 1_500, 12].map(weights), ["134.5M", "7B", "1.5K", "12"]);
         assert_eq!([131_072, 2048, 4000, 512].map(tokens), ["128k", "2k", "4000", "512"]);
         assert_eq!(counted(1, "model"), "1 model");
         assert_eq!(counted(0, "model"), "0 models");
+    }
+
+    #[test]
+    fn energy_is_in_the_unit_that_fits() {
+        let shown = [0, 1_250_000, 850_000_000, 45_000_000_000, 12_240_000_000_000]
+            .map(|microjoules| energy(Energy::from_microjoules(microjoules)));
+        assert_eq!(shown, ["0.00 J", "1.25 J", "850 J", "12.5 Wh", "3.40 kWh"]);
     }
 
     #[test]

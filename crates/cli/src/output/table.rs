@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
 
-use crate::output::style::NAME;
+use crate::output::style::{NAME, WARNING};
 
 /// Space between columns.
 const GAP: u16 = 2;
@@ -25,6 +25,55 @@ pub fn print(columns: &[Column], rows: &[Vec<String>]) -> io::Result<()> {
     let arrangement =
         if io::stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
     writeln!(anstream::stdout(), "{}", render(columns, rows, arrangement))
+}
+
+/// A cell in which some words stand out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marked(String);
+
+/// What stands around such a word until the table is made. It takes no room in its column, as a colour takes none.
+const MARK: char = '\u{2061}';
+const UNMARK: char = '\u{2062}';
+
+impl Marked {
+    pub fn plain(mut self, text: &str) -> Self {
+        self.0.extend(text.chars().filter(|character| ![MARK, UNMARK].contains(character)));
+        self
+    }
+
+    /// Word by word, because a line may end after each.
+    pub fn standing_out(mut self, text: &str) -> Self {
+        for piece in text.split_inclusive(' ') {
+            let word = piece.trim_end_matches(' ');
+            self.0.push(MARK);
+            self = self.plain(word);
+            self.0.push(UNMARK);
+            self.0.push_str(&piece[word.len()..]);
+        }
+        self
+    }
+}
+
+/// How many characters a line of the terminal has, where it tells.
+pub fn terminal_width() -> Option<u16> {
+    Table::new().width()
+}
+
+/// The same as [`print`], on a terminal and with words that stand out.
+pub fn print_marked(columns: &[Column], rows: &[Vec<Marked>]) -> io::Result<()> {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| cell.0.clone()).collect()).collect();
+    let table = render(columns, &rows, ContentArrangement::Dynamic);
+    let mut out = anstream::stdout();
+    table.lines().try_for_each(|line| writeln!(out, "{}", coloured(line)))
+}
+
+/// Colour in place of the marks. It ends with the line even where a word was broken in two.
+fn coloured(line: &str) -> String {
+    let (on, off) = (WARNING.render().to_string(), WARNING.render_reset().to_string());
+    let is_open = line.matches(MARK).count() > line.matches(UNMARK).count();
+    let line = line.replace(MARK, &on).replace(UNMARK, &off);
+    if is_open { line + &off } else { line }
 }
 
 fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangement) -> String {
@@ -75,5 +124,32 @@ mod tests {
         a          1
         bcdefg
         ");
+    }
+
+    #[test]
+    fn words_that_stand_out_take_no_more_room_than_others() {
+        let columns = [Column::Words("SOURCE"), Column::Words("PASSAGE")];
+        let plain = ["a.md:1".to_owned(), "the boiler and its pump ".repeat(6).trim_end().to_owned()];
+        let cell = (0..6).fold(Marked::default(), |cell, index| {
+            let cell = cell.plain("the ").standing_out("boiler and").plain(" its pump");
+            if index < 5 { cell.plain(" ") } else { cell }
+        });
+        let marked = [Marked::default().plain("a.md:1").0, cell.0];
+        let lines = render(&columns, &[marked.to_vec()], ContentArrangement::Dynamic);
+        let coloured: String = lines.lines().map(|line| coloured(line) + "\n").collect();
+        assert!(coloured.contains(&format!("the {WARNING}boiler{WARNING:#} {WARNING}and{WARNING:#} its")));
+        let expected = render(&columns, &[plain.to_vec()], ContentArrangement::Dynamic);
+        assert!(expected.lines().count() > 3, "it is long enough to be wrapped: {expected}");
+        assert_eq!(
+            anstream::adapter::strip_str(&coloured).to_string(),
+            anstream::adapter::strip_str(&expected).to_string() + "\n"
+        );
+    }
+
+    #[test]
+    fn a_colour_does_not_reach_over_the_end_of_a_line() {
+        assert_eq!(coloured("x \u{2061}bo"), format!("x {WARNING}bo{WARNING:#}"));
+        assert_eq!(coloured("iler\u{2062} y"), format!("iler{WARNING:#} y"));
+        assert_eq!(Marked::default().plain("\u{2061}sly\u{2062}"), Marked("sly".to_owned()));
     }
 }

@@ -4,6 +4,7 @@ use hob_testkit::{FakeServer, Reply};
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::terminal::Terminal;
 
 const CALL: &str = r#"{"id":"c1","type":"function","function":{"name":"calculator","arguments":"{\"expression\":\"17 * 23\"}"}}"#;
 
@@ -110,4 +111,17 @@ async fn a_tool_that_is_not_there_is_an_error_before_anything_is_asked() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert_eq!(ran.stderr, "error: there is no tool 'calculater'; did you mean calculator?\n");
     assert!(asked(&vllm).is_empty());
+}
+
+#[tokio::test]
+async fn a_conversation_shows_the_tools_at_work() {
+    let vllm = calculating().await;
+    let home = home(&vllm);
+    let mut terminal = Terminal::start(&home, &["chat", "--tools", "calculator"]);
+    terminal.line("What is 17 * 23?").await;
+    terminal.sees("→ calculator {\"expression\":\"17 * 23\"}").await;
+    terminal.sees("← calculator in ").await;
+    terminal.sees("It is 391.").await;
+    terminal.line("/agent none").await;
+    terminal.sees("by itself, without tools").await;
 }

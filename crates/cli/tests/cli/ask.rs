@@ -61,6 +61,27 @@ async fn an_answer_that_was_cut_short_says_so() {
 }
 
 #[tokio::test]
+async fn no_answer_is_a_failure_and_says_so() {
+    let ended = |reason: &str| END.replace("\"stop\"", &format!("\"{reason}\""));
+    for (reason, told) in
+        [("stop", "the model ended without an answer"), ("length", "the model came to no answer")]
+    {
+        let body = format!("{}{}", piece(" "), ended(reason));
+        let ollama = fakes::ollama_chatting(move |request| {
+            let is_streamed = request.text().contains("\"stream\":true");
+            if is_streamed { Reply::ndjson(body.clone()) } else { Reply::json(200, ended(reason)) }
+        })
+        .await;
+        let home = home(&ollama);
+        for arguments in [&["ask", "q"][..], &["ask", "--no-stream", "q"], &["ask", "--json", "q"]] {
+            let ran = home.run(arguments).await;
+            assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.stdout);
+            assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+        }
+    }
+}
+
+#[tokio::test]
 async fn without_a_stream_the_answer_comes_whole() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "--no-stream", "Capital?"]).await;

@@ -82,6 +82,29 @@ async fn status_says_what_is_wrong_and_ends_with_one() {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("'ws:' or 'wss:'"), "{}", wrong.stderr);
 }
 
+/// Behind walls of bubblewrap, where nobody is at the usual address of a gateway.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn whoever_configured_no_gateway_is_told_so_rather_than_that_it_does_not_answer() {
+    let home = Home::empty();
+    let alone = async |arguments: &[&str]| {
+        let walls = ["--dev-bind", "/", "/", "--unshare-net", "--", env!("CARGO_BIN_EXE_hob"), "channel"];
+        let mut command = Command::new("bwrap");
+        command.args(walls).args(arguments).env("HOB_HOME", home.directory()).stdin(Stdio::null());
+        Ran::from(command.output().await.expect("bubblewrap runs"))
+    };
+    let status = alone(&["status"]).await;
+    assert_eq!(status.code, Some(1));
+    assert!(status.stdout.starts_with("Status    not_configured\n"), "{}", status.stdout);
+    let told = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or name one \
+                with --gateway\n";
+    assert_eq!(status.stderr, format!("warning: {told}"));
+    for arguments in [&["list"][..], &["send", "telegram", "hello"]] {
+        let refused = alone(arguments).await;
+        assert_eq!(refused, Ran { code: Some(1), stdout: String::new(), stderr: format!("error: {told}") });
+    }
+}
+
 fn serving(gateway_url: &str, ollama: &str) -> Home {
     let channel =
         format!("[channel]\nenabled = true\ngateway_url = \"{gateway_url}\"\nreconnect_interval = 0.1\n");

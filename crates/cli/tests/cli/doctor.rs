@@ -1,4 +1,10 @@
-//! `hob doctor`.
+//! `hob doctor`, put into every state we know of. Each ends with the one thing to do next.
+
+mod around;
+mod diagnosis;
+mod engines;
+mod file;
+mod kept;
 
 use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
@@ -39,22 +45,34 @@ async fn a_house_in_order_is_ready() {
     let stdout = ran
         .stdout
         .replace(&home.config_file().display().to_string(), "CONFIG")
+        .replace(&home.directory().display().to_string(), "HOME")
         .replace(&ollama.url(), "http://OLLAMA")
         .replace(&port.to_string(), "PORT");
-    // The machine is everybody's own.
-    let stdout: Vec<&str> = stdout.lines().filter(|line| !line.contains("machine")).collect();
+    // The machine is everybody's own, and so is the space on it.
+    let stdout: Vec<String> = stdout
+        .lines()
+        .filter(|line| !line.contains("✓ machine") && !line.contains(" energy "))
+        .map(|line| match line.split_once("HOME, ") {
+            Some((before, _)) => format!("{before}HOME, SPACE free"),
+            None => line.to_owned(),
+        })
+        .collect();
     insta::assert_snapshot!(stdout.join("\n"), @r"
-    ✓ config    CONFIG
-    ✓ ollama    http://OLLAMA, 2 models
-    · vllm      http://127.0.0.1:9 does not answer
-    · sglang    http://127.0.0.1:9 does not answer
-    · llamacpp  http://127.0.0.1:9 does not answer
-    · litellm   http://127.0.0.1:9 does not answer
-    · cloud     no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
-    · embedded  has no model yet; 'hob model pull smollm2-135m-instruct' gets one
-    ✓ engine    ollama answers
-    ✓ model     smollm2:latest, the first of ollama
-    ✓ port      PORT is free for 'hob serve'
+    ✓ config     CONFIG
+    ✓ home       HOME, SPACE free
+    · hob.db     not there yet; the first answer makes it
+    · memory.db  not there yet; 'hob memory index PATH' makes it
+    ✓ ollama     http://OLLAMA, 2 models
+    · vllm       http://127.0.0.1:9 does not answer
+    · sglang     http://127.0.0.1:9 does not answer
+    · llamacpp   http://127.0.0.1:9 does not answer
+    · litellm    http://127.0.0.1:9 does not answer
+    · cloud      no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
+    · embedded   has no model yet; 'hob model pull smollm2-135m-instruct' gets one
+    ✓ engine     ollama answers
+    ✓ model      smollm2:latest, the first of ollama
+    ✓ port       PORT is free for 'hob serve'
+    ✓ access     'hob serve' answers this machine only (127.0.0.1)
 
     Ready. Try it: hob ask 'Hello'
     ");

@@ -9,21 +9,25 @@ async fn help_says_what_there_is_and_gives_examples() {
     insta::assert_snapshot!(ran.stdout, @r"
     One address for the models on your machine
 
-    Usage: hob [OPTIONS] <COMMAND>
+    Usage: hob [OPTIONS] [COMMAND]
 
     Commands:
       serve        Start the HTTP server
       ask          Ask a model a question
+      chat         Talk with a model
       model        Show and download models
       tools        Show and try the tools that agents use
       memory       Index your documents, and find what is in them
       scheduler    Have something asked at a set time, once or again and again
       mcp          Serve the tools of the house to an MCP client, over stdin and stdout
+      feedback     Say whether an answer was good
+      router       See which model is chosen for which questions, where the choice is Hob's
       telemetry    Show, export and delete the record of what was asked
       bench        Measure how fast an engine answers
       channel      Send messages, and see what a messaging gateway has
       init         Look at this machine and write a configuration file for it
       doctor       Find out what is wrong, and what to do about it
+      health       Ask the server that runs here whether it is well
       completions  Print a script that completes hob's commands in your shell
       help         Print this message or the help of the given subcommand(s)
 
@@ -33,7 +37,9 @@ async fn help_says_what_there_is_and_gives_examples() {
       -V, --version     Print version
 
     Examples:
+      hob                                   see what is running, and what to do next
       hob init                              look at this machine and write a configuration
+      hob chat                              talk with the default model
       hob ask 'Why is the sky blue?'        ask the default model
       hob serve                             answer OpenAI clients on http://localhost:8000/v1
       hob doctor                            find out why something does not work
@@ -52,6 +58,7 @@ async fn every_command_explains_itself() {
     for command in [
         &["serve"][..],
         &["ask"],
+        &["chat"],
         &["model"],
         &["model", "list"],
         &["model", "info"],
@@ -120,7 +127,7 @@ async fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let ran = home.run(&["completions", shell]).await;
         assert_eq!(ran.code, Some(0), "{shell}");
-        for needle in ["doctor", "max-tokens", "sglang"] {
+        for needle in ["doctor", "max-tokens", "sglang", "chat", "resume"] {
             assert!(ran.stdout.contains(needle), "{shell} does not complete '{needle}'");
         }
     }

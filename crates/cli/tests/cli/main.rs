@@ -12,11 +12,17 @@ mod bench;
 #[cfg(test)]
 mod channel;
 #[cfg(test)]
+mod chat;
+#[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod fakes;
 #[cfg(test)]
 mod general;
+#[cfg(test)]
+mod health;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
@@ -30,7 +36,15 @@ mod memory;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod overview;
+#[cfg(test)]
+mod packaging;
+#[cfg(test)]
+mod pool;
+#[cfg(test)]
 mod real_engine;
+#[cfg(test)]
+mod routing;
 #[cfg(test)]
 mod running;
 #[cfg(test)]
@@ -39,6 +53,8 @@ mod scheduler;
 mod serve;
 #[cfg(test)]
 mod telemetry;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]

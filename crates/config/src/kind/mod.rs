@@ -6,7 +6,7 @@ mod path;
 mod reach;
 mod text;
 
-pub(crate) use address::{BIND_ADDRESS, HOST_NAMES, HTTP_URL, ORIGINS, WEBSOCKET_URL};
+pub(crate) use address::{BIND_ADDRESS, HOST_NAMES, HTTP_URL, HTTP_URLS, ORIGINS, WEBSOCKET_URL};
 pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, PORT, SECONDS, SECONDS_OR_NONE};
 pub(crate) use path::{ABSOLUTE_PATHS, OPTIONAL_PATH, expand};
 pub(crate) use reach::REACH;

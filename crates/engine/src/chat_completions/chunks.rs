@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::answer::WireUsage;
 use super::new_call_id;
+use super::stencil::Stencil;
 use super::tool_calls::WireCall;
 use crate::wire::client::Complaint;
 use crate::wire::deltas::{DecodeError, Decoder};
@@ -25,6 +26,10 @@ struct Chunk<'a> {
     error: Option<Value>,
 }
 
+/// A text as it stands in the chunk, unless it has escapes. A `Cow` inside an `Option` would always be a copy.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(default)]
@@ -32,22 +37,40 @@ struct Choice<'a> {
     #[serde(borrow, default)]
     delta: Option<Piece<'a>>,
     #[serde(borrow, default)]
-    finish_reason: Option<Cow<'a, str>>,
+    finish_reason: Option<Text<'a>>,
     #[serde(default)]
     logprobs: Option<Box<Value>>,
+}
+
+impl Choice<'_> {
+    /// The piece of text that this is, if it is nothing else.
+    fn only_text(&self) -> Option<&str> {
+        let plain =
+            self.finish_reason.is_none() && self.logprobs.as_ref().is_none_or(|value| value.is_null());
+        match &self.delta {
+            Some(Piece {
+                content: Some(Text(text)),
+                reasoning_content: None,
+                reasoning: None,
+                tool_calls,
+                ..
+            }) if plain && tool_calls.as_ref().is_none_or(Vec::is_empty) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Deserialize)]
 struct Piece<'a> {
     #[serde(borrow, default)]
-    content: Option<Cow<'a, str>>,
+    content: Option<Text<'a>>,
     #[serde(borrow, default)]
-    reasoning_content: Option<Cow<'a, str>>,
+    reasoning_content: Option<Text<'a>>,
     /// The newer name. Versions of vLLM between the two send both.
     #[serde(borrow, default)]
-    reasoning: Option<Cow<'a, str>>,
+    reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
-    refusal: Option<Cow<'a, str>>,
+    refusal: Option<Text<'a>>,
     #[serde(default)]
     tool_calls: Option<Vec<WireCall>>,
 }
@@ -63,14 +86,24 @@ pub struct Chunks {
     /// How many calls each answer has begun.
     calls: HashMap<u32, u32>,
     usage: Option<Usage>,
+    /// Of the latest chunk that was nothing but a piece of text.
+    stencil: Option<Stencil>,
 }
 
 impl Chunks {
     pub fn new(answers: u32) -> Self {
-        Chunks { answers, begun: Vec::new(), finished: Vec::new(), calls: HashMap::new(), usage: None }
+        Chunks {
+            answers,
+            begun: Vec::new(),
+            finished: Vec::new(),
+            calls: HashMap::new(),
+            usage: None,
+            stencil: None,
+        }
     }
 
-    fn chunk(&mut self, data: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+    /// Reads a chunk; `frame` is what it came in.
+    fn chunk(&mut self, data: &[u8], frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         let chunk: Chunk<'_> = serde_json::from_slice(data)
             .map_err(|error| DecodeError::Malformed(format!("a chunk is no chunk ({error})")))?;
         let Some(choices) = chunk.choices else {
@@ -80,6 +113,12 @@ impl Chunks {
                 None => serde_json::from_slice(data)
                     .map_or_else(|error| DecodeError::Malformed(error.to_string()), |value| reported(&value)),
             });
+        };
+        self.stencil = match (choices.as_slice(), &chunk.usage, &chunk.error) {
+            ([choice], None, None) => {
+                choice.only_text().and_then(|text| Stencil::cut(choice.index, frame, text))
+            }
+            _ => None,
         };
         if let Some(usage) = chunk.usage {
             self.usage = Some(usage.into());
@@ -98,12 +137,12 @@ impl Chunks {
         let mut logprobs = choice.logprobs.filter(|value| !value.is_null());
         if let Some(piece) = choice.delta {
             let thought = piece.reasoning_content.or(piece.reasoning);
-            if let Some(text) = thought.filter(|text| !text.is_empty()) {
+            if let Some(Text(text)) = thought.filter(|Text(text)| !text.is_empty()) {
                 deltas.push_back(Delta::Reasoning { choice: index, text: text.into_owned() });
             }
-            let text = piece.content.or(piece.refusal).filter(|text| !text.is_empty());
+            let text = piece.content.or(piece.refusal).filter(|Text(text)| !text.is_empty());
             if text.is_some() || logprobs.is_some() {
-                let text = text.map(Cow::into_owned).unwrap_or_default();
+                let text = text.map(|Text(text)| text.into_owned()).unwrap_or_default();
                 deltas.push_back(Delta::Text(TextDelta { choice: index, text, logprobs: logprobs.take() }));
             }
             for call in piece.tool_calls.into_iter().flatten() {
@@ -111,7 +150,7 @@ impl Chunks {
                 deltas.push_back(Delta::ToolCall(piece));
             }
         }
-        if let Some(reason) = choice.finish_reason {
+        if let Some(Text(reason)) = choice.finish_reason {
             self.finished.push(index);
             deltas.push_back(Delta::Finish { choice: index, reason: FinishReason::parse(&reason) });
         }
@@ -156,6 +195,15 @@ impl Decoder for Chunks {
     const FRAMING: Framing = Framing::Blocks;
 
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        if let Some(stencil) = &self.stencil
+            && let Some(text) = stencil.text(frame)
+        {
+            if !text.is_empty() {
+                let text = text.to_owned();
+                deltas.push_back(Delta::Text(TextDelta { choice: stencil.choice, text, logprobs: None }));
+            }
+            return Ok(());
+        }
         let Some(event) = Event::read(frame) else {
             return Ok(());
         };
@@ -174,7 +222,7 @@ impl Decoder for Chunks {
             self.done(deltas);
             return Ok(());
         }
-        self.chunk(&event.data, deltas)
+        self.chunk(&event.data, frame, deltas)
     }
 
     fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {

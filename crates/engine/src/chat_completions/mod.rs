@@ -5,6 +5,7 @@ pub mod answer;
 pub mod chunks;
 pub(crate) mod embeddings;
 pub mod request;
+mod stencil;
 pub mod tool_calls;
 
 /// A fresh id for a call that came without one.

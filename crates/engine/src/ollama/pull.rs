@@ -75,7 +75,7 @@ impl Download {
                     self.frames.push(&bytes).map_err(|error| self.endpoint.interrupted(error.to_string()))?
                 }
                 None => return self.end().map(Some),
-                Some(Err(broken)) => return Err(self.endpoint.broke_off(broken)),
+                Some(Err(broken)) => return Err(self.endpoint.failure(broken)),
             }
         }
     }

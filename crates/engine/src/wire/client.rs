@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
@@ -190,8 +190,7 @@ impl Endpoint {
         if response.status.is_success() {
             return Ok(response);
         }
-        let status = response.status;
-        let retry_after = retry_after(&response.headers);
+        let (status, retry_after) = (response.status, response.retry_after);
         // A complaint whose text cannot be read is still a complaint.
         let body = self.read(response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
         Err(self.refusal(status, &body, retry_after))
@@ -215,17 +214,10 @@ impl Endpoint {
     pub fn failure(&self, broken: Broken) -> EngineError {
         match broken {
             Broken::TimedOut => EngineError::Timeout { engine: self.engine.clone(), after: self.timeout },
-            Broken::Lost(reason) => {
+            Broken::NeverSent(reason) => {
                 EngineError::Unreachable { engine: self.engine.clone(), address: self.host.clone(), reason }
             }
-        }
-    }
-
-    /// What a failure in the middle of an answer means.
-    pub fn broke_off(&self, broken: Broken) -> EngineError {
-        match broken {
             Broken::Lost(reason) => self.interrupted(reason),
-            timed_out => self.failure(timed_out),
         }
     }
 
@@ -318,11 +310,6 @@ fn retry_delay(error: &serde_json::Value) -> Option<u64> {
     let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
     // Rounded up: a moment too early is refused again.
     (seconds >= 0.0).then(|| seconds.ceil() as u64)
-}
-
-/// Seconds to wait, from a `Retry-After` in its numeric form.
-fn retry_after(headers: &HeaderMap) -> Option<u64> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
 fn is_loopback(url: &Url) -> bool {

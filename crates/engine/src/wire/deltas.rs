@@ -155,7 +155,7 @@ impl<D: Decoder> Stream for Deltas<D> {
                     }
                 }
                 Some(Err(broken)) => {
-                    let error = this.endpoint.broke_off(broken);
+                    let error = this.endpoint.failure(broken);
                     return this.fail(error);
                 }
                 None => {

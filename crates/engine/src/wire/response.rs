@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::Stream;
 use reqwest::StatusCode;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::direct::DirectBody;
 
@@ -15,14 +15,17 @@ use super::direct::DirectBody;
 pub enum Broken {
     /// Nothing came for too long.
     TimedOut,
-    /// In the words of the transport.
+    /// There was no connection, so nothing of the question went out. In the words of the transport, as below.
+    NeverSent(String),
+    /// The connection ended when the question, or a part of it, may have gone out.
     Lost(String),
 }
 
 /// An answer whose head is there.
 pub struct Response {
     pub status: StatusCode,
-    pub headers: HeaderMap,
+    /// When an engine that refuses wants to be asked again, in seconds.
+    pub retry_after: Option<u64>,
     pub(super) body: Body,
 }
 
@@ -52,7 +55,7 @@ impl From<reqwest::Response> for Response {
     fn from(response: reqwest::Response) -> Self {
         Response {
             status: response.status(),
-            headers: response.headers().clone(),
+            retry_after: retry_after(response.headers()),
             body: Body::Client(Box::pin(response.bytes_stream())),
         }
     }
@@ -61,7 +64,9 @@ impl From<reqwest::Response> for Response {
 impl From<reqwest::Error> for Broken {
     fn from(error: reqwest::Error) -> Self {
         // A connection that nobody takes is not a slow answer.
-        if error.is_timeout() && !error.is_connect() {
+        if error.is_connect() {
+            Broken::NeverSent(innermost(&error))
+        } else if error.is_timeout() {
             Broken::TimedOut
         } else {
             Broken::Lost(innermost(&error))
@@ -69,10 +74,8 @@ impl From<reqwest::Error> for Broken {
     }
 }
 
-impl From<hyper::Error> for Broken {
-    fn from(error: hyper::Error) -> Self {
-        Broken::Lost(innermost(&error))
-    }
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// The cause at the bottom: "Connection refused" rather than "error sending request".

@@ -6,6 +6,7 @@
 //! groups, as real ones are, and embedding the question is not part of the time.
 
 mod report;
+mod sides;
 mod text;
 mod vectors;
 
@@ -91,9 +92,9 @@ impl Bench {
         let written = Instant::now();
         let (mut chunks, mut bytes, mut spent) = (before.chunks as usize, 0, Duration::ZERO);
         // Files come in lots, so that there is never much more text on disk than needed.
-        while chunks < size {
-            let missing = size - chunks;
-            let lot = self.author.write_files(&self.texts, missing.min(20_000))?;
+        let lot_size = (size / 5).min(20_000);
+        while chunks + lot_size < size {
+            let lot = self.author.write_files(&self.texts, lot_size)?;
             let began = Instant::now();
             let report = index(&self.store, &lot, &self.options, &|_| {}, &CancellationToken::new())?;
             spent += began.elapsed();
@@ -103,6 +104,11 @@ impl Bench {
         }
         let indexed = chunks as u64 - before.chunks;
         let indexing_memory = peak_memory();
+        // The last lot takes each step by itself.
+        let lot = self.author.write_files(&self.texts, size.saturating_sub(chunks))?;
+        let sides = sides::measure(&self.store, &lot, &self.options)?;
+        std::fs::remove_dir_all(&lot)?;
+        chunks += sides.chunks;
         eprintln!("{chunks} chunks after {:.0?}", written.elapsed());
         let vectors_took = self.add_vectors()?;
 
@@ -114,7 +120,9 @@ impl Bench {
             chunks_per_second: indexed as f64 / spent.as_secs_f64(),
             megabytes_per_second: bytes as f64 / 1e6 / spent.as_secs_f64(),
             indexing_memory_mb: indexing_memory / 1e6,
-            vectors_per_second: indexed as f64 / vectors_took.as_secs_f64(),
+            reading_us: sides.reading * 1e6 / sides.chunks as f64,
+            writing_us: sides.writing * 1e6 / sides.chunks as f64,
+            vectors_per_second: (chunks as u64 - before.chunks) as f64 / vectors_took.as_secs_f64(),
             database_mb: size_of(&self.database) / 1e6,
             load_vectors_ms: self.first_search(&oracle)?.as_secs_f64() * 1e3,
             words_question: self.time(MemoryBackend::Sqlite, &questions, &oracle)?,

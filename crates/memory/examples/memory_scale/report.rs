@@ -28,6 +28,9 @@ pub struct Row {
     pub chunks: usize,
     pub chunks_per_second: f64,
     pub megabytes_per_second: f64,
+    /// Microseconds of the processor for each chunk: to read it, which all cores share, and to write it, which one thread does.
+    pub reading_us: f64,
+    pub writing_us: f64,
     /// The most the process ever had by the time everything was indexed.
     pub indexing_memory_mb: f64,
     pub vectors_per_second: f64,
@@ -45,9 +48,10 @@ pub struct Row {
 
 pub fn print_head() {
     println!(
-        "{:>9} {:>9} {:>6} {:>7} {:>8} {:>7} {:>15} {:>15} {:>15} {:>15} {:>7}",
+        "{:>9} {:>9} {:>13} {:>6} {:>7} {:>8} {:>7} {:>15} {:>15} {:>15} {:>15} {:>7}",
         "chunks",
         "chunks/s",
+        "read/write us",
         "MB/s",
         "RSS MB",
         "disk MB",
@@ -63,9 +67,10 @@ pub fn print_head() {
 pub fn print(row: &Row) {
     let pair = |latency: Latency| format!("{:.1}/{:.1} ms", latency.p50_ms, latency.p95_ms);
     println!(
-        "{:>9} {:>9.0} {:>6.1} {:>7.0} {:>8.0} {:>7.0} {:>15} {:>15} {:>15} {:>15} {:>7.3}",
+        "{:>9} {:>9.0} {:>13} {:>6.1} {:>7.0} {:>8.0} {:>7.0} {:>15} {:>15} {:>15} {:>15} {:>7.3}",
         row.chunks,
         row.chunks_per_second,
+        format!("{:.0}/{:.0}", row.reading_us, row.writing_us),
         row.megabytes_per_second,
         row.indexing_memory_mb,
         row.database_mb,
@@ -84,4 +89,14 @@ pub fn peak_memory() -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
     kibibytes.unwrap_or(0.0) * 1024.0
+}
+
+/// Seconds that all threads of this process were at work; 0 where the system does not tell.
+pub fn processor_time() -> f64 {
+    /// Linux counts in hundredths of a second for programs, whatever its own clock does.
+    const TICKS: f64 = 100.0;
+    let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is the program's name in brackets, which may have blanks in it.
+    let fields = status.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / TICKS
 }

@@ -159,9 +159,9 @@ impl<'a> Packer<'a> {
         while let Some((first, last)) = self.own.first().zip(self.own.last()) {
             let overlap = text(&self.repeated, &[]);
             let text = text(&self.repeated, &self.own);
-            let found = match (self.repeated.as_slice(), self.own.as_slice()) {
-                ([], [alone]) => Some(alone.tokens),
-                _ => tokens::count_up_to(&text, self.options.size),
+            let found = match sum(&self.repeated, &self.own) {
+                Some(sum) => Some(sum).filter(|sum| *sum <= self.options.size),
+                None => tokens::count_up_to(&text, self.options.size),
             };
             match found {
                 None if !self.repeated.is_empty() => {
@@ -200,6 +200,23 @@ impl<'a> Packer<'a> {
         }
         self.chunks
     }
+}
+
+/// How many tokens the pieces have together, where that can be told without counting all of them again.
+fn sum(repeated: &[Piece], own: &[Piece]) -> Option<usize> {
+    let mut sum = 0;
+    let mut before: Option<&Piece> = None;
+    for piece in repeated.iter().chain(own) {
+        if let Some(before) = before {
+            if !piece.gap.starts_with('\n') {
+                return None;
+            }
+            sum += tokens::count_break(before.text, piece.gap);
+        }
+        sum += piece.tokens;
+        before = Some(piece);
+    }
+    Some(sum)
 }
 
 /// The pieces as they are read.

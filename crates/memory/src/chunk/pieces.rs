@@ -179,5 +179,6 @@ fn tail_at<'a>(piece: &Piece<'a>, border: Border, limit: usize) -> Option<Piece<
         from -= part.len();
     }
     let (_, text) = without_blank(&piece.text[from..], piece.kind);
-    (!text.is_empty()).then_some(Piece { text, tokens, ..*piece })
+    // Parts that are put together again may have fewer tokens.
+    (!text.is_empty()).then(|| Piece { text, tokens: tokens::count(text), ..*piece })
 }

@@ -5,6 +5,7 @@
 
 mod allowance;
 mod batch;
+mod count;
 mod look;
 mod walk;
 pub mod watch;
@@ -25,6 +26,7 @@ use crate::failure::store_failed;
 use crate::read::Limits;
 use allowance::Allowance;
 use batch::Batch;
+pub use count::count;
 use look::{Seen, look};
 pub(crate) use look::{nanoseconds, recipe, stored};
 use walk::{Step, walk};
@@ -61,8 +63,10 @@ pub enum Progress<'a> {
     Files(&'a IndexReport),
     /// A file could not be read.
     Warning(&'a IndexWarning),
+    /// So many files there are to look at; at least, until all are counted.
+    Total { files: u64, is_final: bool },
     /// Chunks that have a vector now, of those that lacked one.
-    Vectors { done: u64 },
+    Vectors { done: u64, of: u64 },
 }
 
 /// Hears how far it is. Called from any thread.

@@ -34,17 +34,22 @@ pub(super) async fn find(
     Ok(fused)
 }
 
-/// One list of several. A chunk's score is the sum of 1 / (60 + its place) over the lists.
+/// One list of several. A chunk's score is the sum of 1 / (60 + its place) over the lists. Of equals, which are common, that of the
+/// earlier list goes first: a chunk with the words asked for is evidence, while something is nearest to any vector.
 fn fuse(lists: &[Vec<Hit>]) -> Vec<Hit> {
-    let mut scores: HashMap<i64, f64> = HashMap::new();
-    for list in lists {
-        for (index, hit) in list.iter().enumerate() {
-            *scores.entry(hit.chunk).or_default() += 1.0 / (K + 1.0 + index as f64);
+    let mut known: HashMap<i64, (f64, usize)> = HashMap::new();
+    for (list, hits) in lists.iter().enumerate() {
+        for (index, hit) in hits.iter().enumerate() {
+            let (score, _) = known.entry(hit.chunk).or_insert((0.0, list));
+            *score += 1.0 / (K + 1.0 + index as f64);
         }
     }
-    let mut fused: Vec<Hit> = scores.into_iter().map(|(chunk, score)| Hit { chunk, score }).collect();
-    fused.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.chunk.cmp(&other.chunk)));
-    fused
+    let mut fused: Vec<(Hit, usize)> =
+        known.into_iter().map(|(chunk, (score, list))| (Hit { chunk, score }, list)).collect();
+    fused.sort_by(|(one, in_one), (other, in_other)| {
+        other.score.total_cmp(&one.score).then(in_one.cmp(in_other)).then(one.chunk.cmp(&other.chunk))
+    });
+    fused.into_iter().map(|(hit, _)| hit).collect()
 }
 
 #[cfg(test)]
@@ -62,6 +67,12 @@ mod tests {
         let fused = fuse(&[list(&[1, 2, 3]), list(&[4, 2, 5])]);
         assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [2, 1, 4, 3, 5]);
         assert_eq!(fused[0].score, 2.0 / 62.0);
+    }
+
+    #[test]
+    fn of_equals_the_one_with_the_words_comes_first() {
+        let fused = fuse(&[list(&[9, 8]), list(&[1, 2])]);
+        assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [9, 1, 8, 2]);
     }
 
     proptest! {

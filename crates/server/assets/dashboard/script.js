@@ -1,15 +1,11 @@
 
-"use strict";
 // Shows what v1/savings tells. Names of models and engines come from outside: they only ever become text.
 
 const POLL_MS = 5000;
 const COUNT_UP_MS = 700;
 const MOST_MODELS = 8;
 const MOST_CALLS = 7;
-const KEY = "hob-api-key";
 
-const $ = (id) => document.getElementById(id);
-const put = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 // --- numbers as the reader's language writes them ---
@@ -31,6 +27,11 @@ function seconds(s) {
   if (s < 100) return format(s, { style: "unit", unit: "second", maximumFractionDigits: s < 10 ? 2 : 1 });
   return format(s / 60, { style: "unit", unit: "minute", maximumFractionDigits: 1 });
 }
+// In what people are billed by, once there is enough of it.
+function energy(joules) {
+  const [amount, unit] = joules < 3600 ? [joules, "J"] : joules < 3.6e6 ? [joules / 3600, "Wh"] : [joules / 3.6e6, "kWh"];
+  return `${format(amount, { maximumSignificantDigits: 3 })}\u00a0${unit}`;
+}
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 const when = (moment, options) => new Intl.DateTimeFormat(undefined, options).format(new Date(moment));
 const clock = { hour: "2-digit", minute: "2-digit" };
@@ -38,20 +39,6 @@ const day = { weekday: "short", day: "numeric", month: "short" };
 function recently(moment) {
   const sameDay = new Date(moment).toDateString() === new Date().toDateString();
   return when(moment, sameDay ? clock : { day: "numeric", month: "short", ...clock });
-}
-
-// --- making nodes ---
-
-function node(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
-function drawn(name, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
 }
 
 // --- the big number ---
@@ -211,6 +198,15 @@ function showTiming(id, timing, none) {
   put(`${id}-note`, timing ? `median; 95 % within ${seconds(timing.p95)}` : none);
 }
 
+// Only what meters counted: without one there is no tile.
+function showEnergy(used) {
+  const unmeasured = !used || used.calls === 0;
+  $("energy-tile").hidden = unmeasured;
+  if (unmeasured) return;
+  put("energy", energy(used.joules));
+  put("energy-note", `for ${plural(used.calls, "call", "calls")}${used.meter ? `, by ${used.meter}` : ""}`);
+}
+
 function showModels() {
   const models = latest.per_model.slice(0, MOST_MODELS);
   const most = Math.max(...models.map((model) => model.total_tokens), 1);
@@ -267,6 +263,7 @@ function show(savings) {
   put("tokens-note", `${count(savings.total_prompt_tokens)} read, ${count(savings.total_completion_tokens)} written`);
   showTiming("latency", savings.latency, "no answer in 30 days");
   showTiming("first-token", savings.first_token, "no stream in 30 days");
+  showEnergy(savings.energy);
   showProviders();
   showChart();
   showModels();
@@ -300,19 +297,14 @@ let timer = 0;
 let asking = false;
 let zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-function askKey(refused) {
+function lock() {
   clearTimeout(timer);
-  sessionStorage.removeItem(KEY);
   document.body.classList.remove("stale");
   showNotice("");
   $("figures").hidden = $("empty").hidden = true;
   $("pulse").dataset.state = "unknown";
   put("pulse-text", "locked");
-  put("key-fault", refused ? "That is not the key of this server." : "");
-  if ($("key-form").hidden) {
-    $("key-form").hidden = false;
-    $("key").focus();
-  }
+  askForKey();
 }
 
 async function poll() {
@@ -320,17 +312,16 @@ async function poll() {
   if (asking || document.hidden) return;
   asking = true;
   try {
-    const key = sessionStorage.getItem(KEY);
     const query = zone ? `?timezone=${encodeURIComponent(zone)}` : "";
     const answer = await fetch(`v1/savings${query}`, {
       cache: "no-store",
       credentials: "same-origin",
-      headers: key ? { authorization: `Bearer ${key}` } : {},
+      headers: keyHeaders(),
       signal: AbortSignal.timeout(POLL_MS),
     });
     if (answer.status === 401) {
       asking = false;
-      return askKey(key !== null);
+      return lock();
     }
     if (answer.status === 400 && zone) {
       // The browser knows a zone that the server does not.
@@ -354,12 +345,7 @@ async function poll() {
   timer = setTimeout(poll, POLL_MS);
 }
 
-$("key-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  sessionStorage.setItem(KEY, $("key").value.trim());
-  $("key").value = "";
-  poll();
-});
+whenKeyIsGiven(poll);
 document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : poll()));
 let resizing = 0;
 addEventListener("resize", () => {

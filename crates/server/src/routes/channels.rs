@@ -84,7 +84,7 @@ impl Outgoing {
         let body: Value = serde_json::from_slice(body)
             .map_err(|error| ApiError::malformed(format!("the request body is not valid JSON: {error}")))?;
         if !body.is_object() {
-            return Err(ApiError::malformed("the request body is no JSON object"));
+            return Err(ApiError::malformed("the request body is wrong: expected an object"));
         }
         let (shape, channel) = either(&body, "channel", "target")?;
         let (_, content) = either(&body, "content", "message")?;

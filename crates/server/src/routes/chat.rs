@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hob_core::{GenerateRequest, Source, Warning};
-use hob_system::{Caller, Streaming};
+use hob_core::{GenerateRequest, ModelReason, Source, Warning};
+use hob_system::{Answered, Caller, Streaming};
 
 use crate::admission::Admitted;
 use crate::body::read_json;
@@ -22,6 +22,10 @@ use crate::wire::response::Completion;
 
 /// What an answer that is not quite what was asked for says of itself.
 pub(super) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
+/// Why another model answers than one that the caller named.
+const MODEL_REASON: HeaderName = HeaderName::from_static("x-hob-model-reason");
+/// The key of the engine that answers.
+const ENGINE: HeaderName = HeaderName::from_static("x-hob-engine");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
@@ -39,9 +43,9 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
 }
 
 async fn whole(app: &App, request: GenerateRequest, caller: &Caller) -> Result<Response, ApiError> {
-    let generation = app.system.complete(request, caller).await?.generation;
+    let Answered { engine, generation, reason, .. } = app.system.complete(request, caller).await?;
     let body = Json(Completion::new(&caller.run, unix_now(), &generation)).into_response();
-    Ok(with_warnings(body, &generation.warnings))
+    Ok(with_engine(with_reason(with_warnings(body, &generation.warnings), reason.as_ref()), &engine))
 }
 
 async fn streamed(
@@ -51,7 +55,7 @@ async fn streamed(
     include_usage: bool,
     admitted: Admitted,
 ) -> Result<Response, ApiError> {
-    let Streaming { model, warnings, deltas } = app.system.stream(request, caller).await?;
+    let Streaming { engine, model, reason, warnings, deltas } = app.system.stream(request, caller).await?;
     let chunks = ChatChunks::new(&caller.run, unix_now(), &model, include_usage);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -61,12 +65,30 @@ async fn streamed(
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
     let response = (headers, Body::new(ChatStream::new(deltas, chunks, admitted))).into_response();
-    Ok(with_warnings(response, &warnings))
+    Ok(with_engine(with_reason(with_warnings(response, &warnings), reason.as_ref()), &engine))
 }
 
 fn with_warnings(mut response: Response, warnings: &[Warning]) -> Response {
     for warning in warnings {
         response.headers_mut().append(WARNING, HeaderValue::from_static(warning.as_str()));
+    }
+    response
+}
+
+fn with_reason(mut response: Response, reason: Option<&ModelReason>) -> Response {
+    // Names of models may have any character, a header may not.
+    let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    if let Some(reason) = reason
+        && let Ok(value) = HeaderValue::try_from(reason.as_str().chars().map(plain).collect::<String>())
+    {
+        response.headers_mut().insert(MODEL_REASON, value);
+    }
+    response
+}
+
+fn with_engine(mut response: Response, engine: &str) -> Response {
+    if let Ok(key) = HeaderValue::try_from(engine) {
+        response.headers_mut().insert(ENGINE, key);
     }
     response
 }

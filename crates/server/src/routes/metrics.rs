@@ -27,6 +27,9 @@ pub(crate) async fn show(State(app): State<Arc<App>>, request: Request) -> Resul
     let mut page = Page::default();
     requests(&mut page, metrics, app.admission.crowd());
     inferences(&mut page, &totals.models());
+    if app.system.meters().names().is_some() {
+        energy(&mut page, &totals.models());
+    }
     house(&mut page, &app, app.pulse.feel().await);
     process(&mut page, metrics.started);
     let headers = [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")];
@@ -51,12 +54,11 @@ fn house(page: &mut Page, app: &App, healthy: Option<bool>) {
 }
 
 fn requests(page: &mut Page, metrics: &Metrics, crowd: Crowd) {
-    let routes = metrics.routes();
     page.counter(
         "hob_http_requests_total",
         "Requests by route and status; 499 is a caller who left before an answer.",
     );
-    for (pattern, route) in &routes {
+    for (pattern, route) in metrics.routes() {
         for (status, count) in route.statuses() {
             page.sample(&[("route", pattern), ("status", &status.to_string())], count);
         }
@@ -65,7 +67,7 @@ fn requests(page: &mut Page, metrics: &Metrics, crowd: Crowd) {
         "hob_http_request_duration_seconds",
         "From a request's head to the last byte of its answer.",
     );
-    for (pattern, route) in &routes {
+    for (pattern, route) in metrics.routes() {
         page.buckets(&[("route", pattern)], &route.latency);
     }
     page.gauge("hob_requests_in_flight", "Requests that an engine or an agent works on.");
@@ -124,6 +126,17 @@ fn inferences(page: &mut Page, models: &[Arc<ModelTotals>]) {
     }
 }
 
+/// A figure only where there is a meter: zero would be a claim.
+fn energy(page: &mut Page, models: &[Arc<ModelTotals>]) {
+    page.counter(
+        "hob_energy_joules_total",
+        "What processor and graphics card used while questions were under way.",
+    );
+    for totals in models {
+        page.sample(&labels(totals), totals.energy.load(Ordering::Relaxed) as f64 / 1e6);
+    }
+}
+
 fn labels(totals: &ModelTotals) -> [(&'static str, &str); 2] {
     [("engine", &totals.engine), ("model", &totals.model)]
 }
@@ -144,4 +157,41 @@ fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(kilobytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hob_core::{Ending, Energy, FinishReason, Inference, InferenceLog, Source, Unrecorded, Usage};
+    use hob_system::metrics::Totals;
+
+    use super::*;
+
+    #[test]
+    fn energy_is_told_in_joules_by_engine_and_model() {
+        let totals = Totals::before(Arc::new(Unrecorded));
+        for microjoules in [Some(2_000_000), None, Some(500_000)] {
+            totals.record(Inference {
+                started: UNIX_EPOCH,
+                run: "run".into(),
+                source: Source::Server,
+                engine: "ollama".into(),
+                model: "qwen3:8b".into(),
+                agent: None,
+                streamed: false,
+                usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
+                estimated: false,
+                latency: Duration::from_millis(20),
+                first_token: None,
+                energy: microjoules.map(Energy::from_microjoules),
+                ending: Ending::Complete(FinishReason::Stop),
+            });
+        }
+        let mut page = Page::default();
+        energy(&mut page, &totals.models());
+        let text = page.into_text();
+        let line = "hob_energy_joules_total{engine=\"ollama\",model=\"qwen3:8b\"} 2.5";
+        assert_eq!(text.lines().last(), Some(line), "{text}");
+    }
 }

@@ -11,8 +11,7 @@ use crate::router::App;
 use crate::wire::response::{Model, ModelList};
 
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Json<ModelList>, ApiError> {
-    let models = app.system.models().await?;
-    Ok(Json(ModelList::new(models, app.system.engine().key())))
+    Ok(Json(ModelList::new(app.system.listed_models().await?)))
 }
 
 /// Ids may contain slashes, as those of models from a hub do.
@@ -21,8 +20,6 @@ pub(crate) async fn show(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Model>, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
-    let engine = app.system.engine();
-    let models = app.system.models().await?;
-    let found = models.into_iter().find(|model| engine.means(&id, &model.id));
-    found.map(|info| Json(Model::new(info, engine.key()))).ok_or_else(|| ApiError::no_such_model(&id))
+    let found = app.system.listed_model(&id).await?;
+    found.map(|listed| Json(Model::from(listed))).ok_or_else(|| ApiError::no_such_model(&id))
 }

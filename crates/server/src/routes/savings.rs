@@ -8,6 +8,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use hob_system::store::savings::MeasuredEnergy;
 use hob_system::store::{Savings, Zone};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,8 @@ struct Told {
     /// Requests in the house at this moment.
     live: Crowd,
     engine: EngineState,
+    /// `null` where energy is not measured.
+    energy: Option<EnergyUse>,
     /// Why all figures are zero, when they are because nothing is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'static str>,
@@ -40,6 +43,26 @@ struct EngineState {
     key: String,
     /// `null` as long as it has not been heard of.
     healthy: Option<bool>,
+}
+
+/// What answers used of this machine's energy, bench and failures included.
+#[derive(Serialize)]
+struct EnergyUse {
+    joules: f64,
+    /// Calls that were measured.
+    calls: u64,
+    /// Always: what is not measured is not told.
+    measured: bool,
+    /// What measures; `null` when that was there once, and is not now.
+    meter: Option<String>,
+}
+
+impl EnergyUse {
+    fn new(used: Option<MeasuredEnergy>, meter: Option<&str>) -> Option<Self> {
+        let (joules, calls) = used.map_or((0.0, 0), |used| (used.energy.joules(), used.calls));
+        let known = calls > 0 || meter.is_some();
+        known.then(|| EnergyUse { joules, calls, measured: true, meter: meter.map(str::to_owned) })
+    }
 }
 
 pub(crate) async fn show(
@@ -53,6 +76,7 @@ pub(crate) async fn show(
     };
     let savings = report(&app, zone).await?;
     let told = Told {
+        energy: EnergyUse::new(savings.energy, app.system.meters().names()),
         savings,
         live: app.admission.crowd(),
         engine: EngineState { key: app.system.engine().key().to_owned(), healthy: app.pulse.feel().await },

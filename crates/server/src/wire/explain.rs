@@ -49,10 +49,14 @@ fn in_words(path: &str, message: &str) -> ApiError {
         Some((found, expected)) => {
             format!("expected {}, got {}", expected_in_words(expected), found_in_words(found))
         }
+        // What serde says of an array in place of an object.
+        None if message.starts_with("invalid length ") && message.contains("expected struct ") => {
+            "expected an object, got an array".to_owned()
+        }
         None => message.to_owned(),
     };
     match path {
-        "" => ApiError::malformed(format!("the request body is no such request: {message}")),
+        "" => ApiError::malformed(format!("the request body is wrong: {message}")),
         path => ApiError::invalid(path, format!("{path}: {message}")),
     }
 }
@@ -75,6 +79,8 @@ fn expected_in_words(expected: &str) -> &str {
         "i64" => "a whole number",
         "a boolean" => "true or false",
         "a sequence" => "an array",
+        // The name of a type of ours is nobody's business.
+        ours if ours.starts_with("struct ") => "an object",
         other => other,
     }
 }

@@ -454,9 +454,9 @@ fn what_is_no_json_is_told_so_without_a_field() {
         (b"{\"temperature\":1e999}", "the request body is not valid JSON: number out of range"),
         (bomb.as_bytes(), "the request body is not valid JSON: recursion limit exceeded"),
         (whole_bomb.as_bytes(), "the request body is not valid JSON: recursion limit exceeded"),
-        (b"[]", "the request body is no such request: expected an object, got an array"),
-        (b"null", "the request body is no such request: expected an object, got null"),
-        (b"\"hi\"", "the request body is no such request: expected an object, got the string \"hi\""),
+        (b"[]", "the request body is wrong: expected an object, got an array"),
+        (b"null", "the request body is wrong: expected an object, got null"),
+        (b"\"hi\"", "the request body is wrong: expected an object, got the string \"hi\""),
     ];
     for (body, message) in table {
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();

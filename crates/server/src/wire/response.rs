@@ -1,6 +1,7 @@
 //! Answers as our HTTP API gives them.
 
-use hob_core::{Answer, Generation, ModelInfo, ToolCall, Usage};
+use hob_core::{Answer, Generation, ToolCall, Usage};
+use hob_system::ListedModel;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -126,14 +127,9 @@ pub(crate) struct Model {
     owned_by: String,
 }
 
-impl Model {
-    pub(crate) fn new(info: ModelInfo, owned_by: &str) -> Self {
-        Model {
-            id: info.id,
-            object: "model",
-            created: info.created.unwrap_or(0),
-            owned_by: owned_by.to_owned(),
-        }
+impl From<ListedModel> for Model {
+    fn from(ListedModel { engine, model }: ListedModel) -> Self {
+        Model { id: model.id, object: "model", created: model.created.unwrap_or(0), owned_by: engine }
     }
 }
 
@@ -145,10 +141,7 @@ pub(crate) struct ModelList {
 }
 
 impl ModelList {
-    pub(crate) fn new(models: Vec<ModelInfo>, owned_by: &str) -> Self {
-        ModelList {
-            object: "list",
-            data: models.into_iter().map(|info| Model::new(info, owned_by)).collect(),
-        }
+    pub(crate) fn new(models: Vec<ListedModel>) -> Self {
+        ModelList { object: "list", data: models.into_iter().map(Model::from).collect() }
     }
 }

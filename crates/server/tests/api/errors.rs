@@ -79,6 +79,23 @@ async fn a_wrong_request_is_told_which_field_is_wrong() {
     );
 }
 
+/// A base address with `/v1` too few or too many is what people get wrong first.
+#[tokio::test]
+async fn a_slip_in_the_address_is_told_what_was_meant() {
+    let server = scripted().await;
+    for (path, meant) in [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/models", "/v1/models"),
+        ("/v1/v1/embeddings", "/v1/embeddings"),
+        ("/v1/responses", "/v1/chat/completions"),
+        ("/v1/completions", "/v1/chat/completions"),
+    ] {
+        let answer = server.client.post(server.url(path)).send().await.unwrap();
+        let message = format!("there is nothing at {path}; did you mean {meant}?");
+        assert_eq!(error(answer).await, told(404, "invalid_request_error", None, None, &message));
+    }
+}
+
 #[tokio::test]
 async fn paths_and_methods_that_are_not_there_say_so() {
     let server = scripted().await;
@@ -87,7 +104,13 @@ async fn paths_and_methods_that_are_not_there_say_so() {
     };
     assert_eq!(
         error(asked(Method::GET, "/v2/nothing").await).await,
-        told(404, "invalid_request_error", None, None, "there is nothing at /v2/nothing")
+        told(
+            404,
+            "invalid_request_error",
+            None,
+            None,
+            "there is nothing at /v2/nothing; GET /openapi.json lists what there is"
+        )
     );
     assert_eq!(
         error(asked(Method::GET, "/v1/models/nope").await).await,
@@ -96,7 +119,7 @@ async fn paths_and_methods_that_are_not_there_say_so() {
             "invalid_request_error",
             Some("model"),
             Some("model_not_found"),
-            "there is no model 'nope'"
+            "there is no model 'nope'; GET /v1/models lists those there are"
         )
     );
     assert_eq!(
@@ -107,7 +130,13 @@ async fn paths_and_methods_that_are_not_there_say_so() {
     assert_eq!(wrong.headers()["allow"], "POST");
     assert_eq!(
         error(wrong).await,
-        told(405, "invalid_request_error", None, None, "/v1/chat/completions does not take GET")
+        told(
+            405,
+            "invalid_request_error",
+            None,
+            None,
+            "/v1/chat/completions does not take GET; GET /openapi.json says what it takes"
+        )
     );
     assert_eq!(asked(Method::DELETE, "/health").await.status(), 405);
 }
@@ -192,7 +221,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
         .await;
     let answer = raw.rest().await;
     assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
-    assert!(answer.contains(r#"{"detail":"the request body did not arrive in time","error":{"#), "{answer}");
+    assert!(answer.contains(r#"{"detail":"the request body did not arrive in time: "#), "{answer}");
 }
 
 #[tokio::test]
@@ -258,7 +287,13 @@ async fn the_engines_own_complaint_keeps_its_words() {
         ),
         (
             Reply::json(401, r#"{"error":"bad key"}"#),
-            told(502, "engine_error", None, Some("engine_key_refused"), "vllm answered 401: bad key"),
+            told(
+                502,
+                "engine_error",
+                None,
+                Some("engine_key_refused"),
+                "vllm answered 401: bad key. It is the server's own key that was refused, not yours",
+            ),
         ),
         (
             Reply::json(200, "not json"),

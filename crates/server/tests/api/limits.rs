@@ -67,7 +67,9 @@ async fn waiting_has_an_end() {
         (error["code"].as_str(), error["message"].as_str()),
         (
             Some("queue_timeout"),
-            Some("no engine slot came free within 0.02 s ([server] max_in_flight, queue_timeout)")
+            Some(
+                "no engine slot came free within 0.02 s. Try again later, or raise [server] max_in_flight or queue_timeout"
+            )
         )
     );
 }

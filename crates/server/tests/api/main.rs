@@ -7,12 +7,14 @@
 )]
 
 mod agents;
+mod book;
 mod browser;
 mod cancel;
 mod channels;
 mod chat;
 mod client;
 mod embeddings;
+mod engines;
 mod errors;
 mod events;
 mod guard;
@@ -20,6 +22,8 @@ mod limits;
 mod memory;
 mod metrics;
 mod openapi;
+mod pages;
+mod routing;
 mod savings;
 mod shutdown;
 #[path = "../support/mod.rs"]

@@ -150,6 +150,9 @@ async fn what_is_wrong_is_named() {
         (StatusCode::BAD_REQUEST, &json!("schedule_type")),
         "{answer}"
     );
+    let (status, answer) = house.create(&json!([])).await;
+    let told = "the request body is wrong: expected an object, got an array";
+    assert_eq!((status, &answer["detail"]), (StatusCode::BAD_REQUEST, &json!(told)));
     house.ask(Method::GET, "/v1/tasks?status=lazy", StatusCode::BAD_REQUEST).await;
     house.ask(Method::GET, "/v1/tasks/%20", StatusCode::NOT_FOUND).await;
 }

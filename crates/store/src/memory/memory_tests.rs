@@ -157,6 +157,7 @@ fn the_nearest_vector_is_found_among_few_and_among_many() {
 fn vectors_of_another_model_are_not_compared_and_gone_chunks_are_not_found() {
     let memory = with_vectors(3);
     assert_eq!(memory.find_vectors("other", &towards(1), 3).unwrap(), None);
+    assert_eq!(["m", "other"].map(|model| memory.count_without_vector(model).unwrap()), [0, 3]);
     assert_eq!(memory.without_vector("other", 0, 10).unwrap().len(), 3);
     assert_eq!(memory.find_vectors("m", &towards(1), 9).unwrap().unwrap().len(), 3);
     memory.replace(&[source("/a", vec![chunk("", "new")])], SystemTime::now()).unwrap();
@@ -226,4 +227,16 @@ fn a_question_of_a_megabyte_is_answered() {
     let memory = memory(&[source("/a", vec![chunk("", "needle")])]);
     assert_eq!(found(&memory, &("needle ".to_owned() + &"hay* ".repeat(200_000))), ["needle"]);
     assert_eq!(found(&memory, &"\"(".repeat(500_000)), [""; 0]);
+}
+
+/// A savepoint would make the index of words write down what it has, and many small pieces are merged at great cost.
+#[test]
+fn the_words_of_chunks_that_come_together_are_written_in_one_piece() {
+    let chunks = (0..500).map(|number| chunk("Number", &format!("the number {number}"))).collect();
+    let memory = memory(&[source("/a", chunks), source("/b", vec![chunk("", "one more")])]);
+    let pieces = memory.store.read(|connection| {
+        connection.query_row("SELECT count(DISTINCT segid) FROM memory_words_idx", [], |row| row.get(0))
+    });
+    assert_eq!(pieces.unwrap(), 1_i64);
+    memory.check().unwrap();
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use hob_core::PassagePlace;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::MemoryStore;
+use super::{MemoryStore, words};
 use crate::error::StoreError;
 use crate::memory::passages::{MARK_END, MARK_START, place_name};
 use crate::time::Moment;
@@ -72,12 +72,15 @@ impl MemoryStore {
         })
     }
 
-    /// Puts sources in, all of them or none; what was known of their paths goes.
+    /// Puts sources in, all of them or none, each of another path; what was known of their paths goes.
     pub fn replace(&self, sources: &[NewSource], now: SystemTime) -> Result<(), StoreError> {
         let indexed = Moment::of(now).microseconds();
         self.write(|transaction| {
+            // Each removal makes the index of words write down what it has, so all of them come first.
             for source in sources {
                 remove(transaction, &source.path)?;
+            }
+            for source in sources {
                 insert(transaction, source, indexed)?;
             }
             Ok(())
@@ -174,6 +177,7 @@ fn insert(transaction: &Transaction<'_>, source: &NewSource, indexed: i64) -> ru
         let (title, text) = (unmarked(&chunk.title), unmarked(&chunk.text));
         let NewChunk { line, end_line, tokens, .. } = chunk;
         statement.execute(params![id, position as i64, title, text, line, end_line, tokens])?;
+        words::insert(transaction, transaction.last_insert_rowid(), &title, &text)?;
     }
     Ok(())
 }

@@ -59,6 +59,21 @@ impl MemoryStore {
         })
     }
 
+    /// How many chunks have no vector of this model.
+    pub fn count_without_vector(&self, model: &str) -> Result<u64, StoreError> {
+        self.store.read(|connection| {
+            // The sums and the codes are small beside the chunks and the vectors they stand for.
+            let lacking: i64 = connection.query_row(
+                "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source) - (\
+                     SELECT count(*) FROM memory_code JOIN memory_model ON memory_model.id = memory_code.model \
+                     WHERE memory_model.name = ?1)",
+                [model],
+                |row| row.get(0),
+            )?;
+            Ok(u64::try_from(lacking).unwrap_or(0))
+        })
+    }
+
     /// Gives chunks their vectors, in place of those they had. A chunk that is gone by now gets none, and a model whose
     /// vectors have another length than before starts anew.
     pub fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Chunks by their words, best first.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, params};
 
 use super::plan::{MOST_RANKED, plan};
 use super::{Hit, MemoryStore, WordQuery};
@@ -32,6 +32,24 @@ impl MemoryStore {
             Ok(covering)
         })
     }
+}
+
+/// Makes a chunk known by its words. Triggers take care of one that goes.
+pub(super) fn insert(
+    transaction: &Transaction<'_>,
+    chunk: i64,
+    title: &str,
+    text: &str,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("INSERT INTO memory_words (rowid, title, text) VALUES (?1, ?2, ?3)")?
+        .execute(params![chunk, title, text])?;
+    if chunk.unsigned_abs().is_multiple_of(SAMPLED) {
+        transaction
+            .prepare_cached("INSERT INTO memory_sample (rowid, title, text) VALUES (?1, ?2, ?3)")?
+            .execute(params![chunk, title, text])?;
+    }
+    Ok(())
 }
 
 fn covers(connection: &Connection, query: &WordQuery, chunk: i64) -> rusqlite::Result<bool> {

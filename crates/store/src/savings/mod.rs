@@ -6,6 +6,7 @@ mod prices;
 
 use std::time::Duration;
 
+use hob_core::Energy;
 use serde::Serialize;
 
 pub use dollars::Dollars;
@@ -35,8 +36,18 @@ pub struct Served {
     pub quarters: Vec<Quarter>,
     /// What calls to the cloud cost, as far as their price is known.
     pub cloud_cost: Dollars,
+    /// What calls used of this machine's energy, as far as it was measured.
+    pub energy: Option<MeasuredEnergy>,
     /// The last calls, newest first.
     pub recent: Vec<Row>,
+}
+
+/// What some calls used, by the count of the machine's own meters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeasuredEnergy {
+    pub energy: Energy,
+    /// How many calls were measured.
+    pub calls: u64,
 }
 
 /// What one model on one local engine answered.
@@ -72,6 +83,9 @@ pub struct Savings {
     /// The same until the first word, of those that were streamed.
     pub first_token: Option<Timing>,
     pub over_time: OverTime,
+    /// Told together with the meters, which the record does not know; `None` when nothing was measured.
+    #[serde(skip)]
+    pub energy: Option<MeasuredEnergy>,
 }
 
 /// What the local answers would have cost at one provider.
@@ -121,7 +135,7 @@ pub struct RecentCall {
 
 /// Compares what was served with the prices of the cloud.
 pub fn savings(served: Served, prices: &Prices, now: Moment, zone: &Zone) -> Savings {
-    let Served { since, models, timings, quarters, cloud_cost, recent } = served;
+    let Served { since, models, timings, quarters, cloud_cost, energy, recent } = served;
     let total_prompt_tokens = models.iter().map(|model| model.prompt_tokens).sum();
     let total_completion_tokens = models.iter().map(|model| model.completion_tokens).sum();
     let at = |model: &PricedModel| {
@@ -151,6 +165,7 @@ pub fn savings(served: Served, prices: &Prices, now: Moment, zone: &Zone) -> Sav
         latency: timings.latency,
         first_token: timings.first_token,
         over_time: over_time(&quarters, now, zone),
+        energy,
     }
 }
 

@@ -49,6 +49,7 @@ fn the_body_is_the_documented_one() {
             finish_reason: None,
             error: Some("cannot open /home/ann/models/llama3.2".to_owned()),
             cost: None,
+            energy: None,
         }],
         ..Served::default()
     };

@@ -46,6 +46,16 @@ impl Histogram {
         self.calls[bucket] = self.calls[bucket].saturating_add(calls);
     }
 
+    /// Counts the calls of another.
+    pub(super) fn merge(&mut self, other: &Histogram) {
+        if self.calls.len() < other.calls.len() {
+            self.calls.resize(other.calls.len(), 0);
+        }
+        for (calls, more) in self.calls.iter_mut().zip(&other.calls) {
+            *calls = calls.saturating_add(*more);
+        }
+    }
+
     /// Counts the calls of a histogram as [`Self::encode`] wrote it.
     pub(super) fn add_encoded(&mut self, bytes: &[u8]) {
         for &[low, high, ref calls @ ..] in bytes.as_chunks::<ENCODED>().0 {
@@ -134,6 +144,9 @@ mod tests {
             let mut sum = Histogram::default();
             sum.add_encoded(&of(&first).encode());
             sum.add_encoded(&of(&second).encode());
+            let mut merged = of(&first);
+            merged.merge(&of(&second));
+            prop_assert_eq!(&merged, &sum);
             prop_assert_eq!(sum, of(&[first, second].concat()));
         }
     }

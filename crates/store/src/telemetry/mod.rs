@@ -8,6 +8,7 @@
 //! | `rows` | single rows: the last ones, and all of them as a stream |
 //! | `retention` | deletes: everything, or what is too old |
 //! | `served` | what savings are computed from |
+//! | `timing` | how long calls took |
 //! | `writer` | takes records without blocking and writes them from its own thread |
 
 mod entry;
@@ -17,13 +18,18 @@ mod report;
 mod retention;
 mod rows;
 mod served;
+mod timing;
 mod writer;
 
 use std::sync::Arc;
 
-pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview, Timing, Timings};
+pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
 pub use rows::{Export, Outcome, Row};
+pub use timing::{Timing, Timings};
 pub use writer::TelemetryWriter;
+
+use hob_core::Energy;
+use serde::{Serialize, Serializer};
 
 use crate::savings::Prices;
 use crate::store::Store;
@@ -43,6 +49,14 @@ impl Telemetry {
     pub fn new(store: Store, prices: Prices) -> Self {
         Telemetry { store, prices: Arc::new(prices) }
     }
+}
+
+/// Writes energy as it is told everywhere: in joules.
+pub(crate) fn as_joules_if_known<S: Serializer>(
+    energy: &Option<Energy>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    energy.map(Energy::joules).serialize(serializer)
 }
 
 #[cfg(test)]

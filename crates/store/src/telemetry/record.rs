@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hob_core::Inference;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Statement, Transaction, params};
 
 use crate::error::StoreError;
 use crate::telemetry::Telemetry;
@@ -15,15 +15,15 @@ use crate::time::UtcDay;
 const INSERT_ROW: &str = "
     INSERT INTO telemetry_inference (
         started, series, run, streamed, prompt_tokens, completion_tokens, cached_tokens, estimated, latency_us,
-        first_token_us, outcome, finish_reason, error, cost_pico
-    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+        first_token_us, outcome, finish_reason, error, cost_pico, energy_uj
+    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
 
 // SQLite turns a sum that is too large into a floating-point number; `min` turns that back into the largest whole one.
 const ADD_TO_DAY: &str = "
     INSERT INTO telemetry_day (
         day, series, calls, failures, cancelled, estimated, prompt_tokens, completion_tokens, cached_tokens, latency_us,
-        first_token_us, first_tokens, cost_pico, unpriced
-    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+        first_token_us, first_tokens, cost_pico, unpriced, energy_uj, measured
+    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
     ON CONFLICT DO UPDATE SET
         calls = calls + excluded.calls,
         failures = failures + excluded.failures,
@@ -36,7 +36,19 @@ const ADD_TO_DAY: &str = "
         first_token_us = min(first_token_us + excluded.first_token_us, 9223372036854775807),
         first_tokens = first_tokens + excluded.first_tokens,
         cost_pico = min(cost_pico + excluded.cost_pico, 9223372036854775807),
-        unpriced = unpriced + excluded.unpriced";
+        unpriced = unpriced + excluded.unpriced,
+        energy_uj = min(energy_uj + excluded.energy_uj, 9223372036854775807),
+        measured = measured + excluded.measured";
+
+const ADD_TO_SERIES: &str = "
+    UPDATE telemetry_series SET
+        total_answered = total_answered + ?2,
+        total_prompt_tokens = min(total_prompt_tokens + ?3, 9223372036854775807),
+        total_completion_tokens = min(total_completion_tokens + ?4, 9223372036854775807),
+        total_cost_pico = min(total_cost_pico + ?5, 9223372036854775807),
+        total_energy_uj = min(total_energy_uj + ?6, 9223372036854775807),
+        total_measured = total_measured + ?7
+    WHERE id = ?1";
 
 const ADD_TO_SERVED: &str = "
     INSERT INTO telemetry_served (quarter, calls, prompt_tokens, completion_tokens) VALUES (?1, ?2, ?3, ?4)
@@ -61,19 +73,41 @@ impl Telemetry {
     /// Records all of them or, when that fails, none.
     pub fn record_batch(&self, batch: &[Inference]) -> Result<(), StoreError> {
         self.store.write(|transaction| {
-            let mut series = HashMap::new();
+            let mut row = transaction.prepare_cached(INSERT_ROW)?;
+            let mut series = SeriesIds::default();
             let mut sums = Sums::default();
             for inference in batch {
                 let entry = Entry::of(inference, &self.prices);
-                let id = match series.get(&entry.series) {
-                    Some(id) => *id,
-                    None => *series.entry(entry.series).or_insert(series_id(transaction, &entry.series)?),
-                };
-                insert(transaction, id, &entry)?;
+                let id = series.of(transaction, entry.series)?;
+                insert(&mut row, id, &entry)?;
                 sums.add(id, &entry);
             }
             sums.write(transaction)
         })
+    }
+}
+
+/// The series of a batch by their ids.
+#[derive(Default)]
+struct SeriesIds<'a> {
+    known: HashMap<Series<'a>, i64>,
+    /// Mostly the next call is of the same one.
+    last: Option<(Series<'a>, i64)>,
+}
+
+impl<'a> SeriesIds<'a> {
+    fn of(&mut self, transaction: &Transaction<'_>, series: Series<'a>) -> rusqlite::Result<i64> {
+        if let Some((last, id)) = self.last
+            && last == series
+        {
+            return Ok(id);
+        }
+        let id = match self.known.get(&series) {
+            Some(id) => *id,
+            None => *self.known.entry(series).or_insert(series_id(transaction, &series)?),
+        };
+        self.last = Some((series, id));
+        Ok(id)
     }
 }
 
@@ -86,12 +120,12 @@ fn series_id(transaction: &Transaction<'_>, series: &Series<'_>) -> rusqlite::Re
     }
 }
 
-fn insert(transaction: &Transaction<'_>, series: i64, entry: &Entry<'_>) -> rusqlite::Result<()> {
+fn insert(statement: &mut Statement<'_>, series: i64, entry: &Entry<'_>) -> rusqlite::Result<()> {
     let cost = match entry.cost {
         Cost::Pico(pico) => Some(pico),
         Cost::Free | Cost::Unknown => None,
     };
-    transaction.prepare_cached(INSERT_ROW)?.execute(params![
+    statement.execute(params![
         entry.started.microseconds(),
         series,
         entry.run,
@@ -106,6 +140,7 @@ fn insert(transaction: &Transaction<'_>, series: i64, entry: &Entry<'_>) -> rusq
         entry.finish_reason,
         entry.error,
         cost,
+        entry.energy_uj,
     ])?;
     Ok(())
 }
@@ -114,7 +149,6 @@ fn insert(transaction: &Transaction<'_>, series: i64, entry: &Entry<'_>) -> rusq
 #[derive(Default)]
 struct Sums {
     days: HashMap<(UtcDay, i64), DaySum>,
-    durations: HashMap<(UtcDay, i64), Durations>,
     served: HashMap<i64, ServedSum>,
 }
 
@@ -140,19 +174,15 @@ struct DaySum {
     first_tokens: i64,
     cost_pico: i64,
     unpriced: i64,
+    energy_uj: i64,
+    measured: i64,
+    /// Of completed calls; `None` without any.
+    durations: Option<Durations>,
 }
 
 impl Sums {
     fn add(&mut self, series: i64, entry: &Entry<'_>) {
-        let day = entry.started.day();
-        self.days.entry((day, series)).or_default().add(entry);
-        if entry.outcome == Outcome::Complete {
-            let durations = self.durations.entry((day, series)).or_default();
-            durations.latency.count(entry.latency_us);
-            if let Some(first_token) = entry.first_token_us {
-                durations.first_token.count(first_token);
-            }
-        }
+        self.days.entry((entry.started.day(), series)).or_default().add(entry);
         if entry.saves() {
             let served = self.served.entry(entry.started.quarter()).or_default();
             served.calls += 1;
@@ -163,6 +193,7 @@ impl Sums {
 
     fn write(self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         let mut add_to_day = transaction.prepare_cached(ADD_TO_DAY)?;
+        let mut add_to_series = transaction.prepare_cached(ADD_TO_SERIES)?;
         for ((day, series), sum) in self.days {
             add_to_day.execute(params![
                 day.days(),
@@ -179,15 +210,26 @@ impl Sums {
                 sum.first_tokens,
                 sum.cost_pico,
                 sum.unpriced,
+                sum.energy_uj,
+                sum.measured,
             ])?;
+            add_to_series.execute([
+                series,
+                sum.calls - sum.failures,
+                sum.prompt_tokens,
+                sum.completion_tokens,
+                sum.cost_pico,
+                sum.energy_uj,
+                sum.measured,
+            ])?;
+            if let Some(durations) = sum.durations {
+                add_durations(transaction, day, series, durations)?;
+            }
         }
         let mut add_to_served = transaction.prepare_cached(ADD_TO_SERVED)?;
         for (quarter, served) in self.served {
             let ServedSum { calls, prompt_tokens, completion_tokens } = served;
             add_to_served.execute([quarter, calls, prompt_tokens, completion_tokens])?;
-        }
-        for ((day, series), durations) in self.durations {
-            add_durations(transaction, day, series, durations)?;
         }
         Ok(())
     }
@@ -212,10 +254,14 @@ fn add_durations(
 }
 
 impl DaySum {
-    /// A call that failed counts as one, and no more: nobody got its tokens, and how fast it failed is no speed. A cancelled
-    /// one has used its tokens, but was not given the time it would have taken.
+    /// A call that failed counts as one, and has used energy, and no more: nobody got its tokens, and how fast it failed is
+    /// no speed. A cancelled one has used its tokens, but was not given the time it would have taken.
     fn add(&mut self, entry: &Entry<'_>) {
         self.calls += 1;
+        if let Some(energy) = entry.energy_uj {
+            self.energy_uj = self.energy_uj.saturating_add(energy);
+            self.measured += 1;
+        }
         match entry.outcome {
             Outcome::Failed => {
                 self.failures += 1;
@@ -223,8 +269,11 @@ impl DaySum {
             }
             Outcome::Cancelled => self.cancelled += 1,
             Outcome::Complete => {
+                let durations = self.durations.get_or_insert_default();
+                durations.latency.count(entry.latency_us);
                 self.latency_us = self.latency_us.saturating_add(entry.latency_us);
                 if let Some(first_token) = entry.first_token_us {
+                    durations.first_token.count(first_token);
                     self.first_token_us = self.first_token_us.saturating_add(first_token);
                     self.first_tokens += 1;
                 }

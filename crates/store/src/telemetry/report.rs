@@ -1,19 +1,19 @@
 //! Sums for reports. They come from the days' sums alone: a million rows cost no more than the days and models they are of.
 
-use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, SystemTime};
+use std::collections::BTreeMap;
+use std::time::SystemTime;
 
-use hob_core::Source;
+use hob_core::Energy;
 use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::error::StoreError;
 use crate::savings::Dollars;
-use crate::telemetry::histogram::{Durations, Histogram};
-use crate::telemetry::{CLOUD, Telemetry};
-use crate::time::{Moment, UtcDay, as_seconds};
+use crate::telemetry::timing::{Times, Timing, Timings, durations};
+use crate::telemetry::{Telemetry, as_joules_if_known};
+use crate::time::{Moment, UtcDay};
 
-/// What calls add up to. A failed call counts as a call and a failure, and in nothing else.
+/// What calls add up to. A failed call counts as a call and a failure, with the energy it used, and in nothing else.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Figures {
     pub calls: u64,
@@ -33,24 +33,11 @@ pub struct Figures {
     pub cost: Dollars,
     /// Calls to the cloud whose price is not known.
     pub unpriced: u64,
-}
-
-/// How long calls took; in seconds when serialised. The mean is exact, percentiles are within 2.5 %.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Timing {
-    #[serde(serialize_with = "as_seconds")]
-    pub mean: Duration,
-    #[serde(serialize_with = "as_seconds")]
-    pub p50: Duration,
-    #[serde(serialize_with = "as_seconds")]
-    pub p95: Duration,
-}
-
-/// The timings of some calls; nothing where none was completed, or none of them streamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Timings {
-    pub latency: Option<Timing>,
-    pub first_token: Option<Timing>,
+    /// What the calls that were measured used; `None` when none was.
+    #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
+    pub energy: Option<Energy>,
+    /// How many calls that were.
+    pub measured: u64,
 }
 
 /// All calls together.
@@ -92,7 +79,7 @@ impl Telemetry {
     /// All calls from the day `since` on; `None` is from the beginning, here and below.
     pub fn overview(&self, since: Option<UtcDay>) -> Result<Overview, StoreError> {
         self.store.read(|connection| {
-            let figures = groups(connection, Grouping::Together, Calls::All, since)?;
+            let figures = groups(connection, Grouping::Together, since)?;
             Ok(Overview {
                 recorded_since: first_moment(connection)?,
                 figures: figures.into_values().next().unwrap_or_default(),
@@ -127,8 +114,7 @@ impl Telemetry {
     pub fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, StoreError> {
         let today = UtcDay::of(now);
         let first = today.minus(days.saturating_sub(1));
-        let mut found =
-            self.store.read(|connection| groups(connection, Grouping::Day, Calls::All, Some(first)))?;
+        let mut found = self.store.read(|connection| groups(connection, Grouping::Day, Some(first)))?;
         let of_day = |ago| {
             let day = today.minus(ago);
             let figures = found.remove(&Group(day.days().to_string(), String::new())).unwrap_or_default();
@@ -138,7 +124,7 @@ impl Telemetry {
     }
 
     fn ranked(&self, grouping: Grouping, since: Option<UtcDay>) -> Result<Vec<(Group, Figures)>, StoreError> {
-        let groups = self.store.read(|connection| groups(connection, grouping, Calls::All, since))?;
+        let groups = self.store.read(|connection| groups(connection, grouping, since))?;
         // They come sorted by name, which therefore decides between equals.
         let mut ranked: Vec<_> = groups.into_iter().collect();
         ranked.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.calls));
@@ -151,46 +137,9 @@ pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<M
     Ok(Option::<i64>::map(first, Moment::from_microseconds))
 }
 
-/// How long answers that save money took from the day `since` on: all of them together, and by model and engine.
-pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite::Result<ServedTimings> {
-    let together = groups(connection, Grouping::Together, Calls::Saving, Some(since))?;
-    let by_model = groups(connection, Grouping::Model, Calls::Saving, Some(since))?;
-    let timings = |figures: Figures| Timings { latency: figures.latency, first_token: figures.first_token };
-    Ok(ServedTimings {
-        together: together.into_values().next().map(timings).unwrap_or_default(),
-        by_model: by_model
-            .into_iter()
-            .map(|(Group(model, engine), figures)| ((model, engine), timings(figures)))
-            .collect(),
-    })
-}
-
-/// See [`served_timings`].
-pub(super) struct ServedTimings {
-    pub(super) together: Timings,
-    pub(super) by_model: HashMap<(String, String), Timings>,
-}
-
-/// Which calls are summed.
-#[derive(Clone, Copy)]
-enum Calls {
-    All,
-    /// Those on local engines that were no measurement.
-    Saving,
-}
-
-impl Calls {
-    fn condition(self) -> String {
-        match self {
-            Calls::All => "TRUE".to_owned(),
-            Calls::Saving => format!("engine <> '{CLOUD}' AND source <> '{}'", Source::Bench.as_str()),
-        }
-    }
-}
-
 /// What calls are summed by.
 #[derive(Clone, Copy)]
-enum Grouping {
+pub(super) enum Grouping {
     Together,
     Model,
     Engine,
@@ -200,7 +149,7 @@ enum Grouping {
 
 impl Grouping {
     /// The two columns of a [`Group`].
-    fn columns(self) -> &'static str {
+    pub(super) fn columns(self) -> &'static str {
         match self {
             Grouping::Together => "'', ''",
             Grouping::Model => "model, engine",
@@ -212,10 +161,10 @@ impl Grouping {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Group(String, String);
+pub(super) struct Group(pub(super) String, pub(super) String);
 
 impl Group {
-    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(Group(row.get(0)?, row.get(1)?))
     }
 }
@@ -223,29 +172,33 @@ impl Group {
 fn groups(
     connection: &Connection,
     grouping: Grouping,
-    calls: Calls,
     since: Option<UtcDay>,
 ) -> rusqlite::Result<BTreeMap<Group, Figures>> {
     let columns = grouping.columns();
-    let which = calls.condition();
     let since = since.map_or(i64::MIN, UtcDay::days);
-    let mut durations = durations(connection, columns, &which, since)?;
+    let mut durations = durations(connection, columns, "TRUE", since)?;
     // The cost is summed in two parts, as the sum of all days may be larger than what SQLite holds.
     let sql = format!(
         "SELECT {columns}, sum(calls), sum(failures), sum(cancelled), sum(estimated), sum(prompt_tokens),
              sum(completion_tokens), sum(cached_tokens), total(latency_us), total(first_token_us), sum(first_tokens),
-             sum(cost_pico / 1000000), sum(cost_pico % 1000000), sum(unpriced)
-         FROM telemetry_day JOIN telemetry_series ON id = series WHERE day >= ?1 AND {which} GROUP BY 1, 2"
+             sum(cost_pico / 1000000), sum(cost_pico % 1000000), sum(unpriced), total(energy_uj), sum(measured)
+         FROM telemetry_day JOIN telemetry_series ON id = series WHERE day >= ?1 GROUP BY 1, 2"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([since])?;
     let mut groups = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let group = Group::read(row)?;
-        let Durations { latency, first_token } = durations.remove(&group).unwrap_or_default();
         let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
         let (calls, failures, cancelled) = (count(2)?, count(3)?, count(4)?);
-        let completed = calls - failures - cancelled;
+        let times = Times {
+            durations: durations.remove(&group).unwrap_or_default(),
+            latency_us: row.get(9)?,
+            completed: calls - failures - cancelled,
+            first_token_us: row.get(10)?,
+            streamed: count(11)?,
+        };
+        let Timings { latency, first_token } = times.timings();
         let figures = Figures {
             calls,
             failures,
@@ -254,10 +207,12 @@ fn groups(
             prompt_tokens: count(6)?,
             completion_tokens: count(7)?,
             cached_tokens: count(8)?,
-            latency: timing(&latency, row.get(9)?, completed),
-            first_token: timing(&first_token, row.get(10)?, count(11)?),
+            latency,
+            first_token,
             cost: dollars(count(12)?, count(13)?),
             unpriced: count(14)?,
+            energy: energy(row.get(15)?, count(16)?),
+            measured: count(16)?,
         };
         groups.insert(group, figures);
     }
@@ -269,28 +224,7 @@ pub(super) fn dollars(micro: u64, pico: u64) -> Dollars {
     Dollars::from_pico(u128::from(micro) * 1_000_000 + u128::from(pico))
 }
 
-fn durations(
-    connection: &Connection,
-    columns: &str,
-    which: &str,
-    since: i64,
-) -> rusqlite::Result<HashMap<Group, Durations>> {
-    let sql = format!(
-        "SELECT {columns}, latency, first_token
-         FROM telemetry_latency JOIN telemetry_series ON id = series WHERE day >= ?1 AND {which}"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([since])?;
-    let mut durations: HashMap<Group, Durations> = HashMap::new();
-    while let Some(row) = rows.next()? {
-        let of_group = durations.entry(Group::read(row)?).or_default();
-        of_group.latency.add_encoded(row.get_ref(2)?.as_blob()?);
-        of_group.first_token.add_encoded(row.get_ref(3)?.as_blob()?);
-    }
-    Ok(durations)
-}
-
-fn timing(histogram: &Histogram, total_us: f64, calls: u64) -> Option<Timing> {
-    let mean = Duration::try_from_secs_f64(total_us / calls as f64 / 1e6).ok()?;
-    Some(Timing { mean, p50: histogram.percentile(50)?, p95: histogram.percentile(95)? })
+/// A sum of energy from so many calls.
+pub(super) fn energy(microjoules: f64, measured: u64) -> Option<Energy> {
+    (measured > 0).then(|| Energy::from_microjoules(microjoules as u64))
 }

@@ -7,6 +7,17 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::report::first_moment;
 use crate::time::UtcDay;
 
+/// Takes a day out of the sums of all days. Those that reached their limit no longer know what they are made of.
+const SUBTRACT_DAY: &str = "
+    UPDATE telemetry_series SET
+        total_answered = total_answered - (calls - failures),
+        total_prompt_tokens = max(total_prompt_tokens - prompt_tokens, 0),
+        total_completion_tokens = max(total_completion_tokens - completion_tokens, 0),
+        total_cost_pico = max(total_cost_pico - cost_pico, 0),
+        total_energy_uj = max(total_energy_uj - energy_uj, 0),
+        total_measured = total_measured - measured
+    FROM telemetry_day WHERE day = ?1 AND series = id";
+
 impl Telemetry {
     /// Deletes all records, and says how many there were.
     pub fn clear(&self) -> Result<u64, StoreError> {
@@ -43,6 +54,7 @@ impl Telemetry {
                 "DELETE FROM telemetry_inference WHERE started >= ?1 AND started < ?2",
                 [start, end],
             )?;
+            transaction.execute(SUBTRACT_DAY, [day.days()])?;
             transaction.execute("DELETE FROM telemetry_day WHERE day = ?1", [day.days()])?;
             transaction.execute("DELETE FROM telemetry_latency WHERE day = ?1", [day.days()])?;
             transaction.execute(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hob_core::Energy;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, params};
 use serde::Serialize;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use crate::error::StoreError;
 use crate::savings::Dollars;
 use crate::store::Store;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Telemetry, as_joules_if_known};
 use crate::time::{Moment, UtcDay, as_seconds, as_seconds_if_known, from_microseconds};
 
 /// Rows fetched at a time.
@@ -18,7 +19,7 @@ const PAGE: usize = 1000;
 const SELECT_ROWS: &str = "
     SELECT
         inference.id, started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens,
-        cached_tokens, estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico
+        cached_tokens, estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico, energy_uj
     FROM telemetry_inference AS inference JOIN telemetry_series AS series ON series.id = inference.series";
 
 /// How a call ended.
@@ -75,6 +76,9 @@ pub struct Row {
     pub error: Option<String>,
     /// `None` for a local engine, and for a model of the cloud whose price is unknown.
     pub cost: Option<Dollars>,
+    /// `None` where it was not measured.
+    #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
+    pub energy: Option<Energy>,
 }
 
 impl Telemetry {
@@ -205,6 +209,7 @@ fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, Row)> {
         finish_reason: row.get(15)?,
         error: row.get(16)?,
         cost: count(17)?.map(|pico| Dollars::from_pico(u128::from(pico))),
+        energy: count(18)?.map(Energy::from_microjoules),
     };
     Ok((row.get(0)?, read))
 }

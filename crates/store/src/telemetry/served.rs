@@ -6,9 +6,10 @@ use hob_core::Source;
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
-use crate::savings::{Dollars, Quarter, Savings, Served, ServedModel, savings};
-use crate::telemetry::report::{dollars, first_moment, served_timings};
+use crate::savings::{Dollars, MeasuredEnergy, Quarter, Savings, Served, ServedModel, savings};
+use crate::telemetry::report::{dollars, energy, first_moment};
 use crate::telemetry::rows::recent;
+use crate::telemetry::timing::served_timings;
 use crate::telemetry::{CLOUD, Telemetry};
 use crate::time::{Moment, UtcDay, Zone};
 
@@ -29,13 +30,15 @@ impl Telemetry {
                 let name = (model.model.clone(), model.engine.clone());
                 model.timings = timings.by_model.get(&name).copied().unwrap_or_default();
             }
+            let Spent { cloud_cost, energy } = spent(connection)?;
             Ok(Served {
                 since: first_moment(connection)?,
                 models,
                 timings: timings.together,
                 // A day more than the chart shows: the days of a zone begin up to a day before ours.
                 quarters: quarters(connection, today.minus(DAYS))?,
-                cloud_cost: cloud_cost(connection)?,
+                cloud_cost,
+                energy,
                 recent: recent(connection, RECENT)?,
             })
         })?;
@@ -46,11 +49,10 @@ impl Telemetry {
 /// Models on local engines, those with the most tokens first.
 fn local_models(connection: &Connection) -> rusqlite::Result<Vec<ServedModel>> {
     let mut statement = connection.prepare_cached(
-        "SELECT model, engine, sum(calls - failures), sum(prompt_tokens), sum(completion_tokens)
-         FROM telemetry_day JOIN telemetry_series ON id = series
-         WHERE engine <> ?1 AND source <> ?2
-         GROUP BY model, engine HAVING sum(calls - failures) > 0
-         ORDER BY sum(prompt_tokens) + sum(completion_tokens) DESC, model, engine",
+        "SELECT model, engine, sum(total_answered), sum(total_prompt_tokens), sum(total_completion_tokens)
+         FROM telemetry_series WHERE engine <> ?1 AND source <> ?2
+         GROUP BY model, engine HAVING sum(total_answered) > 0
+         ORDER BY sum(total_prompt_tokens) + sum(total_completion_tokens) DESC, model, engine",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
         let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
@@ -84,12 +86,23 @@ fn quarters(connection: &Connection, since: UtcDay) -> rusqlite::Result<Vec<Quar
     statement.query_map([since.start().quarter()], read)?.collect()
 }
 
+/// What was spent on calls, of money and of energy.
+struct Spent {
+    cloud_cost: Dollars,
+    energy: Option<MeasuredEnergy>,
+}
+
 /// Whatever a call was for, it was paid for: `bench` counts here.
-fn cloud_cost(connection: &Connection) -> rusqlite::Result<Dollars> {
+fn spent(connection: &Connection) -> rusqlite::Result<Spent> {
     let mut statement = connection.prepare_cached(
-        "SELECT coalesce(sum(cost_pico / 1000000), 0), coalesce(sum(cost_pico % 1000000), 0) FROM telemetry_day",
+        "SELECT coalesce(sum(total_cost_pico / 1000000), 0), coalesce(sum(total_cost_pico % 1000000), 0),
+             total(total_energy_uj), coalesce(sum(total_measured), 0)
+         FROM telemetry_series",
     )?;
     statement.query_row([], |row| {
-        Ok(dollars(row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()))
+        let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let calls = count(3)?;
+        let energy = energy(row.get(2)?, calls).map(|energy| MeasuredEnergy { energy, calls });
+        Ok(Spent { cloud_cost: dollars(count(0)?, count(1)?), energy })
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+use hob_core::{Ending, Energy, FinishReason, Inference, Source, Usage};
 use proptest::prelude::*;
 
 use super::*;
@@ -33,6 +33,7 @@ pub(super) fn inference() -> Inference {
         estimated: false,
         latency: Duration::from_millis(2000),
         first_token: Some(Duration::from_millis(250)),
+        energy: None,
         ending: Ending::Complete(FinishReason::Stop),
     }
 }
@@ -57,6 +58,7 @@ fn a_row_holds_everything_that_was_said_of_a_call() {
         agent: Some("react".to_owned()),
         engine: "cloud".to_owned(),
         model: "gpt-5.2-2025-12-11".to_owned(),
+        energy: Some(Energy::from_microjoules(12_500_000)),
         ..inference()
     };
     let row = with(&[agents_turn]).recent(5).expect("readable").remove(0);
@@ -79,17 +81,19 @@ fn a_row_holds_everything_that_was_said_of_a_call() {
       "outcome": "complete",
       "finish_reason": "stop",
       "error": null,
-      "cost": 0.000875
+      "cost": 0.000875,
+      "energy_joules": 12.5
     }
     "#);
 }
 
 #[test]
-fn a_failed_call_counts_as_a_failure_and_in_nothing_else() {
-    let failed = Inference { ending: Ending::Failed("out of memory".to_owned()), ..inference() };
+fn a_failed_call_counts_as_a_failure_with_its_energy_and_in_nothing_else() {
+    let energy = Some(Energy::from_microjoules(7));
+    let failed = Inference { ending: Ending::Failed("out of memory".to_owned()), energy, ..inference() };
     let telemetry = with(&[failed]);
     let figures = telemetry.overview(None).expect("readable").figures;
-    assert_eq!(figures, Figures { calls: 1, failures: 1, ..Figures::default() });
+    assert_eq!(figures, Figures { calls: 1, failures: 1, energy, measured: 1, ..Figures::default() });
     let row = telemetry.recent(1).expect("readable").remove(0);
     assert_eq!((row.prompt_tokens, row.error.as_deref()), (100, Some("out of memory")));
 }
@@ -133,6 +137,13 @@ fn a_call_to_the_cloud_costs_what_its_model_costs() {
     let costs: Vec<Option<u128>> =
         rows(&telemetry).iter().map(|row| row.cost.map(|cost| cost.pico())).collect();
     assert_eq!(costs, [Some(30_000_000), Some(15_750_000), None, None, None]);
+}
+
+#[test]
+fn a_single_call_is_its_own_percentile() {
+    let latency = Duration::from_micros(1_234_567);
+    let figures = with(&[Inference { latency, ..inference() }]).overview(None).expect("readable").figures;
+    assert_eq!(figures.latency, Some(Timing { mean: latency, p50: latency, p95: latency }));
 }
 
 #[test]
@@ -199,6 +210,7 @@ fn an_engine_that_counts_nonsense_does_not_spoil_the_sums() {
         usage: Usage { prompt_tokens: u64::MAX, completion_tokens: u64::MAX, cached_tokens: Some(u64::MAX) },
         latency: Duration::MAX,
         first_token: Some(Duration::MAX),
+        energy: Some(Energy::from_microjoules(u64::MAX)),
         started: UNIX_EPOCH + Duration::from_secs(1 << 50),
         ..inference()
     };
@@ -237,11 +249,19 @@ fn zero_days_of_retention_is_for_ever() {
     assert_eq!(telemetry.prune(1, noon()).expect("pruned"), 1);
 }
 
+/// What is known together; `None` when nothing is.
+fn sum_of(amounts: impl IntoIterator<Item = Option<Energy>>) -> Option<Energy> {
+    let known = amounts.into_iter().flatten().map(Energy::microjoules);
+    known.reduce(|sum, next| sum + next).map(Energy::from_microjoules)
+}
+
 /// The figures of some rows, counted one by one; durations apart, sorted.
 fn recount<'a>(rows: impl Iterator<Item = &'a Row>) -> (Figures, Vec<Duration>, Vec<Duration>) {
     let (mut figures, mut latencies, mut first_tokens) = (Figures::default(), Vec::new(), Vec::new());
     for row in rows {
         figures.calls += 1;
+        figures.energy = sum_of([figures.energy, row.energy]);
+        figures.measured += u64::from(row.energy.is_some());
         if row.outcome == Outcome::Failed {
             figures.failures += 1;
             continue;
@@ -328,6 +348,7 @@ prop_compose! {
         // Powers, so that microseconds are as likely as minutes.
         latency in (0.0..28.0f64).prop_map(|power| Duration::from_micros(power.exp2() as u64)),
         first_token in prop::option::of(1u32..20),
+        energy in prop::option::of(0u64..10_000_000_000),
         ending in prop_oneof![
             3 => Just(Ending::Complete(FinishReason::Stop)),
             1 => Just(Ending::Cancelled),
@@ -345,6 +366,7 @@ prop_compose! {
             usage: Usage { prompt_tokens: usage.0, completion_tokens: usage.1, cached_tokens: usage.2 },
             latency,
             first_token: first_token.map(|part| latency / part),
+            energy: energy.map(Energy::from_microjoules),
             ending,
             ..inference()
         }
@@ -374,8 +396,12 @@ proptest! {
     }
 
     #[test]
-    fn savings_are_those_of_the_rows(batch in prop::collection::vec(any_inference(), 0..60)) {
+    fn savings_are_those_of_the_rows(
+        batch in prop::collection::vec(any_inference(), 0..60),
+        retention in 0u32..40,
+    ) {
         let telemetry = with(&batch);
+        telemetry.prune(retention, noon()).expect("pruned");
         let rows = rows(&telemetry);
         let local = |row: &&Row| {
             row.engine != "cloud" && row.source != "bench" && row.outcome != Outcome::Failed
@@ -386,6 +412,8 @@ proptest! {
         prop_assert_eq!(savings.total_calls as usize, rows.iter().filter(local).count());
         prop_assert_eq!((savings.total_prompt_tokens, savings.total_completion_tokens), (prompt, completion));
         prop_assert_eq!(savings.local_cost, rows.iter().filter_map(|row| row.cost).sum());
+        let measured = savings.energy.map(|measured| measured.energy);
+        prop_assert_eq!(measured, sum_of(rows.iter().map(|row| row.energy)));
         let gpt = &savings.per_provider[0];
         // Exactly, and not call by call with a rounding each: 1.75 and 14 millionths of a dollar per token.
         prop_assert_eq!(

@@ -4,7 +4,6 @@
 //! a queue, whose lock is only ever held for a moment, and one that finds the queue full is counted and forgotten. The
 //! thread writes what has gathered at least five times a second, so that a process that is killed loses no more than that.
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +21,7 @@ use crate::telemetry::entry::shorten;
 const CAPACITY: usize = 8192;
 
 /// Records written at once.
-const BATCH: usize = 512;
+const BATCH: usize = 2048;
 
 /// How long the first record of a batch waits for others.
 const GATHER: Duration = Duration::from_millis(200);
@@ -53,7 +52,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Inference>,
+    queue: Vec<Inference>,
     /// Records taken so far.
     accepted: u64,
     /// Those of them that are written.
@@ -119,7 +118,7 @@ impl InferenceLog for TelemetryWriter {
             }
             return;
         }
-        state.queue.push_back(inference);
+        state.queue.push(inference);
         state.accepted += 1;
         let waiting = state.queue.len();
         drop(state);
@@ -153,19 +152,20 @@ impl Shared {
     }
 
     /// Waits for records: until there are enough of them, the first has waited long enough, or somebody is in a hurry.
-    /// `None` when there will be no more.
-    fn next_batch(&self) -> Option<Vec<Inference>> {
+    /// Puts them into `batch`, whose room is used again; it stays empty when there will be no more.
+    fn next_batch(&self, batch: &mut Vec<Inference>) {
         let idle = |state: &mut State| state.queue.is_empty() && !state.stopping;
         let state = self.work.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
         let gathering = |state: &mut State| state.queue.len() < BATCH && !state.hurry && !state.stopping;
         let waited = self.work.wait_timeout_while(state, GATHER, gathering);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        let count = state.queue.len().min(BATCH);
-        let batch: Vec<Inference> = state.queue.drain(..count).collect();
-        if state.queue.is_empty() {
+        // The whole queue is exchanged for the empty batch, so that nobody waits while records are moved one by one.
+        std::mem::swap(&mut state.queue, batch);
+        if batch.len() > BATCH {
+            state.queue = batch.split_off(BATCH);
+        } else {
             state.hurry = false;
         }
-        (!batch.is_empty()).then_some(batch)
     }
 
     fn note_written(&self, count: usize) {
@@ -201,7 +201,13 @@ enum AfterFailure {
 /// The thread's work: batch after batch, each until it is written.
 fn write_all(shared: &Shared, telemetry: &Telemetry) {
     let mut disk = Disk::default();
-    while let Some(batch) = shared.next_batch() {
+    let mut batch = Vec::new();
+    loop {
+        batch.clear();
+        shared.next_batch(&mut batch);
+        if batch.is_empty() {
+            return;
+        }
         loop {
             let result = telemetry.record_batch(&batch);
             match (disk.note(result.is_ok()), &result) {

@@ -64,6 +64,7 @@ pub(crate) fn kind_of_refusal(error: &AskError) -> Cow<'static, str> {
         AskError::Engine(error) => kind_of(error),
         AskError::Tools(_) => Cow::Borrowed("unknown_tool"),
         AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
+        AskError::NoChoice(_) => Cow::Borrowed("no_model_to_choose"),
     }
 }
 

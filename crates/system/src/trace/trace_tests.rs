@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::accounts::Accounts;
 use crate::caller::AgentWish;
+use crate::energy::Meters;
 use crate::system::{System, SystemParts};
 
 const SECRET: &str = "a question that is nobody's business";
@@ -93,7 +94,12 @@ impl House {
 }
 
 fn accounts(traces: &Traces) -> Accounts {
-    Accounts { log: Arc::new(Unrecorded), totals: None, spans: traces.spans().clone() }
+    Accounts {
+        log: Arc::new(Unrecorded),
+        totals: None,
+        spans: traces.spans().clone(),
+        meters: Meters::default(),
+    }
 }
 
 fn asking() -> GenerateRequest {

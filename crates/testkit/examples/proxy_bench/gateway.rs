@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,12 +41,16 @@ pub struct Gateway {
     /// From the start of the process until it took a connection.
     pub ready_after: Duration,
     process: Child,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Gateway {
     pub async fn start(kind: Kind, engine: u16) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        Self::start_in(tempfile::tempdir().expect("a directory"), kind, engine).await
+    }
+
+    /// With a directory in which there may be something already.
+    pub async fn start_in(directory: TempDir, kind: Kind, engine: u16) -> Self {
         let home = directory.path();
         let began = Instant::now();
         let (name, port, mut command) = match &kind {
@@ -108,7 +112,12 @@ impl Gateway {
             assert!(began.elapsed() < PATIENCE, "{name} does not listen");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        Gateway { name, port, ready_after: began.elapsed(), process, _directory: directory }
+        Gateway { name, port, ready_after: began.elapsed(), process, directory }
+    }
+
+    /// Where it keeps its files.
+    pub fn home(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Processor time that it and its children have used so far.

@@ -1,5 +1,6 @@
 //! The load: so many connections, each of which asks, reads the whole answer, and asks again.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,13 +35,22 @@ pub fn percentile(sorted: &[Duration], share: f64) -> Duration {
     sorted.get(at as usize).copied().unwrap_or_default()
 }
 
+/// Portkey is told by each request which engine is meant; the others pass over it.
+static ENGINE: OnceLock<u16> = OnceLock::new();
+
+/// All requests from now on are meant for the engine at this port.
+pub fn meant_for(engine: u16) {
+    let _ = ENGINE.set(engine);
+}
+
 pub fn request(port: u16, model: &str, ask: Ask) -> Vec<u8> {
     let stream = ask == Ask::Streamed;
     let body = format!(
         r#"{{"model":"{model}","messages":[{{"role":"system","content":"You are a helpful assistant."}},{{"role":"user","content":"Why is the sky blue? Answer in one short paragraph."}}],"temperature":0.7,"max_tokens":256,"stream":{stream}}}"#
     );
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer sk-bench\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer sk-bench\r\nx-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{}/v1\r\ncontent-length: {}\r\n\r\n{body}",
+        ENGINE.get().copied().unwrap_or_default(),
         body.len()
     )
     .into_bytes()
@@ -111,6 +121,19 @@ impl Connection {
             && (ask == Ask::Whole || contains(&self.buffer, b"data: [DONE]"));
         assert!(good, "not a good answer: {}", String::from_utf8_lossy(&self.buffer));
         (whole, first.expect("an answer has words"))
+    }
+
+    /// Sends a request and reads its answer, which must be a good one: how long that took.
+    pub async fn fetch(&mut self, request: &[u8]) -> Duration {
+        let began = Instant::now();
+        self.send(request).await;
+        while !is_whole(&self.buffer) {
+            self.read().await;
+        }
+        let took = began.elapsed();
+        let good = self.buffer.starts_with(b"HTTP/1.1 200");
+        assert!(good, "not a good answer: {}", String::from_utf8_lossy(&self.buffer));
+        took
     }
 
     pub async fn send(&mut self, request: &[u8]) {

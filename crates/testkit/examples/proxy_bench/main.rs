@@ -2,6 +2,7 @@
 //!
 //! `proxy_bench --hob PATH --nginx PATH [--peer NAME=COMMAND]… [--seconds N] [--json FILE]`, best called by `./dev bench proxy`.
 //! `proxy_bench watching --hob PATH` measures instead what telemetry, metrics and logs cost; `./dev bench telemetry` calls it.
+//! `proxy_bench reports --hob PATH --record FILE` measures how long reports over a long record take; `./dev bench telemetry` calls it too.
 //! The engine is a stand-in that answers at once, so all that is measured is the way. Everything runs on this machine, one
 //! gateway at a time; a number counts as a ratio to nginx's in the same run.
 
@@ -10,6 +11,7 @@
 mod gateway;
 mod load;
 mod report;
+mod reports;
 mod stand_in;
 mod watching;
 
@@ -28,6 +30,8 @@ pub struct Options {
     /// How long each load goes on.
     time: Duration,
     json: Option<PathBuf>,
+    /// A database for `reports`.
+    record: PathBuf,
 }
 
 fn main() {
@@ -39,6 +43,7 @@ fn main() {
     match arguments.split_first() {
         Some((first, _)) if first == "stand-in" => stand_in::run(),
         Some((first, rest)) if first == "watching" => runtime().block_on(watching::measure(&parse(rest))),
+        Some((first, rest)) if first == "reports" => runtime().block_on(reports::measure(&parse(rest))),
         _ => runtime().block_on(measure(&parse(&arguments))),
     }
 }
@@ -51,6 +56,7 @@ fn parse(arguments: &[String]) -> Options {
         peers: Vec::new(),
         time: Duration::from_secs(5),
         json: None,
+        record: PathBuf::new(),
     };
     for pair in arguments.chunks(2) {
         let [flag, value] = pair else { panic!("{usage}") };
@@ -63,6 +69,7 @@ fn parse(arguments: &[String]) -> Options {
             }
             "--seconds" => options.time = Duration::from_secs_f64(value.parse().expect("--seconds N")),
             "--json" => options.json = Some(value.into()),
+            "--record" => options.record = value.into(),
             _ => panic!("{usage}"),
         }
     }
@@ -71,6 +78,7 @@ fn parse(arguments: &[String]) -> Options {
 
 async fn measure(options: &Options) {
     let engine = Gateway::start(Kind::StandIn, 0).await;
+    load::meant_for(engine.port);
     let mut report = Report::new(Measured::of(&engine, options.time).await);
     let mut kinds = vec![
         Kind::Nginx(options.nginx.clone()),
@@ -79,9 +87,16 @@ async fn measure(options: &Options) {
     ];
     kinds.extend(options.peers.iter().map(|(name, command)| Kind::Peer(name.clone(), command.clone())));
     for kind in kinds {
+        let (is_peer, time) = (matches!(kind, Kind::Peer(..)), options.time);
         let gateway = Gateway::start(kind, engine.port).await;
-        eprintln!("measuring {}", gateway.name);
-        report.add(Measured::of(&gateway, options.time).await);
+        let name = gateway.name.clone();
+        eprintln!("measuring {name}");
+        // In a task, so that a peer that cannot stand the load does not end the bench for all.
+        match tokio::spawn(async move { Measured::of(&gateway, time).await }).await {
+            Ok(measured) => report.add(measured),
+            Err(_) if is_peer => eprintln!("{name} did not get through (see above) and is left out"),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
     }
     println!("{}", report.table());
     if let Some(path) = &options.json {

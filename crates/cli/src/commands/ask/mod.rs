@@ -1,18 +1,22 @@
 //! `hob ask`: one question, one answer.
 
-mod paper;
-mod question;
+pub mod paper;
+pub mod question;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use futures::StreamExt;
 use hob_config::{AgentKey, Config};
+use hob_core::routing::AUTO;
 use hob_core::{
-    AgentOutcome, Delta, FinishReason, GenerateRequest, Message, Passage, Reach, Role, Source, Step,
-    ToolChoice,
+    Delta, FinishReason, GenerateRequest, Message, ModelReason, Passage, Reach, Role, Source, Step,
+    ToolChoice, Warning,
 };
-use hob_system::{AgentWish, AskError, Because, Caller, Household, Permit, System, Wishes};
+use hob_system::{
+    AgentWish, Answered, AskError, Because, Caller, DEFAULT_MODEL, Household, Permit, Streaming, System,
+    Wishes, run_id,
+};
 use serde_json::{Map, Value, json};
 
 use self::paper::Paper;
@@ -46,6 +50,10 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
     let mut config = settings::load()?;
     if let Some(model) = &args.model {
         config.server.model = Some(model.clone());
+    }
+    if let Some(router) = args.router {
+        config.intelligence.router = router;
+        config.server.model = Some(AUTO.to_owned());
     }
     // That is for those who stay.
     config.engine.embedded.tune = false;
@@ -100,11 +108,11 @@ fn caller(args: &AskArgs) -> Caller {
         Some(AgentChoice::None) | None => AgentWish::None,
     };
     let permit = Permit { only: args.tools.clone(), ..Permit::up_to(Reach::Act) };
-    Caller { permit, agent, ..Caller::trusted(Source::Ask, "ask") }
+    Caller { permit, agent, ..Caller::trusted(Source::Ask, run_id("ask")) }
 }
 
 /// An answer from another engine than the user set up should not come as a surprise.
-fn tell_of_fallback(household: &Household, config: &Config) {
+pub fn tell_of_fallback(household: &Household, config: &Config) {
     if let Because::Fallback { instead_of: Some(key) } = &household.because {
         let engine = household.system.engine();
         let reason = advice::passed_over(key, config);
@@ -112,18 +120,23 @@ fn tell_of_fallback(household: &Household, config: &Config) {
     }
 }
 
-async fn request(system: &System, args: &AskArgs, question: String) -> Result<GenerateRequest> {
+/// The model that answers when none is named.
+pub async fn default_model(system: &System) -> Result<String> {
     let Some(model) = system.default_model().await? else {
         let engine = system.engine();
         bail!(
-            "{} has no model yet. {}",
+            "{} has no model yet. {}.",
             advice::place(engine.key(), engine.address()),
-            match engine.key() {
-                "ollama" => "Get one, such as with 'hob model pull qwen3:0.6b'.",
-                _ => "Start it with one, or choose another engine with -e.",
-            }
+            advice::how_to_get_a_model(engine.key())
         );
     };
+    Ok(model)
+}
+
+async fn request(system: &System, args: &AskArgs, question: String) -> Result<GenerateRequest> {
+    let model = default_model(system).await?;
+    // A model that was not named may be answered for by another.
+    let model = if args.model.is_none() { DEFAULT_MODEL.to_owned() } else { model };
     Ok(GenerateRequest {
         model,
         messages: vec![Message::new(Role::User, question)],
@@ -132,6 +145,23 @@ async fn request(system: &System, args: &AskArgs, question: String) -> Result<Ge
         tool_choice: args.require_tool.then_some(ToolChoice::Required),
         ..GenerateRequest::default()
     })
+}
+
+/// Whether another model answers than the one that is set up. That is told to everybody, asked for or not.
+fn is_stand_in(warnings: &[Warning]) -> bool {
+    warnings.iter().any(|warning| matches!(warning, Warning::FallbackModel | Warning::CloudFallback))
+}
+
+/// Who answers and why, where that was not the user's choice.
+fn tell_of_choice(model: &str, engine: &str, reason: Option<&ModelReason>) {
+    if let Some(reason) = reason {
+        output::note(format_args!(
+            "{} on {}. {}",
+            one_line(model),
+            one_line(engine),
+            one_line(reason.as_str())
+        ));
+    }
 }
 
 /// Which passages of the user's documents the answer can draw on, by their numbers.
@@ -148,21 +178,30 @@ async fn print_json(
     caller: &Caller,
     passages: &[Passage],
 ) -> Result<()> {
+    let max_tokens = request.max_tokens();
     let outcome = complete(system, request, caller).await?;
-    let mut object = shape(&outcome, system.engine().key());
+    let mut object = shape(&outcome);
     // Only where the memory had a part in it, so that the object is what it always was for those without one.
     if !passages.is_empty() {
         object.insert("context".to_owned(), json!(passages));
+    }
+    if let Some(reason) = &outcome.reason {
+        object.insert("model_reason".to_owned(), json!(reason.as_str()));
     }
     if caller.agent == AgentWish::None {
         object.retain(|field, _| field != "turns" && field != "tool_results");
     }
     output::json(&Value::Object(object))?;
-    Ok(())
+    let answer = &outcome.generation.answer;
+    if answer.content.trim().is_empty() {
+        Err(no_answer(Some(&answer.finish_reason), max_tokens))
+    } else {
+        Ok(())
+    }
 }
 
-fn shape(outcome: &AgentOutcome, engine: &str) -> Map<String, Value> {
-    let AgentOutcome { generation, turns, tool_results } = outcome;
+fn shape(outcome: &Answered) -> Map<String, Value> {
+    let Answered { engine, generation, turns, tool_results, .. } = outcome;
     let usage = generation.usage.map(|usage| {
         json!({
             "prompt_tokens": usage.prompt_tokens,
@@ -195,23 +234,33 @@ async fn print_whole(
     thoughts: Thoughts,
 ) -> Result<()> {
     let max_tokens = request.max_tokens();
-    let answer = complete(system, request, caller).await?.generation.answer;
+    let Answered { engine, generation, reason, .. } = complete(system, request, caller).await?;
+    if thoughts == Thoughts::Shown || is_stand_in(&generation.warnings) {
+        tell_of_choice(&generation.model, &engine, reason.as_ref());
+    }
+    let answer = generation.answer;
     let mut paper = Paper::new(thoughts);
     if let Some(reasoning) = &answer.reasoning {
         paper.think(reasoning);
     }
     paper.write(&answer.content).await?;
     paper.end().await?;
+    if !paper.has_words() {
+        return Err(no_answer(Some(&answer.finish_reason), max_tokens));
+    }
     tell_of_early_end(&answer.finish_reason, max_tokens);
     Ok(())
 }
 
-async fn complete(
-    system: &System,
-    request: GenerateRequest,
-    caller: &Caller,
-) -> Result<AgentOutcome, AskError> {
-    let _waiting = Spinner::start(format!("asking {}", request.model));
+fn asking(model: &str) -> String {
+    match model {
+        DEFAULT_MODEL => "asking the default model".to_owned(),
+        named => format!("asking {named}"),
+    }
+}
+
+async fn complete(system: &System, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
+    let _waiting = Spinner::start(asking(&request.model));
     system.complete(request, caller).await
 }
 
@@ -222,9 +271,13 @@ async fn print_as_it_comes(
     thoughts: Thoughts,
 ) -> Result<()> {
     let max_tokens = request.max_tokens();
-    let waiting = Spinner::start(format!("asking {}", request.model));
-    let mut deltas = system.stream(request, caller).await?.deltas;
+    let waiting = Spinner::start(asking(&request.model));
+    let Streaming { engine, model, reason, warnings, mut deltas } = system.stream(request, caller).await?;
     let mut waiting = Some(waiting);
+    if reason.is_some() && (thoughts == Thoughts::Shown || is_stand_in(&warnings)) {
+        drop(waiting.take());
+        tell_of_choice(&model, &engine, reason.as_ref());
+    }
     let mut paper = Paper::new(thoughts);
     let mut finish_reason = None;
     while let Some(delta) = deltas.next().await {
@@ -257,14 +310,31 @@ async fn print_as_it_comes(
     }
     drop(waiting);
     paper.end().await?;
+    if !paper.has_words() {
+        return Err(no_answer(finish_reason.as_ref(), max_tokens));
+    }
     if let Some(reason) = finish_reason {
         tell_of_early_end(&reason, max_tokens);
     }
     Ok(())
 }
 
+/// A script that asked for an answer must not take nothing for one.
+pub fn no_answer(reason: Option<&FinishReason>, max_tokens: u32) -> Error {
+    match reason {
+        Some(FinishReason::Length) => anyhow!(
+            "the model came to no answer: its {max_tokens} tokens, or the agent's turns, ran out. Allow more with \
+             --max-tokens, or raise [agent] max_turns."
+        ),
+        Some(FinishReason::ContentFilter) => anyhow!("the provider's filter left nothing of the answer."),
+        _ => anyhow!(
+            "the model ended without an answer. Ask in other words, or try another model with -m; -v shows what it did."
+        ),
+    }
+}
+
 /// A tool at work, in a line.
-fn one_step(step: &Step) -> String {
+pub fn one_step(step: &Step) -> String {
     let text = |field: &str| match &step.data[field] {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -276,7 +346,7 @@ fn one_step(step: &Step) -> String {
     }
 }
 
-fn tell_of_early_end(reason: &FinishReason, max_tokens: u32) {
+pub fn tell_of_early_end(reason: &FinishReason, max_tokens: u32) {
     match reason {
         FinishReason::Length => output::note(format_args!(
             "The answer was cut off; it may have {max_tokens} tokens. Allow more with --max-tokens."
@@ -307,7 +377,13 @@ mod tests {
             usage: Some(Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None }),
             warnings: Vec::new(),
         };
-        let outcome = AgentOutcome { generation, turns: 1, tool_results: Vec::new() };
+        let outcome = Answered {
+            engine: "ollama".into(),
+            generation,
+            turns: 1,
+            tool_results: Vec::new(),
+            reason: None,
+        };
         let expected = json!({
             "content": "Paris.",
             "turns": 1,
@@ -317,6 +393,6 @@ mod tests {
             "engine": "ollama",
             "finish_reason": "stop",
         });
-        assert_eq!(Value::Object(shape(&outcome, "ollama")), expected);
+        assert_eq!(Value::Object(shape(&outcome)), expected);
     }
 }

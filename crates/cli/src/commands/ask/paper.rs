@@ -17,6 +17,8 @@ pub struct Paper {
     /// Whether something stands on the current line of stdout.
     is_line_open: bool,
     is_thinking: bool,
+    /// Whether anything was answered yet.
+    has_words: bool,
 }
 
 impl Paper {
@@ -27,22 +29,34 @@ impl Paper {
             thoughts,
             is_line_open: false,
             is_thinking: false,
+            has_words: false,
         }
     }
 
     /// Adds a piece of the answer, for all to see at once.
     pub async fn write(&mut self, text: &str) -> io::Result<()> {
+        if self.is_terminal {
+            self.write_rendered(&printable(text)).await
+        } else {
+            self.write_rendered(text).await
+        }
+    }
+
+    /// The same with text that was made safe to look at before, and may have colours.
+    pub async fn write_rendered(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
         self.stop_thinking();
+        self.has_words |= !text.trim().is_empty();
         self.is_line_open = !text.ends_with('\n');
-        if self.is_terminal {
-            self.out.write_all(printable(text).as_bytes()).await?;
-        } else {
-            self.out.write_all(text.as_bytes()).await?;
-        }
+        self.out.write_all(text.as_bytes()).await?;
         self.out.flush().await
+    }
+
+    /// Whether something was answered, more than white space.
+    pub fn has_words(&self) -> bool {
+        self.has_words
     }
 
     /// Adds a piece of what the model thinks.

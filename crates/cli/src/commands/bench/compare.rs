@@ -42,7 +42,11 @@ struct Comparison {
 pub fn run(before: &Path, after: &Path, format: Format) -> Result<ExitCode> {
     let comparison = compare(&read(before)?, &read(after)?);
     if comparison.figures.is_empty() {
-        bail!("{} and {} have no measurement in common", before.display(), after.display());
+        bail!(
+            "{} and {} have no measurement in common: measure the same model under the same load twice",
+            before.display(),
+            after.display()
+        );
     }
     match format {
         Format::Json => output::json(&comparison)?,

@@ -51,9 +51,11 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
 }
 
 async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<Line>> {
-    let Some(model) = system.default_model().await? else {
+    // What changes from one question to the next cannot be measured.
+    let Some(model) = system.steady_model().await? else {
         bail!("{} has no model to measure; see 'hob model list'", system.engine().key());
     };
+    let engine = system.pool().engine_of(&model).await?.key().to_owned();
     let bench = Bench { system, model: &model };
     {
         let _waiting = Spinner::start(format!("loading {}", one_line(&model)));
@@ -65,7 +67,7 @@ async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<Line>> {
     let line = |found| Line {
         date: date.clone(),
         hob: env!("CARGO_PKG_VERSION").to_owned(),
-        engine: system.engine().key().to_owned(),
+        engine: engine.clone(),
         model: model.clone(),
         machine: machine.clone(),
         found,

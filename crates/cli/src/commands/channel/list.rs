@@ -6,6 +6,7 @@ use anyhow::Result;
 use hob_config::Config;
 use hob_system::channels;
 
+use super::explain;
 use crate::commands::model::Format;
 use crate::output;
 use crate::output::progress::Spinner;
@@ -15,7 +16,7 @@ pub async fn run(config: &Config, url: Option<&str>, format: Format) -> Result<E
     let bridge = channels::gateway(&config.channel, url)?;
     let names = {
         let _waiting = Spinner::start("asking the gateway");
-        bridge.list_channels().await?
+        bridge.list_channels().await.map_err(|error| explain(error, config, url))?
     };
     match format {
         Format::Json => output::json(&names)?,

@@ -8,12 +8,36 @@ mod status;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
+use hob_config::{ChannelConfig, Config};
+use hob_core::ChannelError;
 
 use crate::args::ChannelCommand;
 use crate::commands::block_on;
 use crate::settings;
 use crate::signals::Signals;
+
+/// That nobody is at the usual address says nothing to whoever never asked for a gateway. This does.
+const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or \
+                          name one with --gateway";
+
+/// Whether anybody asked for a gateway: on the command line, or in the configuration.
+fn is_gateway_wanted(config: &Config, url: Option<&str>) -> bool {
+    let usual = ChannelConfig::default().gateway_url;
+    url.is_some() || config.channel.enabled || config.channel.gateway_url != usual
+}
+
+/// What went wrong with the gateway, in words for somebody who may have none.
+fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
+    match error {
+        ChannelError::Undelivered { .. } | ChannelError::Unlisted { .. }
+            if !is_gateway_wanted(config, url) =>
+        {
+            anyhow!(NO_GATEWAY)
+        }
+        error => error.into(),
+    }
+}
 
 pub fn run(command: ChannelCommand) -> Result<ExitCode> {
     let config = settings::load()?;

@@ -9,6 +9,7 @@ use hob_core::ChannelStatus;
 use hob_system::channels::{self, is_whatsapp};
 use serde_json::json;
 
+use super::explain;
 use crate::args::ChannelSendArgs;
 use crate::output;
 use crate::output::progress::Spinner;
@@ -32,7 +33,8 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
 async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()> {
     let bridge = channels::gateway(&config.channel, args.gateway.as_deref())?;
     let _waiting = Spinner::start("sending");
-    Ok(bridge.send(&args.target, &args.message, args.conversation.as_deref()).await?)
+    let sent = bridge.send(&args.target, &args.message, args.conversation.as_deref()).await;
+    sent.map_err(|error| explain(error, config, args.gateway.as_deref()))
 }
 
 async fn over_whatsapp(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<()> {

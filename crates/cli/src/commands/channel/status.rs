@@ -8,6 +8,7 @@ use hob_core::ChannelStatus;
 use hob_system::channels;
 use serde_json::json;
 
+use super::{NO_GATEWAY, is_gateway_wanted};
 use crate::commands::model::Format;
 use crate::output;
 use crate::output::progress::Spinner;
@@ -23,23 +24,28 @@ pub async fn run(config: &Config, url: Option<&str>, format: Format) -> Result<E
     };
     bridge.close().await;
     let connected = report.status == ChannelStatus::Connected;
+    let (status, trouble) = if connected || is_gateway_wanted(config, url) {
+        (report.status, report.trouble)
+    } else {
+        (ChannelStatus::NotConfigured, Some(NO_GATEWAY.to_owned()))
+    };
     match format {
         Format::Json => output::json(&json!({
-            "status": report.status.as_str(),
+            "status": status.as_str(),
             "connected": connected,
             "gateway_url": report.gateway_url,
             "channels": names,
-            "message": report.trouble,
+            "message": trouble,
         }))?,
         Format::People => {
             let names = if names.is_empty() { "none".to_owned() } else { one_line(&names.join(", ")) };
             print_facts(&[
-                ("Status", report.status.to_string()),
+                ("Status", status.to_string()),
                 ("Gateway", report.gateway_url.clone()),
                 ("Channels", names),
                 ("WhatsApp", whatsapp_line(config).to_owned()),
             ])?;
-            if let Some(trouble) = &report.trouble {
+            if let Some(trouble) = trouble {
                 output::warning(trouble);
             }
         }

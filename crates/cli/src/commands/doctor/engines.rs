@@ -4,18 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, EngineKey};
-use hob_core::{Engine, ModelInfo};
+use hob_core::{Engine, EngineError, ModelInfo};
 use hob_system::{Because, Chosen, NoEngine, Tried};
 
+use super::program::is_program;
 use super::report::{Check, Status};
 use crate::advice;
+use crate::failure;
+use crate::local;
 use crate::output::number::counted;
 use crate::survey::{State, Surveyed};
 
 /// Who would answer a question now.
 pub enum Answering<'a> {
     Nobody,
-    /// An engine that Hob starts when it is needed.
+    /// Somebody whom Hob starts or fetches when it is needed.
     Startable,
     /// An engine that runs, with its models if it lists them.
     Engine(Arc<dyn Engine>, Option<&'a [ModelInfo]>),
@@ -24,35 +27,78 @@ pub enum Answering<'a> {
 /// How one engine is. Only the default one is missed when it does not run.
 pub fn check(surveyed: &Surveyed, config: &Config) -> Check {
     let (key, address) = (surveyed.engine.key(), surveyed.engine.address());
-    let is_default = config.engine.default.is_some_and(|default| default.as_str() == key);
+    let wanted = config.engine.default.iter().chain(&config.engine.pool);
+    let is_default = wanted.into_iter().any(|wanted| wanted.as_str() == key);
     let missed = if is_default { Status::Warning } else { Status::Off };
+    let missing = |message: String, advice: String| {
+        let check = Check::new(key, missed, message);
+        if is_default { check.advise(advice) } else { check }
+    };
     match &surveyed.state {
         State::Answers { models } => {
             let models = counted(models.len(), "model");
             let place = if address.is_empty() { "in this program" } else { address };
-            Check::new(key, Status::Good, format!("{place}, {models}"))
+            match surveyed.silent_hosts.as_slice() {
+                [] => Check::new(key, Status::Good, format!("{place}, {models}")),
+                [first, ..] => {
+                    let silent = surveyed.silent_hosts.join(", ");
+                    Check::new(key, Status::Warning, format!("{place}, {models}; no answer from {silent}"))
+                        .advise(advice::how_to_start(key, first))
+                }
+            }
         }
-        State::Failing { reason } => Check::new(key, Status::Warning, format!("{address}: {reason}")),
-        State::NotSetUp if key == EngineKey::Embedded.as_str() => {
-            Check::new(key, missed, "has no model yet; 'hob model pull smollm2-135m-instruct' gets one")
+        State::Failing { reason } => {
+            let status = if is_default { Status::Bad } else { Status::Warning };
+            Check::new(key, status, format!("{address}: {reason}"))
+                .advise(format!("See whether it is {key} that listens there, and what its log says"))
         }
-        State::NotSetUp => Check::new(
-            key,
-            missed,
-            "no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY",
-        ),
-        State::Ourselves => Check::new(key, missed, format!("{address} is where Hob itself listens"))
-            .advise(advice::how_to_part(key)),
+        State::NotSetUp => {
+            let message = match key {
+                "embedded" => "has no model yet; 'hob model pull smollm2-135m-instruct' gets one",
+                _ => "no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY",
+            };
+            missing(message.to_owned(), advice::how_to_start(key, address))
+        }
+        // On a fresh machine that is so for vLLM, whose usual port is ours too. Nobody misses it there.
+        State::Ourselves => {
+            missing(format!("{address} is where Hob itself listens"), advice::how_to_part(key))
+        }
         State::Silent
             if key == EngineKey::Llamacpp.as_str() && config.engine.llamacpp.binary_path.is_some() =>
         {
             Check::new(key, Status::Off, format!("{address} is not running; Hob starts it when it is needed"))
         }
-        State::Silent => {
-            let check = Check::new(key, missed, format!("{address} does not answer"));
-            if is_default { check.advise(advice::how_to_start(key, address)) } else { check }
-        }
+        State::Silent => missing(format!("{address} does not answer"), advice::how_to_start(key, address)),
     }
+}
+
+/// A setting by which no engine can be made.
+pub fn check_unmade(error: EngineError) -> Check {
+    let advice = match &error {
+        EngineError::NotConfigured { engine, .. } if engine == EngineKey::Cloud.as_str() => {
+            "Set the provider's key anew, or unset it: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY"
+                .to_owned()
+        }
+        EngineError::NotConfigured { engine, .. } => {
+            format!("Correct [engine.{engine}] in the configuration")
+        }
+        _ => "Correct [engine] in the configuration".to_owned(),
+    };
+    Check::new("engine", Status::Bad, failure::explain(&error.into())).advise(advice)
+}
+
+/// Model files of the embedded engine that cannot be loaded.
+pub fn check_files(config: &Config, home: &Path) -> Vec<Check> {
+    let broken = local::broken_models(config, home).into_iter();
+    let check = broken.map(|(id, problem)| {
+        Check::new(
+            EngineKey::Embedded.as_str(),
+            Status::Warning,
+            format!("the model file of '{id}' cannot be used: {problem}"),
+        )
+        .advise(format!("Remove it with 'hob model rm {id}', then pull it again"))
+    });
+    check.collect()
 }
 
 /// Which engine answers by the rules of selection.
@@ -73,16 +119,17 @@ pub fn check_choice<'a>(
                 Because::Fallback { instead_of: None } => {
                     Check::new(NAME, Status::Good, format!("{} answers; no default is set", engine.key()))
                 }
-                Because::Default | Because::Given => {
-                    Check::new(NAME, Status::Good, format!("{} answers", engine.key()))
-                }
+                Because::Default | Because::Given => Check::new(
+                    NAME,
+                    Status::Good,
+                    format!("{} answers{}", engine.key(), beside(&engine, config)),
+                ),
             };
-            let models = found.iter().find(|surveyed| surveyed.engine.key() == engine.key());
-            let models = models.and_then(|surveyed| match &surveyed.state {
-                State::Answers { models } => Some(models.as_slice()),
-                State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => None,
-            });
-            return (Answering::Engine(engine, models), check);
+            let answering = match has_default_model(&engine, found, config) {
+                Some(surveyed) => Answering::Engine(Arc::clone(&surveyed.engine), models(surveyed)),
+                None => Answering::Engine(engine, None),
+            };
+            return (answering, check);
         }
         Err(none) => none,
     };
@@ -98,7 +145,55 @@ pub fn check_choice<'a>(
                     .advise("Correct [engine.llamacpp] binary_path");
             (Answering::Nobody, check)
         }
+        // Whoever chose nothing is given a model by the first question.
+        None if config.engine.default.is_none() && has_embedded(found) => {
+            let message =
+                "none runs; the first question fetches a small model (about 100 MB) that Hob runs by itself";
+            let check = Check::new(NAME, Status::Good, message).advise(
+                "Get it now with 'hob model pull smollm2-135m-instruct', or start an engine of yours, such as with \
+                 'ollama serve'",
+            );
+            (Answering::Startable, check)
+        }
         None => (Answering::Nobody, Check::new(NAME, Status::Bad, "no engine answers").advise(remedy(&none))),
+    }
+}
+
+fn has_embedded(found: &[Surveyed]) -> bool {
+    found.iter().any(|surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str())
+}
+
+/// The models that an engine lists.
+fn models(surveyed: &Surveyed) -> Option<&[ModelInfo]> {
+    match &surveyed.state {
+        State::Answers { models } => Some(models.as_slice()),
+        State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => None,
+    }
+}
+
+/// The engine that answers for the default model: one of the pool that has it, else the chosen one.
+fn has_default_model<'a>(
+    chosen: &Arc<dyn Engine>,
+    found: &'a [Surveyed],
+    config: &Config,
+) -> Option<&'a Surveyed> {
+    let of = |key: &str| found.iter().find(|surveyed| surveyed.engine.key() == key);
+    let has = |surveyed: &&Surveyed| {
+        let default = config.default_model().unwrap_or_default();
+        let listed = models(surveyed).unwrap_or_default();
+        listed.iter().any(|model| surveyed.engine.means(default, &model.id))
+    };
+    let pool = config.engine.pool.iter().filter_map(|key| of(key.as_str()));
+    let first = of(chosen.key());
+    first.into_iter().chain(pool).find(has).or(first)
+}
+
+/// Who else answers for models of their own.
+fn beside(chosen: &Arc<dyn Engine>, config: &Config) -> String {
+    let others = config.engine.pool.iter().map(|key| key.as_str()).filter(|key| *key != chosen.key());
+    match others.collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        others => format!(", beside it {}", others.join(", ")),
     }
 }
 
@@ -119,13 +214,4 @@ fn remedy(none: &NoEngine) -> String {
 fn managed_binary(config: &Config) -> Option<&Path> {
     let is_preferred = config.engine.default.is_none_or(|key| key == EngineKey::Llamacpp);
     config.engine.llamacpp.binary_path.as_deref().filter(|_| is_preferred)
-}
-
-/// A bare name is looked up as the system would.
-fn is_program(binary: &Path) -> bool {
-    if binary.components().count() > 1 {
-        return binary.is_file();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(binary).is_file())
 }

@@ -1,8 +1,9 @@
 //! The configuration file: can it be read, is it understood, who else may read it.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
-use hob_config::{Config, Environment, Loaded};
+use hob_config::{Config, ConfigError, Environment, Loaded};
 
 use super::report::{Check, Status};
 use crate::failure;
@@ -14,8 +15,8 @@ pub fn check(environment: &Environment) -> (Vec<Check>, Option<Config>) {
     let Loaded { config, warnings, path } = match hob_config::load(environment) {
         Ok(loaded) => loaded,
         Err(error) => {
-            let check = Check::new(NAME, Status::Bad, failure::explain(&error.into()))
-                .advise("Mend the file, or write a new one with 'hob init --force'");
+            let advice = remedy(&error);
+            let check = Check::new(NAME, Status::Bad, failure::explain(&error.into())).advise(advice);
             return (vec![check], None);
         }
     };
@@ -38,6 +39,29 @@ pub fn check(environment: &Environment) -> (Vec<Check>, Option<Config>) {
     (checks, Some(config))
 }
 
+/// What to do about a file that cannot be used.
+fn remedy(error: &ConfigError) -> String {
+    match error {
+        ConfigError::NoHome => "export HOB_HOME=/a/directory/of/yours".to_owned(),
+        ConfigError::Missing { .. } => "Create it with 'hob init', or unset HOB_CONFIG".to_owned(),
+        ConfigError::Directory { file } => format!("Move the directory {file} away, then run 'hob init'"),
+        ConfigError::Unreadable { file, source } if source.kind() == ErrorKind::PermissionDenied => {
+            format!("Make it yours: 'chown \"$USER\" {file}', then 'chmod 600 {file}'")
+        }
+        ConfigError::Unreadable { file, source } if source.kind() == ErrorKind::NotFound => {
+            format!("{file} is a link that leads nowhere: correct it, or remove it and run 'hob init'")
+        }
+        ConfigError::VariableNotText { variable } => format!("Set {variable} to the key itself, or unset it"),
+        ConfigError::Unreadable { .. }
+        | ConfigError::TooLarge { .. }
+        | ConfigError::NotUtf8 { .. }
+        | ConfigError::Syntax { .. }
+        | ConfigError::BadValues(_) => {
+            "Correct the file, or write a new one with 'hob init --force'".to_owned()
+        }
+    }
+}
+
 /// Whether a key stands in the file.
 fn holds_key(config: &Config) -> bool {
     let engine = &config.engine;
@@ -45,6 +69,7 @@ fn holds_key(config: &Config) -> bool {
     // The server's own key may come from the environment, which hides whether the file has one too.
     let from_environment = std::env::var_os("HOB_API_KEY").is_some_and(|key| !key.is_empty());
     (config.server.api_key.is_some() && !from_environment)
+        || config.channel.token.is_some()
         || servers.iter().any(|server| server.api_key.is_some())
 }
 

@@ -1,6 +1,6 @@
 //! The machine, and the keys in its environment.
 
-use hob_config::{Config, Hardware};
+use hob_config::{Config, Hardware, OddKey};
 
 use super::report::{Check, Status};
 use super::summary;
@@ -12,6 +12,14 @@ pub fn check(hardware: &Hardware) -> Vec<Check> {
             .advise("Graphics cards it knows of are not seen; check its driver")
     }));
     checks
+}
+
+/// Keys that cannot work, each with its variable.
+pub fn check_odd_keys(config: &Config) -> impl Iterator<Item = Check> {
+    config.provider_keys.odd_ones().into_iter().map(|OddKey { variable, problem }| {
+        Check::new("keys", Status::Warning, format!("{variable} {problem}"))
+            .advise(format!("Set {variable} to the key as the provider shows it, or unset it"))
+    })
 }
 
 /// Which providers have a key; the keys themselves are nobody's business.

@@ -1,12 +1,21 @@
 //! `hob doctor`: looks at everything an answer needs, and says what is wrong and what to do.
 
+mod access;
+mod channel;
+mod databases;
+mod energy;
 mod engines;
 mod file;
+mod home;
 mod machine;
 mod model;
+mod parts;
 mod port;
+mod program;
+mod proxy;
 mod report;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -19,7 +28,6 @@ use self::report::{Check, Report};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
 use crate::output::progress::Spinner;
-use crate::settings;
 use crate::survey::survey;
 
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
@@ -27,31 +35,53 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let (mut checks, config) = file::check(&environment);
     let report = block_on(async {
         let _waiting = Spinner::start("looking around");
-        let (hardware, rest) = tokio::join!(detect(), look(config.as_ref()));
+        let home = environment.config_dir().ok();
+        let (hardware, kept, rest) =
+            tokio::join!(detect(), look_at_home(home.clone()), look(config.as_ref(), home.as_deref()));
         let (can_answer, rest) = rest?;
         checks.extend(machine::check(&hardware));
+        checks.extend(kept);
         checks.extend(rest);
-        Ok(Report { can_answer, checks })
+        Ok(Report::new(can_answer, checks))
     })?;
     if args.json {
         report.print_json()?;
     } else {
         report.print()?;
     }
-    Ok(if report.can_answer { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.can_answer() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Hob's directory and its databases, on a thread that may wait for the disk.
+async fn look_at_home(home: Option<PathBuf>) -> Vec<Check> {
+    let Some(home) = home else { return Vec::new() };
+    // A failure is a panic, which has been told of already.
+    let look = move || [vec![home::check(&home)], databases::check(&home)].concat();
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
 
 /// Everything that depends on the configuration. Without one that can be read nothing can be said of the rest.
-async fn look(config: Option<&Config>) -> Result<(bool, Vec<Check>)> {
-    let Some(config) = config else { return Ok((false, Vec::new())) };
-    let engines = hob_system::engines(config, &settings::home()?)?;
+async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec<Check>)> {
+    let (Some(config), Some(home)) = (config, home) else { return Ok((false, Vec::new())) };
+    let mut checks: Vec<Check> = machine::check_odd_keys(config).collect();
+    let engines = match hob_system::engines(config, home) {
+        Ok(engines) => engines,
+        Err(error) => {
+            checks.push(engines::check_unmade(error));
+            return Ok((false, checks));
+        }
+    };
     let wishes = Wishes::default();
-    let (found, chosen, port) = tokio::join!(
+    let (found, chosen, port, sandbox, channels, energy) = tokio::join!(
         survey(&engines, config),
         choose(&engines, config, &wishes),
-        port::check(&config.server)
+        port::check(&config.server),
+        parts::sandbox(config),
+        channel::check(config, home),
+        energy::check(config),
     );
-    let mut checks: Vec<Check> = found.iter().map(|surveyed| engines::check(surveyed, config)).collect();
+    checks.extend(found.iter().map(|surveyed| engines::check(surveyed, config)));
+    checks.extend(engines::check_files(config, home));
     let (answering, check) = engines::check_choice(chosen, &found, config);
     checks.push(check);
     let can_answer = match answering {
@@ -65,6 +95,14 @@ async fn look(config: Option<&Config>) -> Result<(bool, Vec<Check>)> {
     };
     checks.push(port);
     checks.extend(machine::check_keys(config));
+    checks.extend(proxy::check(&found));
+    checks.extend(sandbox);
+    checks.extend(parts::mcp(config));
+    checks.extend(channels);
+    checks.extend(parts::telemetry(config));
+    checks.extend(energy);
+    // Last: it is what a beginner may leave as it is.
+    checks.push(access::check(&config.server));
     Ok((can_answer, checks))
 }
 

@@ -1,8 +1,10 @@
 //! The default model: is there one, and does the engine have it.
 
+use hob_core::routing::AUTO;
 use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{Check, Status};
+use crate::advice;
 use crate::output::text::one_line;
 
 const NAME: &str = "model";
@@ -10,11 +12,22 @@ const NAME: &str = "model";
 /// Whether a question that names no model can be answered.
 pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&str>) -> (bool, Check) {
     let key = engine.key();
-    let how_to_get = |name: &str| match key {
-        "ollama" => format!("Get it with 'hob model pull {name}'"),
-        _ => format!("Start {key} with a model, or name one of its models in [intelligence] default_model"),
+    // Whoever has models can be asked for one of them; the others need one first.
+    let offered = models.unwrap_or_default().iter().find(|model| model.kind == ModelKind::Text);
+    let how_to_get = |wanted: &str| match offered {
+        _ if key == "ollama" => format!("Get it with 'hob model pull {wanted}'"),
+        Some(offered) => {
+            format!("Choose one it has: [intelligence] default_model = \"{}\"", one_line(&offered.id))
+        }
+        None => advice::how_to_get_a_model(key).to_owned(),
     };
+    // Where there is nothing to choose from, that is what is missing.
+    let wanted = wanted.filter(|wanted| *wanted != AUTO || offered.is_some());
     match (wanted, models) {
+        (Some(AUTO), Some(_)) => (
+            true,
+            Check::new(NAME, Status::Good, format!("{AUTO}: one of {key}'s is chosen for each question")),
+        ),
         (Some(wanted), Some(models)) if models.iter().any(|model| engine.means(wanted, &model.id)) => {
             (true, Check::new(NAME, Status::Good, wanted))
         }
@@ -33,7 +46,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             }
             None => {
                 let check = Check::new(NAME, Status::Bad, format!("{key} has no model"));
-                (false, check.advise(how_to_get("qwen3:0.6b")))
+                (false, check.advise(advice::how_to_get_a_model(key)))
             }
         },
         (None, None) => {
@@ -60,6 +73,8 @@ mod tests {
         for (models, wanted, status) in [
             (Some(&one[..]), None, Status::Good),
             (Some(&one[..]), Some("m"), Status::Good),
+            (Some(&one[..]), Some("auto"), Status::Good),
+            (Some(&[][..]), Some("auto"), Status::Bad),
             (Some(&one[..]), Some("other"), Status::Bad),
             (Some(&[][..]), None, Status::Bad),
             (None, None, Status::Bad),

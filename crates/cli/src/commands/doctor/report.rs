@@ -1,4 +1,4 @@
-//! What was found, and how it looks.
+//! What was found, what to do next, and how it looks.
 
 use std::io;
 
@@ -7,6 +7,9 @@ use serde::Serialize;
 use crate::output;
 use crate::output::style::{BAD, DIM, GOOD, NAME, STRONG, WARNING};
 use crate::output::text::{one_line, printable};
+
+/// What a house in order is for.
+const TRY_IT: &str = "hob ask 'Hello'";
 
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,11 +49,21 @@ impl Check {
 pub struct Report {
     /// Whether a question can be answered.
     #[serde(rename = "ok")]
-    pub can_answer: bool,
-    pub checks: Vec<Check>,
+    can_answer: bool,
+    /// The one thing to do next.
+    next: String,
+    checks: Vec<Check>,
 }
 
 impl Report {
+    pub fn new(can_answer: bool, checks: Vec<Check>) -> Self {
+        Report { can_answer, next: next_step(&checks), checks }
+    }
+
+    pub fn can_answer(&self) -> bool {
+        self.can_answer
+    }
+
     pub fn print_json(&self) -> io::Result<()> {
         output::json(self)
     }
@@ -75,11 +88,60 @@ impl Report {
                 output::line(format_args!("{:indent$}{DIM}→ {}{DIM:#}", "", one_line(advice)))?;
             }
         }
-        let verdict = if self.can_answer {
-            format!("\n{GOOD}Ready.{GOOD:#} Try it: hob ask 'Hello'")
+        output::line("")?;
+        match self.verdict() {
+            Verdict::Ready => output::line(format_args!("{GOOD}Ready.{GOOD:#} Try it: {TRY_IT}")),
+            Verdict::ReadyBut => {
+                output::line(format_args!("{GOOD}Ready.{GOOD:#} Try it: {TRY_IT}"))?;
+                output::line(format_args!("{STRONG}Then:{STRONG:#} {}", one_line(&self.next)))
+            }
+            Verdict::NotReady => output::line(format_args!(
+                "{BAD}Not ready.{BAD:#} {STRONG}Next:{STRONG:#} {}",
+                one_line(&self.next)
+            )),
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        if !self.can_answer {
+            Verdict::NotReady
+        } else if self.next == TRY_IT {
+            Verdict::Ready
         } else {
-            format!("\n{STRONG}Not ready:{STRONG:#} see the lines with {BAD}✗{BAD:#}.")
-        };
-        output::line(verdict)
+            Verdict::ReadyBut
+        }
+    }
+}
+
+enum Verdict {
+    Ready,
+    /// A question can be answered, and something is still wrong.
+    ReadyBut,
+    NotReady,
+}
+
+/// What to do about the worst of it; of equals, the first, since each thing needs those before it.
+fn next_step(checks: &[Check]) -> String {
+    let first = |status| {
+        checks.iter().filter(move |check| check.status == status).find_map(|check| check.advice.clone())
+    };
+    first(Status::Bad).or_else(|| first(Status::Warning)).unwrap_or_else(|| TRY_IT.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: Status, advice: &str) -> Check {
+        Check::new("x", status, "m").advise(advice)
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_of_equals_the_first() {
+        let (good, warning) = (check(Status::Good, "nothing"), check(Status::Warning, "tidy up"));
+        let (bad, worse) = (check(Status::Bad, "mend"), check(Status::Bad, "mend too"));
+        assert_eq!(next_step(std::slice::from_ref(&good)), TRY_IT);
+        assert_eq!(next_step(&[good.clone(), warning.clone()]), "tidy up");
+        assert_eq!(next_step(&[good, warning, bad, worse]), "mend");
     }
 }

@@ -10,7 +10,9 @@ use crate::output::number::counted;
 pub async fn run(config: &Config, path: &str) -> Result<()> {
     let forgotten = super::documents(config, Network::Offline)?.forget(path).await?;
     if forgotten.sources == 0 {
-        bail!("nothing is remembered of {path}.");
+        bail!(
+            "nothing is remembered of {path}. Write the path as it was indexed; 'hob memory search' shows paths."
+        );
     }
     let number = |count: u64, noun| counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
     output::line(format_args!(

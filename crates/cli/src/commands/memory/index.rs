@@ -1,11 +1,13 @@
 //! `hob memory index`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
 use hob_config::Config;
 use hob_core::IndexReport;
+use hob_system::documents::index::count;
 use hob_system::documents::{Indexing, Listener};
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +28,11 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs) -> Result<()> {
     let shown = Arc::clone(&bar);
     let listener: Listener = Arc::new(move |progress| shown.show(progress));
     let backend = args.backend.unwrap_or_else(|| documents.backend());
-    // Dropping the work is what stops it.
-    let indexing = Indexing { backend, listener, stop: CancellationToken::new() };
+    // Dropping the work is what stops it, and the count with it.
+    let stop = CancellationToken::new();
+    let _dropped = stop.clone().drop_guard();
+    count_beside(args.path.clone(), Arc::clone(&listener), stop.clone());
+    let indexing = Indexing { backend, listener, stop };
     if args.watch {
         let mut is_first = true;
         let mut began = Instant::now();
@@ -51,6 +56,11 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs) -> Result<()> {
     bar.clear();
     output::line(summary(&outcome?, began))?;
     Ok(())
+}
+
+/// Counts the files while they are being read, until that is done or stopped.
+fn count_beside(path: PathBuf, listener: Listener, stop: CancellationToken) {
+    tokio::task::spawn_blocking(move || count(&path, &*listener, &stop));
 }
 
 fn summary(report: &IndexReport, began: Instant) -> String {

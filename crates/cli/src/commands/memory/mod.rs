@@ -6,6 +6,7 @@ mod index;
 mod progress;
 mod read;
 mod search;
+mod standing;
 mod stats;
 
 use std::process::ExitCode;

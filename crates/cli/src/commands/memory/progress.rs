@@ -1,74 +1,87 @@
-//! How far indexing is: a line that moves on a terminal; piped, only what went wrong.
+//! Shows how far indexing is: a bar on a terminal, elsewhere a line now and then. What goes wrong is told at once.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, IsTerminal};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hob_system::documents::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::standing::Standing;
 use crate::output;
-use crate::output::number::memory;
 use crate::output::text::one_line;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often the figures change; more often nobody can read them.
+/// How often the figures change on a terminal; more often nobody can read them.
 const REFRESH: Duration = Duration::from_millis(50);
+
+/// How often there is a line elsewhere, such as in a log. What is done sooner has none.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub struct Bar {
     bar: ProgressBar,
+    /// How often it changes.
+    every: Duration,
     began: Instant,
-    /// When the figures last changed, in milliseconds since the beginning.
-    changed: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    standing: Standing,
+    /// When the figures were last shown, since the beginning.
+    shown: Duration,
+    is_over: bool,
 }
 
 impl Bar {
     pub fn new() -> Self {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg}") {
-            bar.set_style(style);
+        let is_terminal = io::stderr().is_terminal();
+        let (target, every) = if is_terminal {
+            (ProgressDrawTarget::stderr(), REFRESH)
+        } else {
+            (ProgressDrawTarget::hidden(), LINE_EVERY)
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} [{bar:24}] {wide_msg}") {
+            bar.set_style(style.progress_chars("=> "));
         }
-        bar.enable_steady_tick(TICK);
-        Bar { bar, began: Instant::now(), changed: AtomicU64::new(0) }
+        if is_terminal {
+            bar.enable_steady_tick(TICK);
+        }
+        Bar { bar, every, began: Instant::now(), state: Mutex::default() }
     }
 
     pub fn show(&self, progress: Progress<'_>) {
-        match progress {
-            Progress::Warning(warning) => {
-                let text = format!("{}: {}", warning.path.display(), warning.reason);
-                self.bar.suspend(|| output::warning(one_line(&text)));
-            }
-            Progress::Files(report) if self.is_due() => {
-                let seconds = self.began.elapsed().as_secs_f64().max(0.001);
-                self.bar.set_message(format!(
-                    "{} files, {} passages, {} ({:.0} passages/s, {}/s)",
-                    report.files,
-                    report.chunks,
-                    memory(report.bytes),
-                    report.chunks as f64 / seconds,
-                    memory((report.bytes as f64 / seconds) as u64),
-                ));
-            }
-            Progress::Vectors { done } if self.is_due() => {
-                self.bar.set_message(format!("{done} passages have got vectors"));
-            }
-            Progress::Files(_) | Progress::Vectors { .. } => {}
+        if let Progress::Warning(warning) = progress {
+            let text = format!("{}: {}", warning.path.display(), warning.reason);
+            self.bar.suspend(|| output::warning(one_line(&text)));
+            return;
         }
+        let elapsed = self.began.elapsed();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.standing.hear(&progress, elapsed);
+        if state.is_over || elapsed < state.shown + self.every {
+            return;
+        }
+        state.shown = elapsed;
+        let line = state.standing.line(elapsed);
+        if self.bar.is_hidden() {
+            output::note(line);
+            return;
+        }
+        let (done, of) = state.standing.position();
+        if let Some(of) = of {
+            self.bar.set_length(of);
+        }
+        self.bar.set_position(done);
+        self.bar.set_message(line);
     }
 
-    /// Takes the line away.
+    /// Takes the bar away, for good.
     pub fn clear(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
         self.bar.finish_and_clear();
-    }
-
-    fn is_due(&self) -> bool {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let last = self.changed.load(Ordering::Relaxed);
-        let refresh = REFRESH.as_millis() as u64;
-        let is_due = last == 0 || now >= last + refresh;
-        if is_due {
-            self.changed.store(now.max(1), Ordering::Relaxed);
-        }
-        is_due
     }
 }

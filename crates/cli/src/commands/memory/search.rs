@@ -1,6 +1,7 @@
 //! `hob memory search`.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use anyhow::Result;
 use hob_config::Config;
@@ -11,13 +12,16 @@ use crate::args::MemorySearchArgs;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{DIM, NAME, WARNING};
-use crate::output::table::{self, Column};
+use crate::output::table::{self, Column, Marked};
 use crate::output::text::{one_line, printable};
 
 const COLUMNS: [Column; 3] = [Column::Numbers("SCORE"), Column::Words("SOURCE"), Column::Words("PASSAGE")];
 
 /// Characters of a passage that are shown.
 const SHOWN: usize = 240;
+
+/// On a narrower terminal nobody could read a passage beside its source.
+const WIDE: u16 = 100;
 
 pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
     let documents = super::documents(config, args.offline.into())?;
@@ -29,6 +33,7 @@ pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
     match (args.json, io::stdout().is_terminal()) {
         (true, _) => output::json(&found)?,
         (false, _) if found.passages.is_empty() => output::note("Nothing was found."),
+        (false, true) if table::terminal_width().is_some_and(|width| width >= WIDE) => print_table(&found)?,
         (false, true) => print_blocks(&found)?,
         (false, false) => print_rows(&found)?,
     }
@@ -44,11 +49,27 @@ fn print_rows(found: &Found) -> io::Result<()> {
     table::print(&COLUMNS, &found.passages.iter().map(row).collect::<Vec<_>>())
 }
 
-/// For people: the passage below its source, and in it the words that were found.
+/// For people with a wide terminal: the passage beside its source, and in it the words that were found.
+fn print_table(found: &Found) -> io::Result<()> {
+    let here = Here::of_this_process();
+    let row = |passage: &Passage| {
+        let place = here.shortened(passage.location().to_string());
+        let pieces = excerpt(passage, SHOWN).into_iter();
+        let text = pieces.fold(Marked::default(), |cell, Piece { text, is_hit }| {
+            let text = printable(&text);
+            if is_hit { cell.standing_out(&text) } else { cell.plain(&text) }
+        });
+        vec![Marked::default().plain(&score(passage)), Marked::default().plain(&one_line(&place)), text]
+    };
+    table::print_marked(&COLUMNS, &found.passages.iter().map(row).collect::<Vec<_>>())
+}
+
+/// For people with a narrow one: the passage below its source.
 fn print_blocks(found: &Found) -> io::Result<()> {
+    let here = Here::of_this_process();
     let mut out = anstream::stdout();
     for passage in &found.passages {
-        let place = one_line(&passage.location().to_string());
+        let place = one_line(&here.shortened(passage.location().to_string()));
         let title = one_line(&passage.title);
         writeln!(out, "{:>6}  {NAME}{place}{NAME:#}  {DIM}{title}{DIM:#}", score(passage))?;
         write!(out, "        ")?;
@@ -65,10 +86,53 @@ fn print_blocks(found: &Found) -> io::Result<()> {
     Ok(())
 }
 
+/// Where somebody sits, so that a path can be said as they would say it.
+#[derive(Default)]
+struct Here {
+    directory: Option<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+impl Here {
+    fn of_this_process() -> Self {
+        Here { directory: std::env::current_dir().ok(), home: std::env::home_dir() }
+    }
+
+    /// The place from here, or from home, if it lies below one of them.
+    fn shortened(&self, place: String) -> String {
+        let below = |directory: &Option<PathBuf>| {
+            let rest = Path::new(&place).strip_prefix(directory.as_ref()?).ok()?;
+            Some(rest.to_str()?.to_owned()).filter(|rest| !rest.is_empty())
+        };
+        if let Some(rest) = below(&self.directory) {
+            return rest;
+        }
+        match below(&self.home) {
+            Some(rest) => format!("~{MAIN_SEPARATOR}{rest}"),
+            None => place,
+        }
+    }
+}
+
 /// Among few documents every word is common, and then all scores are tiny; they differ all the same.
 fn score(passage: &Passage) -> String {
     match passage.score {
         tiny if tiny.abs() < 0.001 => format!("{tiny:.1e}"),
         score => format!("{score:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_is_said_from_here_or_from_home() {
+        let here = Here { directory: Some("/home/ann/work".into()), home: Some("/home/ann".into()) };
+        let said = ["/home/ann/work/notes/a.md:3", "/home/ann/b.pdf page 2", "/srv/c.md:1", "note:12:1"]
+            .map(|place| here.shortened(place.to_owned()));
+        assert_eq!(said, ["notes/a.md:3", "~/b.pdf page 2", "/srv/c.md:1", "note:12:1"]);
+        assert_eq!(Here::default().shortened("/srv/c.md:1".to_owned()), "/srv/c.md:1");
     }
 }

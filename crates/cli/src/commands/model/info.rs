@@ -27,7 +27,7 @@ const MOST_OFFERS: usize = 3;
 pub async fn run(config: &Config, name: &str, format: Format) -> Result<ExitCode> {
     let found = look_around(config).await?;
     let mut known = Vec::new();
-    for Surveyed { engine, state } in &found {
+    for Surveyed { engine, state, .. } in &found {
         let State::Answers { models } = state else { continue };
         let Some(model) = models.iter().find(|model| engine.means(name, &model.id)) else { continue };
         let details = if engine.key() == "ollama" { ask_ollama(config, &model.id).await? } else { None };

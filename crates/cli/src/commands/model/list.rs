@@ -31,7 +31,7 @@ const COLUMNS: [Column; 5] = [
 
 pub async fn run(config: &Config, format: Format) -> Result<ExitCode> {
     let mut found = look_around(config).await?;
-    for Surveyed { engine, state } in &mut found {
+    for Surveyed { engine, state, .. } in &mut found {
         if let (State::Answers { models }, "ollama") = (state, engine.key()) {
             add_contexts(config, models).await?;
         }
@@ -115,7 +115,7 @@ fn row(engine: &str, model: &ModelInfo) -> Vec<String> {
 }
 
 fn tell_of_others(found: &[Surveyed]) {
-    for Surveyed { engine, state } in found {
+    for Surveyed { engine, state, .. } in found {
         if let State::Failing { reason } = state {
             output::warning(format_args!("{} does not list its models: {reason}", engine.key()));
         }

@@ -28,7 +28,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
             }
         }),
         ModelCommand::Rm { model } => local::remove(&config, &model),
-        ModelCommand::Tune { model } => block_on(local::tune(&config, &model)),
+        ModelCommand::Tune { model, always } => block_on(local::tune(&config, &model, always)),
     }
 }
 

@@ -8,7 +8,7 @@ mod logs;
 mod run;
 mod show;
 mod start;
-mod words;
+pub mod words;
 
 use std::process::ExitCode;
 

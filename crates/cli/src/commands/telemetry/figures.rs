@@ -5,7 +5,7 @@ use std::time::Duration;
 use hob_system::store::Dollars;
 use hob_system::store::telemetry::{Figures, Timing};
 
-use crate::output::number::seconds;
+use crate::output::number::{self, seconds};
 use crate::output::table::Column;
 
 /// The columns of [`cells`].
@@ -20,6 +20,9 @@ pub const COLUMNS: [Column; 9] = [
     Column::Numbers("FIRST TOKEN"),
     Column::Numbers("COST"),
 ];
+
+/// The column of [`energy`], for where some was measured.
+pub const ENERGY: Column = Column::Numbers("ENERGY");
 
 /// Figures as cells of a table. What is not known is a dash.
 pub fn cells(figures: &Figures) -> [String; 9] {
@@ -57,6 +60,17 @@ pub fn cost(figures: &Figures) -> String {
     if figures.unpriced > 0 { format!("{known}+?") } else { known }
 }
 
+/// What the calls used, as far as it was measured.
+pub fn energy(figures: &Figures) -> String {
+    figures.energy.map_or_else(|| "-".to_owned(), number::energy)
+}
+
+/// The same as a sentence; `None` when nothing was measured.
+pub fn measured(figures: &Figures) -> Option<String> {
+    let used = number::energy(figures.energy?);
+    Some(format!("{used}, measured for {} of {} calls", figures.measured, figures.calls))
+}
+
 /// A bar for each count, the highest for the largest, and a dot for none.
 pub fn sparkline(counts: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -84,6 +98,14 @@ mod tests {
         assert_eq!(sparkline(&[0, 0]), "··");
         assert_eq!(sparkline(&[u64::MAX, u64::MAX / 2, 1]), "█▄▁");
         assert_eq!(sparkline(&[]), "");
+    }
+
+    #[test]
+    fn energy_says_how_many_calls_it_is_of() {
+        let energy = Some(hob_core::Energy::from_microjoules(45_000_000_000));
+        let figures = Figures { calls: 12, measured: 10, energy, ..Figures::default() };
+        assert_eq!(measured(&figures).as_deref(), Some("12.5 Wh, measured for 10 of 12 calls"));
+        assert_eq!((super::energy(&figures).as_str(), measured(&Figures::default())), ("12.5 Wh", None));
     }
 
     #[test]

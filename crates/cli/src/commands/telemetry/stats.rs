@@ -9,7 +9,7 @@ use hob_system::store::telemetry::{
 use hob_system::store::{StoreError, Telemetry};
 use serde::Serialize;
 
-use super::figures::{COLUMNS, cells, cost, sparkline, timing};
+use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, timing};
 use super::tell_of_nothing;
 use crate::commands::model::Format;
 use crate::output;
@@ -66,26 +66,46 @@ pub fn run(telemetry: Option<&Telemetry>, top: usize, format: Format) -> Result<
 
 fn print(report: &Report) -> Result<()> {
     table::print_facts(&overview(report))?;
+    // A column of dashes would tell nobody anything.
+    let figures = if report.overview.figures.measured > 0 { Tables::WithEnergy } else { Tables::Plain };
     let models =
         report.models.iter().map(|of| (vec![one_line(&of.model), one_line(&of.engine)], &of.figures));
-    print_table(&[Column::Words("MODEL"), Column::Words("ENGINE")], models)?;
+    figures.print(&[Column::Words("MODEL"), Column::Words("ENGINE")], models)?;
     let engines = report.engines.iter().map(|of| (vec![one_line(&of.engine)], &of.figures));
-    print_table(&[Column::Words("ENGINE")], engines)?;
+    figures.print(&[Column::Words("ENGINE")], engines)?;
     let agents = report.agents.iter().map(|of| {
         let agent = of.agent.as_deref().map_or_else(|| "none".to_owned(), one_line);
         (vec![agent], &of.figures)
     });
-    print_table(&[Column::Words("AGENT")], agents)
+    figures.print(&[Column::Words("AGENT")], agents)
 }
 
-fn print_table<'a>(names: &[Column], groups: impl Iterator<Item = (Vec<String>, &'a Figures)>) -> Result<()> {
-    let rows: Vec<Vec<String>> =
-        groups.map(|(names, figures)| names.into_iter().chain(cells(figures)).collect()).collect();
-    if rows.is_empty() {
-        return Ok(());
+/// What the tables tell besides names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    Plain,
+    WithEnergy,
+}
+
+impl Tables {
+    fn print<'a>(
+        self,
+        names: &[Column],
+        groups: impl Iterator<Item = (Vec<String>, &'a Figures)>,
+    ) -> Result<()> {
+        let energy_column = (self == Tables::WithEnergy).then_some(ENERGY);
+        let row = |(names, figures): (Vec<String>, &Figures)| {
+            let energy = energy_column.map(|_| energy(figures));
+            names.into_iter().chain(cells(figures)).chain(energy).collect()
+        };
+        let rows: Vec<Vec<String>> = groups.map(row).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        output::line("")?;
+        let columns: Vec<Column> = names.iter().copied().chain(COLUMNS).chain(energy_column).collect();
+        Ok(table::print(&columns, &rows)?)
     }
-    output::line("")?;
-    Ok(table::print(&[names, &COLUMNS].concat(), &rows)?)
 }
 
 fn overview(report: &Report) -> Vec<(&'static str, String)> {
@@ -103,6 +123,7 @@ fn overview(report: &Report) -> Vec<(&'static str, String)> {
         ("Latency", figures.latency.map(timing)),
         ("First token", figures.first_token.map(timing)),
         ("Cost", Some(cost(figures)).filter(|cost| cost != "-")),
+        ("Energy", measured(figures)),
         ("Since", recorded_since.map(|since| since.to_string())),
         ("Per day", Some(per_day(&report.days))),
     ];

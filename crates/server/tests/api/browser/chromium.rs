@@ -114,6 +114,10 @@ impl Browser {
         self.client.goto(url).await.expect("a page");
     }
 
+    pub async fn reload(&self) {
+        self.client.refresh().await.expect("the page again");
+    }
+
     /// What a script returns.
     pub async fn run(&self, script: &str) -> Value {
         self.client.execute(script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))

@@ -1,10 +1,12 @@
 //! What a reader of the dashboard sees.
 
 use hob_config::ServerConfig;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::axe::assert_accessible;
 use super::chromium::{Browser, Reader};
 use super::house::House;
+use crate::savings::call;
 
 /// Would be markup, were it not text.
 const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
@@ -41,6 +43,20 @@ async fn an_empty_house_says_what_to_do_and_the_numbers_come_by_themselves() {
     }
     assert_eq!(browser.text("empty").await, "");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn energy_has_a_tile_once_some_was_measured() {
+    let house = House::open(&["qwen3:8b"]).await;
+    house.ask_all().await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&house.dashboard()).await;
+    browser.shows("calls", "1").await;
+    assert_eq!(browser.text("energy-tile").await, "");
+    house.record(&[call(Some(45_000_000_000), None)]);
+    browser.shows("energy", "12.5\u{a0}Wh").await;
+    assert_eq!(browser.text("energy-note").await, "for 1 call");
+    assert_accessible(&browser, "with energy").await;
 }
 
 #[tokio::test]
@@ -176,22 +192,4 @@ async fn nothing_keeps_anybody_from_using_it() {
     house.stop().await;
     browser.shows("notice", "Hob does not answer").await;
     assert_accessible(&browser, "away").await;
-}
-
-/// Lets axe-core look for what would keep people out. What it is not sure of is not held against the page.
-async fn assert_accessible(browser: &Browser, when: &str) {
-    let modules = std::env::var("HOB_TEST_NODE_MODULES")
-        .expect("$HOB_TEST_NODE_MODULES is not set: run this with './dev test', which installs axe-core");
-    let axe = std::fs::read_to_string(format!("{modules}/axe-core/axe.min.js")).expect("axe-core");
-    browser.run(&format!("if (!window.axe) {{ {axe}; window.axe = axe; }}")).await;
-    // Transitions end first: half-faded text has half its contrast.
-    let look = "const done = arguments[0];
-        Promise.all(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished))
-            .catch(() => {}).then(() => axe.run())
-            .then((found) => done({ passes: found.passes.length, violations: found.violations.map((one) =>
-                ({ id: one.id, impact: one.impact, nodes: one.nodes.map((node) => node.html + ' ' + node.failureSummary) })) }),
-            (error) => done({ error: String(error) }))";
-    let found = browser.run_async(look).await;
-    assert!(found["passes"].as_i64() > Some(10), "{when}: axe-core looked at nothing: {found}");
-    assert_eq!(found["violations"], Value::Array(Vec::new()), "{when}");
 }

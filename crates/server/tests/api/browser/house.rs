@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, ServerConfig};
-use hob_core::{Delta, FinishReason, Usage};
+use hob_core::{Delta, FinishReason, Inference, Usage};
 use hob_system::Record;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
@@ -40,6 +40,11 @@ impl House {
 
     pub fn dashboard(&self) -> String {
         self.server.url("/dashboard")
+    }
+
+    /// Calls that somebody else recorded.
+    pub fn record(&self, calls: &[Inference]) {
+        self.record.telemetry().unwrap().record_batch(calls).unwrap();
     }
 
     /// Asks each of the models once, through the front door.

@@ -71,12 +71,12 @@ mod tests {
         let told: Vec<String> = steps.iter().filter_map(|step| lines.news(step)).collect();
         let expected = [
             "pulling manifest",
-            "0123456789ab: 0 % of 0 MB",
-            "0123456789ab: 25 % of 0 MB",
-            "0123456789ab: 50 % of 0 MB",
-            "0123456789ab: 75 % of 0 MB",
-            "0123456789ab: 100 % of 0 MB",
-            "ffff: 100 % of 0 MB",
+            "0123456789ab: 0 % of 1 KB",
+            "0123456789ab: 25 % of 1 KB",
+            "0123456789ab: 50 % of 1 KB",
+            "0123456789ab: 75 % of 1 KB",
+            "0123456789ab: 100 % of 1 KB",
+            "ffff: 100 % of 0 B",
             "success[2J",
         ];
         assert_eq!(told, expected);

@@ -1,0 +1,124 @@
+use hob_core::{Image, ToolDefinition};
+
+use super::*;
+
+fn asking(text: &str) -> GenerateRequest {
+    conversation(&[(Role::User, text)])
+}
+
+fn conversation(said: &[(Role, &str)]) -> GenerateRequest {
+    let messages = said.iter().map(|(role, text)| Message::new(*role, *text)).collect();
+    GenerateRequest { messages, ..GenerateRequest::default() }
+}
+
+#[test]
+fn what_a_question_is_about_shows_in_more_than_a_word() {
+    for (text, expected) in [
+        ("Why is the sky blue?", Topic::Plain),
+        ("Hi!", Topic::Plain),
+        ("", Topic::Plain),
+        ("How long do pythons live?", Topic::Plain),
+        ("Where does the best Java coffee grow?", Topic::Plain),
+        ("My birthday is 12/04/1990 and my number is 555-0199.", Topic::Plain),
+        ("Who was the first prime minister?", Topic::Plain),
+        ("Write a Python function that reverses a list.", Topic::Code),
+        ("What does this do?\n```\nfor x in y: print(x)\n```", Topic::Code),
+        ("fn main() { let x: Vec<u8> = vec![]; println!(\"{x:?}\"); }", Topic::Code),
+        ("There is a bug in main.rs, can you find it?", Topic::Code),
+        ("What is 17 * 23?", Topic::Maths),
+        ("What is 144 / 12?", Topic::Maths),
+        ("Solve the equation for x.", Topic::Maths),
+        ("Evaluate \\frac{1}{2} of it.", Topic::Maths),
+        ("First, compare the two offers, and then tell me which one to take.", Topic::Steps),
+        ("1. Read the notes\n2. Find the dates\nThen tell me why? And who else?", Topic::Steps),
+    ] {
+        assert_eq!(topic(&asking(text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn tools_at_hand_or_in_use_are_a_topic_of_their_own() {
+    let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
+    let with_tools = GenerateRequest { tools: vec![tool], ..asking("Why is the sky blue?") };
+    assert_eq!(topic(&with_tools), Topic::Tools);
+    let used = conversation(&[(Role::User, "What is 2 + 2?"), (Role::Tool, "4")]);
+    assert_eq!(topic(&used), Topic::Tools);
+}
+
+#[test]
+fn a_follow_up_is_about_what_was_asked_before() {
+    let follow_up = conversation(&[
+        (Role::User, "Write a Python function that reverses a list."),
+        (Role::Assistant, "def f(l): return l[::-1]"),
+        (Role::User, "And the other way round?"),
+    ]);
+    assert_eq!(topic(&follow_up), Topic::Code);
+}
+
+#[test]
+fn how_long_a_conversation_is_does_not_depend_on_the_clients_instructions() {
+    let instructions = "Be helpful. ".repeat(2000);
+    for (words, expected) in [(5, Length::Short), (200, Length::Medium), (2000, Length::Long)] {
+        let said = "four ".repeat(words);
+        let request = conversation(&[(Role::System, &instructions), (Role::User, &said)]);
+        assert_eq!(length(&request), expected, "{words} words");
+    }
+}
+
+#[test]
+fn a_language_is_known_by_its_script_or_its_small_words() {
+    for (text, expected) in [
+        ("What is the capital of France?", Language::English),
+        ("naïve café", Language::English),
+        ("", Language::English),
+        ("Warum ist der Himmel blau?", Language::Other),
+        ("Pourquoi le ciel est bleu ?", Language::Other),
+        ("为什么天空是蓝色的？", Language::Other),
+        ("Почему небо голубое?", Language::Other),
+    ] {
+        assert_eq!(language(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_room_a_request_takes_has_the_answer_and_the_tools_in_it() {
+    let plain = asking("hi");
+    assert_eq!(query(&plain, 10).tokens, 10 + 1024);
+    let tool = ToolDefinition {
+        name: "look".into(),
+        description: Some("up".into()),
+        parameters: Some(serde_json::json!({})),
+        strict: None,
+    };
+    let with_tools = GenerateRequest { tools: vec![tool], ..asking("hi") };
+    assert_eq!(query(&with_tools, 10).tokens, 10 + 2 + 1024);
+}
+
+#[test]
+fn pictures_are_noticed() {
+    let picture = Part::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
+    let mut request = asking("");
+    request.messages[0].content = Content::Parts(vec![Part::Text("What is this?".into()), picture]);
+    assert!(query(&request, 1).pictures);
+    assert!(!query(&asking("What is this?"), 1).pictures);
+}
+
+#[test]
+fn the_same_question_is_known_again_whatever_its_blanks_and_capitals() {
+    let one = question(&asking("Why is the  sky blue?"));
+    assert_eq!(one, question(&asking("why is the sky\nblue?")));
+    assert_ne!(one, question(&asking("Why is the sea blue?")));
+    let later = conversation(&[
+        (Role::User, "Hello"),
+        (Role::Assistant, "Hello!"),
+        (Role::User, "Why is the sky blue?"),
+    ]);
+    assert_eq!(one, question(&later), "what was said before is not part of it");
+}
+
+#[test]
+fn a_novel_is_not_read_to_its_end() {
+    let novel = format!("{}\n```code```", "word ".repeat(100_000));
+    assert_eq!(topic(&asking(&novel)), Topic::Plain);
+    assert_eq!(length(&asking(&novel)), Length::Long);
+}

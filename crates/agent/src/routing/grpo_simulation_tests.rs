@@ -1,0 +1,134 @@
+//! The policy in a made-up world whose truth is known, so that its regret can be counted: what the best model of each class would
+//! have earned, less what the chosen one did.
+
+use fastrand::Rng;
+use hob_core::routing::{Knowledge, Language, Length, QueryClass, Topic};
+
+use super::*;
+
+const MODELS: [&str; 4] = ["tiny", "coder", "medium", "large"];
+
+/// What each model is worth for each topic. No single one is the best for all of them.
+const WORTH: [(Topic, [f64; 4]); 3] = [
+    (Topic::Plain, [0.75, 0.55, 0.60, 0.35]),
+    (Topic::Code, [0.35, 0.80, 0.55, 0.60]),
+    (Topic::Maths, [0.30, 0.50, 0.55, 0.85]),
+];
+
+/// Rewards lie this far around what a model is worth.
+const NOISE: f64 = 0.25;
+
+const ROUNDS: usize = 2000;
+
+struct World {
+    rng: Rng,
+    knowledge: Knowledge,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        World { rng: Rng::with_seed(seed), knowledge: Knowledge::new() }
+    }
+
+    /// One question among `models`, answered and learnt from. Gives what was lost by not choosing the best.
+    fn ask(&mut self, models: &[&str], worth: impl Fn(Topic, &str) -> f64) -> f64 {
+        let (topic, _) = WORTH[self.rng.usize(..WORTH.len())];
+        let class = QueryClass { topic, length: Length::Short, language: Language::English };
+        let record = self.knowledge.entry(class).or_default();
+        let policy = Grpo { record: record.clone(), under_way: BTreeMap::new() };
+        let candidates: Vec<Candidate> = models
+            .iter()
+            .map(|model| Candidate { model: (*model).to_owned(), ..Candidate::default() })
+            .collect();
+        let candidates: Vec<&Candidate> = candidates.iter().collect();
+        let query = Query { class, tokens: 1, pictures: false };
+        let choice = policy.choose(&query, &candidates, Lot::new(self.rng.f64())).expect("a choice");
+        let rivals: Vec<String> = models.iter().map(|model| (*model).to_owned()).collect();
+        let reward = worth(topic, &choice.model) + NOISE * (2.0 * self.rng.f64() - 1.0);
+        let lesson = Lesson {
+            model: &choice.model,
+            rivals: &rivals,
+            probability: choice.probability,
+            reward,
+            earlier: None,
+            strength: 1.0,
+        };
+        learn(record, &lesson);
+        let best = models.iter().map(|model| worth(topic, model)).fold(0.0, f64::max);
+        best - worth(topic, &choice.model)
+    }
+
+    fn regret(&mut self, rounds: usize, models: &[&str], worth: impl Fn(Topic, &str) -> f64 + Copy) -> f64 {
+        (0..rounds).map(|_| self.ask(models, worth)).sum::<f64>() / rounds as f64
+    }
+}
+
+fn worth(topic: Topic, model: &str) -> f64 {
+    let place = MODELS.iter().position(|known| *known == model);
+    let of_topic = WORTH.iter().find(|(known, _)| *known == topic);
+    place.zip(of_topic).map_or(0.0, |(place, (_, worth))| worth[place])
+}
+
+/// The mean regret of answering everything with `model`.
+fn fixed(model: &str) -> f64 {
+    let lost = WORTH.iter().map(|(topic, of)| of.iter().copied().fold(0.0, f64::max) - worth(*topic, model));
+    lost.sum::<f64>() / WORTH.len() as f64
+}
+
+fn best_fixed() -> f64 {
+    MODELS.iter().map(|model| fixed(model)).fold(f64::MAX, f64::min)
+}
+
+/// The mean regret of drawing lots.
+fn uniform() -> f64 {
+    MODELS.iter().map(|model| fixed(model)).sum::<f64>() / MODELS.len() as f64
+}
+
+#[test]
+fn regret_goes_down_and_ends_far_below_any_fixed_choice() {
+    for seed in 0..20 {
+        let mut world = World::new(seed);
+        let quarters: Vec<f64> = (0..4).map(|_| world.regret(ROUNDS / 4, &MODELS, worth)).collect();
+        let all = quarters.iter().sum::<f64>() / 4.0;
+        assert!(all < best_fixed() / 2.0 && all < uniform() / 2.0, "seed {seed}: {all} of {}", best_fixed());
+        assert!(quarters[3] < quarters[0] / 3.0, "seed {seed}: {quarters:?}");
+        assert!(quarters[3] < best_fixed() / 8.0, "seed {seed}: {quarters:?}");
+    }
+}
+
+#[test]
+fn a_better_model_that_comes_later_is_found() {
+    for seed in 0..20 {
+        let mut world = World::new(seed);
+        let without: Vec<&str> = MODELS[..3].to_vec();
+        world.regret(ROUNDS / 2, &without, worth);
+        world.regret(ROUNDS / 2, &MODELS, worth);
+        let after = world.regret(ROUNDS / 4, &MODELS, worth);
+        assert!(after < best_fixed() / 6.0, "seed {seed}: {after}");
+    }
+}
+
+#[test]
+fn a_model_that_goes_and_comes_back_is_not_learnt_anew() {
+    for seed in 0..20 {
+        let mut world = World::new(seed);
+        world.regret(ROUNDS, &MODELS, worth);
+        let without: Vec<&str> = MODELS[..3].to_vec();
+        world.regret(ROUNDS / 20, &without, worth);
+        let back = world.regret(ROUNDS / 4, &MODELS, worth);
+        assert!(back < best_fixed() / 3.0, "seed {seed}: {back}");
+    }
+}
+
+#[test]
+fn when_the_world_changes_the_policy_follows() {
+    let turned = |topic: Topic, model: &str| 1.1 - worth(topic, model);
+    for seed in 0..20 {
+        let mut world = World::new(seed);
+        world.regret(ROUNDS, &MODELS, worth);
+        let at_first = world.regret(ROUNDS / 10, &MODELS, turned);
+        world.regret(ROUNDS, &MODELS, turned);
+        let in_the_end = world.regret(ROUNDS / 4, &MODELS, turned);
+        assert!(in_the_end < at_first / 2.0, "seed {seed}: {at_first} {in_the_end}");
+    }
+}

@@ -1,0 +1,140 @@
+use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Topic};
+
+use super::*;
+
+const QUESTION: Query = Query {
+    class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },
+    tokens: 1,
+    pictures: false,
+};
+
+fn names(models: &[&str]) -> Vec<String> {
+    models.iter().map(|model| (*model).to_owned()).collect()
+}
+
+fn candidates(models: &[&str]) -> Vec<Candidate> {
+    models.iter().map(|model| Candidate { model: (*model).to_owned(), ..Candidate::default() }).collect()
+}
+
+fn choose(policy: &Grpo, models: &[&str], lot: f64) -> Choice {
+    let candidates = candidates(models);
+    let candidates: Vec<&Candidate> = candidates.iter().collect();
+    policy.choose(&QUESTION, &candidates, Lot::new(lot)).expect("there is something to choose from")
+}
+
+fn lesson<'a>(model: &'a str, rivals: &'a [String], reward: f64) -> Lesson<'a> {
+    Lesson { model, rivals, probability: None, reward, earlier: None, strength: 1.0 }
+}
+
+/// A class in which every model has been tried often enough.
+fn known(weights: &[(&str, f64)]) -> Grpo {
+    let of = |weight| ModelRecord { weight, samples: ENOUGH_SAMPLES, rewards: 2.0, ..ModelRecord::default() };
+    let models = weights.iter().map(|(model, weight)| ((*model).to_owned(), of(*weight))).collect();
+    Grpo { record: ClassRecord { recent: vec![0.5; 8], models }, under_way: BTreeMap::new() }
+}
+
+#[test]
+fn models_that_are_not_known_yet_are_tried_evenly() {
+    let rivals = names(&["a", "b", "c"]);
+    let mut policy = Grpo::default();
+    let mut tried = BTreeMap::<String, u64>::new();
+    for round in 0..3 * ENOUGH_SAMPLES {
+        let choice = choose(&policy, &["a", "b", "c"], (round as f64 * 0.37).fract());
+        assert!(choice.reason.as_str().starts_with("tried"), "{}", choice.reason);
+        *tried.entry(choice.model.clone()).or_default() += 1;
+        learn(&mut policy.record, &lesson(&choice.model, &rivals, 0.5));
+    }
+    assert!(tried.values().all(|times| *times == ENOUGH_SAMPLES), "{tried:?}");
+    let next = choose(&policy, &["a", "b", "c"], 0.0);
+    assert_eq!(next.reason.as_str(), "33 % for code/short/english, by a mean reward of 0.50 after 4 answers");
+}
+
+#[test]
+fn questions_under_way_count_as_tries() {
+    let under_way = [("a".to_owned(), ENOUGH_SAMPLES)].into();
+    let policy = Grpo { under_way, ..Grpo::default() };
+    for lot in [0.0, 0.5, 0.99] {
+        assert_eq!(choose(&policy, &["a", "b"], lot).model, "b");
+    }
+}
+
+#[test]
+fn the_lot_and_the_weights_decide_and_nothing_else() {
+    let policy = known(&[("a", 0.0), ("b", 3.0_f64.ln())]);
+    for (lot, expected) in [(0.0, "a"), (0.24, "a"), (0.26, "b"), (0.999, "b")] {
+        assert_eq!(choose(&policy, &["b", "a"], lot).model, expected, "{lot}");
+        assert_eq!(choose(&policy, &["a", "b"], lot).model, expected, "whatever the order: {lot}");
+    }
+    assert!(choose(&policy, &["a", "b"], 0.9).probability.is_some_and(|share| (share - 0.75).abs() < 1e-9));
+}
+
+#[test]
+fn what_is_better_than_its_group_gains_and_what_is_worse_loses() {
+    let rivals = names(&["a", "b"]);
+    let share = |policy: &Grpo| probabilities(&policy.record, &rivals)[0];
+    let mut praised = known(&[("a", 0.0), ("b", 0.0)]);
+    learn(&mut praised.record, &lesson("a", &rivals, 0.9));
+    let mut blamed = known(&[("a", 0.0), ("b", 0.0)]);
+    learn(&mut blamed.record, &lesson("a", &rivals, 0.1));
+    let mut usual = known(&[("a", 0.0), ("b", 0.0)]);
+    learn(&mut usual.record, &lesson("a", &rivals, 0.5));
+    assert!(share(&praised) > 0.5 && share(&blamed) < 0.5, "{} {}", share(&praised), share(&blamed));
+    assert_eq!(share(&usual), 0.5);
+}
+
+#[test]
+fn weights_stay_within_bounds_however_long_it_goes_on() {
+    let rivals = names(&["a", "b"]);
+    let mut policy = known(&[("a", 0.0), ("b", 0.0)]);
+    for round in 0..10_000 {
+        let (model, reward) = if round % 2 == 0 { ("a", 1.0) } else { ("b", 0.0) };
+        learn(&mut policy.record, &Lesson { strength: 3.0, ..lesson(model, &rivals, reward) });
+    }
+    let weights: Vec<f64> = policy.record.models.values().map(|known| known.weight).collect();
+    assert_eq!(weights, [MOST_WEIGHT, -MOST_WEIGHT]);
+    assert_eq!(policy.record.recent.len(), GROUP);
+}
+
+#[test]
+fn a_reward_that_comes_late_pushes_no_further() {
+    let rivals = names(&["a", "b"]);
+    // When it was chosen, it was half as likely as it is now.
+    let mut policy = known(&[("a", 1.0), ("b", -1.0)]);
+    let before = policy.record.models["a"].weight;
+    learn(&mut policy.record, &Lesson { probability: Some(0.4), ..lesson("a", &rivals, 0.9) });
+    assert_eq!(policy.record.models["a"].weight, before);
+    learn(&mut policy.record, &lesson("a", &rivals, 0.9));
+    assert!(policy.record.models["a"].weight > before, "what people say does not go stale");
+}
+
+#[test]
+fn a_new_reward_replaces_the_one_before() {
+    let rivals = names(&["a", "b"]);
+    let mut policy = Grpo::default();
+    learn(&mut policy.record, &lesson("a", &rivals, 0.6));
+    learn(&mut policy.record, &Lesson { earlier: Some(0.6), ..lesson("a", &rivals, 1.0) });
+    let known = policy.record.models["a"];
+    assert_eq!((known.samples, known.mean_reward()), (1, Some(1.0)));
+    assert_eq!(policy.record.recent, [1.0]);
+}
+
+#[test]
+fn models_that_are_away_keep_what_they_have_learnt() {
+    let mut policy = known(&[("a", 1.0), ("b", -0.5), ("away", 2.0)]);
+    let present = names(&["a", "b"]);
+    learn(&mut policy.record, &lesson("a", &present, 0.9));
+    assert_eq!(policy.record.models["away"].weight, 2.0);
+    let shares: f64 = probabilities(&policy.record, &present).iter().sum();
+    assert!((shares - 1.0).abs() < 1e-9, "those who are there share everything");
+}
+
+#[test]
+fn nonsense_teaches_nothing() {
+    let rivals = names(&["a", "b"]);
+    let mut policy = known(&[("a", 0.0), ("b", 0.0)]);
+    let before = policy.record.clone();
+    learn(&mut policy.record, &lesson("a", &rivals, f64::NAN));
+    assert_eq!(policy.record, before);
+    learn(&mut policy.record, &lesson("a", &names(&["b"]), 0.9));
+    assert_eq!(policy.record.models["b"].weight, 0.0, "it was none of those it was chosen from");
+}

@@ -1,0 +1,144 @@
+//! The policy that follows rules: short and plain goes to a small model, code to one for code, what is hard to the largest.
+
+use std::cmp::Ordering;
+
+use hob_core::RouterPolicy;
+use hob_core::routing::{Candidate, Choice, Length, Lot, MadeFor, ModelReason, Query, Topic};
+
+/// Models up to this many times as large as the smallest are small as well; the fastest of them answers.
+const NEARLY_AS_SMALL: f64 = 1.5;
+
+/// Whoever writes fewer tokens in a second is too slow to wait for, if there is anybody else.
+const TOO_SLOW: f64 = 2.0;
+
+/// The policy.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Heuristic;
+
+impl RouterPolicy for Heuristic {
+    fn name(&self) -> &'static str {
+        "heuristic"
+    }
+
+    /// Leaves nothing to chance.
+    fn choose(&self, query: &Query, candidates: &[&Candidate], _lot: Lot) -> Option<Choice> {
+        let (chosen, why) = decide(query, candidates)?;
+        Some(Choice { model: chosen.model.clone(), reason: ModelReason::new(why), probability: None })
+    }
+}
+
+fn decide<'a>(query: &Query, candidates: &[&'a Candidate]) -> Option<(&'a Candidate, String)> {
+    let for_code = made_for(candidates, MadeFor::Code);
+    let general = made_for(candidates, MadeFor::Everything);
+    // A model for code answers other questions only where there is nobody else.
+    let general = if general.is_empty() { candidates.to_vec() } else { general };
+    let what = describe(query);
+    match (query.class.topic, query.class.length) {
+        (Topic::Code, _) if !for_code.is_empty() => {
+            let (chosen, how) = largest(&for_code)?;
+            Some((chosen, format!("{what}, so {}", one_of(how, for_code.len(), " for code"))))
+        }
+        (Topic::Code, _) => {
+            let (chosen, how) = largest(&general)?;
+            let this = one_of(how, general.len(), "");
+            Some((chosen, format!("{what}, and no model here is made for that, so {this}")))
+        }
+        (Topic::Plain, Length::Short) => {
+            let (chosen, how) = smallest(&general)?;
+            Some((chosen, format!("{what}, so {}", one_of(how, general.len(), ""))))
+        }
+        (Topic::Plain, Length::Medium) => {
+            let chosen = middle(&general)?;
+            Some((chosen, format!("{what}, so {}", one_of("the middle one", general.len(), " by size"))))
+        }
+        (Topic::Plain, Length::Long) | (Topic::Maths | Topic::Steps | Topic::Tools, _) => {
+            let (chosen, how) = largest(&general)?;
+            Some((chosen, format!("{what}, so {}", one_of(how, general.len(), ""))))
+        }
+    }
+}
+
+fn describe(query: &Query) -> &'static str {
+    match (query.class.topic, query.class.length) {
+        (Topic::Plain, Length::Short) => "the question is short and plain",
+        (Topic::Plain, Length::Medium) => "the question is plain, but not short",
+        (Topic::Plain, Length::Long) => "there is much to read",
+        (Topic::Code, _) => "it is about code",
+        (Topic::Maths, _) => "it is about mathematics",
+        (Topic::Steps, _) => "it takes several steps",
+        (Topic::Tools, _) => "it takes tools",
+    }
+}
+
+/// `what` is said of the models, and begins with a blank.
+fn one_of(how: &str, count: usize, what: &str) -> String {
+    match count {
+        1 => format!("the only model{what}"),
+        count => format!("{how} of {count} models{what}"),
+    }
+}
+
+fn made_for<'a>(candidates: &[&'a Candidate], what: MadeFor) -> Vec<&'a Candidate> {
+    candidates.iter().copied().filter(|candidate| candidate.made_for == what).collect()
+}
+
+/// By size, small ones first; by name among equals, so that the choice never depends on the order of a list.
+fn by_size(one: &&Candidate, other: &&Candidate) -> Ordering {
+    one.parameters.cmp(&other.parameters).then_with(|| one.model.cmp(&other.model))
+}
+
+/// Those whose size is known, small ones first; all, by name, where no size is.
+fn sorted<'a>(candidates: &[&'a Candidate]) -> Vec<&'a Candidate> {
+    let mut sorted: Vec<&Candidate> =
+        candidates.iter().copied().filter(|candidate| candidate.parameters.is_some()).collect();
+    if sorted.is_empty() {
+        sorted = candidates.to_vec();
+    }
+    sorted.sort_by(by_size);
+    sorted
+}
+
+/// The smallest, or one that is hardly larger and writes faster.
+fn smallest<'a>(candidates: &[&'a Candidate]) -> Option<(&'a Candidate, &'static str)> {
+    let sorted = sorted(candidates);
+    let smallest = *sorted.first()?;
+    let limit = smallest.parameters.map(|parameters| parameters as f64 * NEARLY_AS_SMALL);
+    let is_small = |candidate: &&&Candidate| match (candidate.parameters, limit) {
+        (Some(parameters), Some(limit)) => parameters as f64 <= limit,
+        _ => true,
+    };
+    let faster = |best: &'a Candidate, next: &'a Candidate| match (best.speed, next.speed) {
+        (Some(speed), Some(of_next)) if of_next > speed => next,
+        _ => best,
+    };
+    let fastest = sorted.iter().take_while(is_small).copied().fold(smallest, faster);
+    let how = if fastest.model == smallest.model {
+        "the smallest"
+    } else if limit.is_some() {
+        "the fastest small one"
+    } else {
+        "the fastest"
+    };
+    Some((fastest, how))
+}
+
+/// The largest, unless it is too slow here and another one is not.
+fn largest<'a>(candidates: &[&'a Candidate]) -> Option<(&'a Candidate, &'static str)> {
+    let sorted = sorted(candidates);
+    let bearable = |candidate: &&&Candidate| candidate.speed.is_none_or(|speed| speed >= TOO_SLOW);
+    let largest = *sorted.last()?;
+    match sorted.iter().rev().find(bearable) {
+        Some(found) if found.model != largest.model => Some((found, "the largest that is not too slow here")),
+        _ => Some((largest, "the largest")),
+    }
+}
+
+/// The one in the middle; of two, the larger.
+fn middle<'a>(candidates: &[&'a Candidate]) -> Option<&'a Candidate> {
+    let sorted = sorted(candidates);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+#[cfg(test)]
+#[path = "heuristic_tests.rs"]
+mod tests;

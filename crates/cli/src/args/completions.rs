@@ -1,0 +1,16 @@
+//! `hob completions` as it is typed.
+
+use clap::Parser;
+use clap_complete::Shell;
+
+/// Print a script that completes hob's commands in your shell
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob completions bash > ~/.local/share/bash-completion/completions/hob"
+    "hob completions zsh > ~/.zfunc/_hob"
+    "hob completions fish > ~/.config/fish/completions/hob.fish"
+})]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}

@@ -1,0 +1,207 @@
+//! The command line as it is typed: a file for each command. Checks the form of every value; means nothing by them yet.
+
+use clap::{ArgAction, Parser, Subcommand};
+
+use crate::output::style;
+
+/// Text below a command's options. The escape codes are taken out where they are not understood.
+macro_rules! examples {
+    ($($line:literal)+) => { concat!("\u{1b}[1mExamples:\u{1b}[0m" $(, "\n  ", $line)+) };
+}
+
+// Below the macro, which is known to what follows it.
+mod ask;
+mod bench;
+mod channel;
+mod chat;
+mod completions;
+mod doctor;
+mod feedback;
+mod health;
+mod init;
+mod man;
+mod mcp;
+mod memory;
+mod model;
+mod router;
+mod scheduler;
+mod serve;
+mod telemetry;
+mod tools;
+mod values;
+
+pub use ask::AskArgs;
+pub use bench::{BenchCommand, BenchRunArgs, Benchmark};
+pub use channel::{ChannelCommand, ChannelSendArgs};
+pub use chat::ChatArgs;
+pub use completions::CompletionsArgs;
+pub use doctor::DoctorArgs;
+pub use feedback::FeedbackArgs;
+pub use health::HealthArgs;
+pub use init::InitArgs;
+pub use man::ManArgs;
+pub use mcp::McpArgs;
+pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
+pub use model::ModelCommand;
+pub use router::RouterCommand;
+pub use scheduler::{
+    SchedulerCommand, SchedulerCreateArgs, SchedulerHouseArgs, SchedulerRunArgs, SchedulerStartArgs,
+    SchedulerTaskArgs,
+};
+pub use serve::ServeArgs;
+pub use telemetry::{ExportFormat, TelemetryCommand};
+pub use tools::ToolsCommand;
+pub use values::{AgentChoice, Network};
+
+/// One address for the models on your machine: an OpenAI-compatible server in front of Ollama, vLLM, SGLang, llama.cpp
+/// and the cloud, and a command line to ask them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hob",
+    version,
+    about = "One address for the models on your machine",
+    styles = style::HELP,
+    max_term_width = 100,
+    after_help = examples! {
+        "hob                                   see what is running, and what to do next"
+        "hob init                              look at this machine and write a configuration"
+        "hob chat                              talk with the default model"
+        "hob ask 'Why is the sky blue?'        ask the default model"
+        "hob serve                             answer OpenAI clients on http://localhost:8000/v1"
+        "hob doctor                            find out why something does not work"
+    }
+)]
+pub struct Args {
+    /// `None` to be told what is running.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// Say more on stderr; -vv says even more
+    #[arg(short, long, global = true, action = ArgAction::Count, display_order = 100)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Serve(ServeArgs),
+    Ask(AskArgs),
+    Chat(ChatArgs),
+    /// Show and download models
+    #[command(subcommand, after_help = examples! {
+        "hob model list                        all models of all running engines"
+        "hob model pull qwen3:0.6b             download one with Ollama"
+    })]
+    Model(ModelCommand),
+    /// Show and try the tools that agents use
+    #[command(subcommand, after_help = examples! {
+        "hob tools list                        what there is, and how far it reaches"
+        "hob tools info calculator             its description and its arguments"
+        "hob tools run calculator '{\"expression\": \"17 * 23\"}'"
+    })]
+    Tools(ToolsCommand),
+    /// Index your documents, and find what is in them
+    #[command(subcommand, after_help = examples! {
+        "hob memory index ~/notes              take in what changed below a directory"
+        "hob memory search 'when was the boiler serviced'"
+        "hob ask 'When was the boiler serviced?'   answers with what the memory has on it"
+    })]
+    Memory(MemoryCommand),
+    /// Have something asked at a set time, once or again and again
+    #[command(subcommand, after_help = examples! {
+        "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
+        "hob scheduler list                    what is planned, the next first"
+        "hob scheduler start                   run tasks at their time, until Ctrl-C"
+    })]
+    Scheduler(SchedulerCommand),
+    Mcp(McpArgs),
+    Feedback(FeedbackArgs),
+    /// See which model is chosen for which questions, where the choice is Hob's
+    #[command(subcommand, after_help = examples! {
+        "hob router show                       how each model has done, and how likely it is chosen"
+        "hob router reset -y                   begin anew"
+    })]
+    Router(RouterCommand),
+    /// Show, export and delete the record of what was asked
+    #[command(subcommand, after_help = examples! {
+        "hob telemetry stats                   calls, tokens, times and costs"
+        "hob telemetry export -f csv -o calls.csv"
+        "hob telemetry clear -y                delete all of it without being asked"
+    })]
+    Telemetry(TelemetryCommand),
+    /// Measure how fast an engine answers
+    #[command(subcommand, after_help = examples! {
+        "hob bench run                         latency, and throughput with 1, 4 and 16 at once"
+        "hob bench run -m qwen3:8b -n 20 -o before.jsonl"
+        "hob bench compare before.jsonl after.jsonl"
+    })]
+    Bench(BenchCommand),
+    /// Send messages, and see what a messaging gateway has
+    #[command(subcommand, after_help = examples! {
+        "hob channel status                    whether the gateway answers"
+        "hob channel list                      where messages can be sent"
+        "hob channel send telegram 'Dinner is ready.'"
+        "hob channel login whatsapp            link a WhatsApp account"
+    })]
+    Channel(ChannelCommand),
+    Init(InitArgs),
+    Doctor(DoctorArgs),
+    Health(HealthArgs),
+    Completions(CompletionsArgs),
+    #[command(hide = true)]
+    Man(ManArgs),
+    /// Read a document from stdin for the process that started this one
+    #[command(hide = true)]
+    ReadFile,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use hob_config::AgentKey;
+
+    use super::*;
+
+    fn parse(line: &[&str]) -> Result<Args, String> {
+        Args::try_parse_from(["hob"].iter().chain(line)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_outside_their_range_are_refused_with_the_range() {
+        for (flag, value, expected) in [
+            ("-t", "2.1", "between 0.0 and 2.0, got 2.1"),
+            ("-t", "-1", "between 0.0 and 2.0, got -1"),
+            ("-t", "nan", "between 0.0 and 2.0, got NaN"),
+            ("-t", "warm", "expected a number between 0.0 and 2.0"),
+            ("--max-tokens", "0", "at least 1, got 0"),
+            ("--max-tokens", "-5", "at least 1, got -5"),
+            ("--max-tokens", "many", "expected a whole number"),
+        ] {
+            let refusal = parse(&["ask", flag, value, "q"]).expect_err(value);
+            assert!(refusal.contains(expected), "{flag} {value}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn an_agent_goes_by_all_its_names() {
+        let agent = |name| match parse(&["serve", "-a", name]).map(|args| args.command) {
+            Ok(Some(Command::Serve(serve))) => serve.agent,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(agent("react"), Some(AgentChoice::Agent(AgentKey::React)));
+        assert_eq!(agent("openhands"), Some(AgentChoice::Agent(AgentKey::Codeact)));
+        assert_eq!(agent("none"), Some(AgentChoice::None));
+        assert_eq!(agent(""), Some(AgentChoice::None));
+        assert!(parse(&["serve", "-a", "orchestra"]).is_err());
+    }
+
+    #[test]
+    fn a_misspelt_engine_is_recognised() {
+        let refusal = parse(&["ask", "-e", "olama", "q"]).expect_err("no such engine");
+        assert!(refusal.contains("'ollama'"), "{refusal}");
+    }
+}

@@ -1,0 +1,64 @@
+//! `hob serve` as it is typed.
+
+use clap::Parser;
+use hob_config::EngineKey;
+
+use super::values::{AgentChoice, agents, engines};
+
+/// Start the HTTP server
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob serve                             settings from the configuration file"
+    "hob serve --host 127.0.0.1            for this machine only"
+    "hob serve -e ollama -m qwen3:8b       this engine, and this model as the default"
+    ""
+    "curl http://localhost:8000/v1/chat/completions -H 'content-type: application/json' \\"
+    "  -d '{\"model\": \"default\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
+})]
+pub struct ServeArgs {
+    /// Address to listen on [default: as configured, or 0.0.0.0]
+    #[arg(long, value_parser = bind_host)]
+    pub host: Option<String>,
+
+    /// Port to listen on [default: as configured, or 8000]
+    #[arg(long)]
+    pub port: Option<u16>,
+
+    /// Engine that answers, and no other [default: as configured, or one that runs]
+    #[arg(short, long, value_parser = engines())]
+    pub engine: Option<EngineKey>,
+
+    /// Model meant by the name 'default' [default: as configured, or the engine's first]
+    #[arg(short, long)]
+    pub model: Option<String>,
+
+    /// Agent for requests that are not streamed: simple, orchestrator, react, codeact or none
+    #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
+    pub agent: Option<AgentChoice>,
+
+    /// Fetch no model to start with, even if nothing else answers
+    #[arg(long)]
+    pub offline: bool,
+}
+
+/// Brackets around an IPv6 address belong to URLs.
+pub(super) fn bind_host(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if host.is_empty() || host.contains(['/', ' ']) || host.contains("://") {
+        return Err("expected an IP address or a host name, such as 127.0.0.1".to_owned());
+    }
+    Ok(host.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_no_url() {
+        assert_eq!(bind_host("[::1]").as_deref(), Ok("::1"));
+        assert_eq!(bind_host("box.lan").as_deref(), Ok("box.lan"));
+        assert!(bind_host("http://box").is_err());
+        assert!(bind_host("").is_err());
+    }
+}

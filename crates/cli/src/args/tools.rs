@@ -1,0 +1,35 @@
+//! `hob tools` as it is typed.
+
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// List the tools: those of the house and those of the configured MCP servers
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a tool does and what arguments it takes
+    Info {
+        /// The tool, as 'hob tools list' names it
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a tool once, as an agent would
+    ///
+    /// Prints what the tool says. Ends with 1 when it fails, and then says why on stderr.
+    #[command(after_help = examples! {
+        "hob tools run calculator '{\"expression\": \"17 * 23\"}'"
+        "hob tools run current_time"
+    })]
+    Run {
+        /// The tool, as 'hob tools list' names it
+        name: String,
+        /// Its arguments, as one JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
+}

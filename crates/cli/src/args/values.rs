@@ -1,0 +1,68 @@
+//! Values that several commands take, and the check of their form.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use hob_config::{AgentKey, EngineKey, RouterKey};
+use hob_core::routing::Rating;
+use hob_core::{InvalidValue, MaxTokens, MemoryBackend, Temperature};
+
+/// Whether the network may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    Online,
+    Offline,
+}
+
+impl From<bool> for Network {
+    /// From the flag `--offline`.
+    fn from(offline: bool) -> Self {
+        if offline { Network::Offline } else { Network::Online }
+    }
+}
+
+/// An agent, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentChoice {
+    None,
+    Agent(AgentKey),
+}
+
+pub fn engines() -> impl TypedValueParser<Value = EngineKey> {
+    PossibleValuesParser::new(EngineKey::ALL.map(EngineKey::as_str)).try_map(|name| name.parse::<EngineKey>())
+}
+
+pub fn agents() -> impl TypedValueParser<Value = AgentChoice> {
+    // The configuration's word for "no agent" is the empty one.
+    let none = PossibleValue::new("none").alias("");
+    let agents = AgentKey::ALL.map(|agent| match agent {
+        AgentKey::Codeact => PossibleValue::new(agent.as_str()).alias("openhands"),
+        other => PossibleValue::new(other.as_str()),
+    });
+    PossibleValuesParser::new(agents.into_iter().chain([none])).try_map(|name| match name.as_str() {
+        "" | "none" => Ok(AgentChoice::None),
+        name => name.parse().map(AgentChoice::Agent),
+    })
+}
+
+pub fn routers() -> impl TypedValueParser<Value = RouterKey> {
+    PossibleValuesParser::new(RouterKey::ALL.map(RouterKey::as_str)).try_map(|name| name.parse::<RouterKey>())
+}
+
+pub fn ratings() -> impl TypedValueParser<Value = Rating> {
+    PossibleValuesParser::new(Rating::ALL.map(Rating::as_str))
+        .try_map(|word| Rating::parse(&word).ok_or("expected good or bad"))
+}
+
+pub fn backends() -> impl TypedValueParser<Value = MemoryBackend> {
+    PossibleValuesParser::new(MemoryBackend::ALL.map(MemoryBackend::as_str))
+        .try_map(|name| MemoryBackend::parse(&name).ok_or("expected sqlite, vector or hybrid"))
+}
+
+pub fn temperature(text: &str) -> Result<Temperature, String> {
+    let value = text.parse().map_err(|_| "expected a number between 0.0 and 2.0".to_owned())?;
+    Temperature::new(value).map_err(|error: InvalidValue| error.to_string())
+}
+
+pub fn max_tokens(text: &str) -> Result<MaxTokens, String> {
+    let value = text.parse().map_err(|_| "expected a whole number, at least 1".to_owned())?;
+    MaxTokens::new(value).map_err(|error: InvalidValue| error.to_string())
+}

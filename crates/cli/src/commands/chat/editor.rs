@@ -1,0 +1,194 @@
+//! Typing: a line editor with history and completion, on a thread of its own, because it waits for keys.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::{Context as _, Result};
+use rustyline::completion::Completer;
+use rustyline::config::Behavior;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Cmd, Config, Context, Helper, KeyCode, KeyEvent, Modifiers};
+use tokio::sync::oneshot;
+
+use super::command::{COMMANDS, is_complete};
+use crate::output::style::NAME;
+
+/// Lines that can be gone back to.
+const REMEMBERED: usize = 1_000;
+
+/// Longer texts are not remembered as lines: whoever pastes a book does not want to go back through it.
+const LONGEST_REMEMBERED: usize = 10_000;
+
+const PROMPT: &str = "> ";
+
+/// What came of waiting for a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Typed {
+    Line(String),
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-D, or no more terminal.
+    End,
+}
+
+/// A line, and how wide the terminal was when it was typed.
+#[derive(Debug)]
+pub struct Input {
+    pub typed: Typed,
+    pub width: Option<usize>,
+}
+
+/// How the editor is set up.
+pub struct EditorOptions {
+    /// The file of earlier lines. Only its owner can read it.
+    pub history: PathBuf,
+    pub has_colours: bool,
+    /// Whether stdout is the terminal. Where it is not, the terminal is still used for typing.
+    pub is_stdout: bool,
+}
+
+type Reply = oneshot::Sender<Result<Input>>;
+
+/// The editor's thread. It ends with its value, or with the program when it waits for a key.
+pub struct Editor {
+    wishes: mpsc::Sender<Reply>,
+}
+
+impl Editor {
+    pub fn start(options: EditorOptions) -> Result<Self> {
+        let (wishes, wished) = mpsc::channel();
+        thread::Builder::new()
+            .name("editor".to_owned())
+            .spawn(move || serve(&options, &wished))
+            .context("cannot start the line editor")?;
+        Ok(Editor { wishes })
+    }
+
+    /// Begins to wait for a line.
+    pub fn read(&self) -> oneshot::Receiver<Result<Input>> {
+        let (reply, input) = oneshot::channel();
+        // An editor that is gone shows when the reply is waited for.
+        let _ = self.wishes.send(reply);
+        input
+    }
+}
+
+fn serve(options: &EditorOptions, wished: &mpsc::Receiver<Reply>) {
+    let mut editor = open(options);
+    for reply in wished {
+        let input = match &mut editor {
+            Ok(editor) => read(editor, options),
+            Err(error) => Err(anyhow::anyhow!("cannot start the line editor: {error}")),
+        };
+        // Whoever does not wait any more is leaving.
+        let _ = reply.send(input);
+    }
+}
+
+fn open(options: &EditorOptions) -> rustyline::Result<rustyline::Editor<Assistance, FileHistory>> {
+    let config = Config::builder()
+        .max_history_size(REMEMBERED)?
+        .history_ignore_dups(true)?
+        // As shells do: a way to keep something out of the file.
+        .history_ignore_space(true)
+        .behavior(if options.is_stdout { Behavior::Stdio } else { Behavior::PreferTerm })
+        .build();
+    let mut editor = rustyline::Editor::with_config(config)?;
+    editor.set_helper(Some(Assistance));
+    editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
+    // There is none the first time, and one that cannot be read is no reason not to talk.
+    if let Err(error) = editor.load_history(&options.history) {
+        tracing::debug!(%error, "starting without earlier lines");
+    }
+    Ok(editor)
+}
+
+fn read(editor: &mut rustyline::Editor<Assistance, FileHistory>, options: &EditorOptions) -> Result<Input> {
+    let styled = if options.has_colours { format!("{NAME}{PROMPT}{NAME:#}") } else { PROMPT.to_owned() };
+    let typed = match editor.readline(&(PROMPT, styled)) {
+        Ok(line) => Typed::Line(line),
+        Err(ReadlineError::Interrupted) => Typed::Interrupt,
+        Err(ReadlineError::Eof) => Typed::End,
+        Err(error) => return Err(error).context("cannot read what is typed"),
+    };
+    if let Typed::Line(line) = &typed
+        && line.len() <= LONGEST_REMEMBERED
+    {
+        remember(editor, line, &options.history);
+    }
+    let width = editor.dimensions().map(|(columns, _)| usize::from(columns));
+    Ok(Input { typed, width })
+}
+
+/// At once, so that a program that is killed has lost nothing.
+fn remember(editor: &mut rustyline::Editor<Assistance, FileHistory>, line: &str, file: &Path) {
+    let written = editor.add_history_entry(line).and_then(|_| editor.append_history(file));
+    if let Err(error) = written {
+        tracing::debug!(%error, "a line is not remembered");
+    }
+}
+
+/// What the editor knows of our lines.
+struct Assistance;
+
+impl Helper for Assistance {}
+impl Highlighter for Assistance {}
+
+impl Hinter for Assistance {
+    type Hint = String;
+}
+
+impl Completer for Assistance {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok((0, completions(&line[..position])))
+    }
+}
+
+impl Validator for Assistance {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match is_complete(context.input()) {
+            true => ValidationResult::Valid(None),
+            false => ValidationResult::Incomplete,
+        })
+    }
+}
+
+/// Lines that may be meant by one that begins like this.
+fn completions(begun: &str) -> Vec<String> {
+    let agents =
+        ["simple", "orchestrator", "react", "codeact", "none"].map(|agent| format!("/agent {agent}"));
+    let switches = ["on", "off"].map(|switch| format!("/memory {switch}"));
+    let commands = COMMANDS.iter().map(|command| match command.argument {
+        "" => command.name.to_owned(),
+        _ => format!("{} ", command.name),
+    });
+    let matching = |line: &String| !begun.is_empty() && line.starts_with(begun) && line != begun;
+    let found: Vec<String> = commands.filter(matching).collect();
+    if found.is_empty() { agents.into_iter().chain(switches).filter(matching).collect() } else { found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_and_their_words_are_completed() {
+        assert_eq!(completions("/m"), ["/model ", "/memory "]);
+        assert_eq!(completions("/q"), ["/quit"]);
+        assert_eq!(completions("/agent o"), ["/agent orchestrator"]);
+        assert_eq!(completions("/memory "), ["/memory on", "/memory off"]);
+        assert!(completions("hello").is_empty() && completions("").is_empty());
+    }
+}

@@ -1,0 +1,71 @@
+//! Who is asked, and on what terms.
+
+use hob_config::AgentKey;
+use hob_core::{GenerateRequest, MaxTokens, Message, Reach, Source, Temperature};
+use hob_system::{AgentWish, Caller, Household, Permit, Recall, run_id};
+
+use super::answering::Question;
+use super::command::Switch;
+use super::session::Settings;
+use crate::args::{AgentChoice, ChatArgs};
+use crate::commands::ask::Thoughts;
+
+/// The name by which the default model is asked for.
+const DEFAULT_MODEL: &str = "default";
+
+/// The house that answers, and what the command line said about answers.
+pub struct House<'h> {
+    pub household: &'h Household,
+    /// The model that answers when none was chosen.
+    pub default_model: String,
+    pub only_tools: Option<Vec<String>>,
+    pub thoughts: Thoughts,
+    pub temperature: Option<Temperature>,
+    pub max_tokens: Option<MaxTokens>,
+}
+
+impl House<'_> {
+    pub fn max_tokens(&self) -> u32 {
+        self.max_tokens.unwrap_or_default().get()
+    }
+
+    /// The person at this machine, who may have everything done.
+    pub fn caller(&self, settings: &Settings) -> Caller {
+        let agent = match settings.agent {
+            AgentChoice::None => AgentWish::None,
+            AgentChoice::Agent(agent) => AgentWish::Named(agent.to_string()),
+        };
+        let permit = Permit { only: self.only_tools.clone(), ..Permit::up_to(Reach::Act) };
+        let recall = match settings.memory {
+            Switch::On => Recall::Allowed,
+            Switch::Off => Recall::Unwanted,
+        };
+        Caller { permit, agent, recall, ..Caller::trusted(Source::Ask, run_id("chat")) }
+    }
+
+    pub fn question<'a>(
+        &'a self,
+        settings: &Settings,
+        caller: &'a Caller,
+        messages: Vec<Message>,
+    ) -> Question<'a> {
+        let request = GenerateRequest {
+            model: settings.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+            messages,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            ..GenerateRequest::default()
+        };
+        Question { system: &self.household.system, caller, request }
+    }
+}
+
+/// What the command line says about who answers. Tools need an agent to use them.
+pub fn initial_settings(args: &ChatArgs, memory: Switch) -> Settings {
+    let agent = match args.agent {
+        Some(agent) => agent,
+        None if args.tools.is_some() => AgentChoice::Agent(AgentKey::Orchestrator),
+        None => AgentChoice::None,
+    };
+    Settings { model: None, agent, memory }
+}

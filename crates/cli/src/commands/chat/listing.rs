@@ -1,0 +1,40 @@
+//! The conversations there are, in a table.
+
+use anyhow::Result;
+use hob_system::store::chats::ChatSummary;
+use jiff::Timestamp;
+
+use crate::commands::scheduler::words::span;
+use crate::output;
+use crate::output::table::{self, Column};
+use crate::output::text::one_line;
+
+const COLUMNS: [Column; 4] = [
+    Column::Numbers("ID"),
+    Column::Words("LAST USED"),
+    Column::Numbers("TURNS"),
+    Column::Words("BEGAN WITH"),
+];
+
+/// Characters of a question in the table.
+const LONGEST: usize = 60;
+
+pub fn print(chats: &[ChatSummary]) -> Result<()> {
+    if chats.is_empty() {
+        output::note("There are no conversations yet.");
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    let rows: Vec<Vec<String>> = chats.iter().map(|chat| row(chat, now)).collect();
+    Ok(table::print(&COLUMNS, &rows)?)
+}
+
+fn row(chat: &ChatSummary, now: Timestamp) -> Vec<String> {
+    let used = format!("{} ago", span(now.duration_since(chat.last_used.timestamp())));
+    let title = one_line(&chat.title);
+    let shown = match title.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &title[..end]),
+        None => title,
+    };
+    vec![chat.id.to_string(), used, chat.turns.to_string(), shown]
+}

@@ -1,0 +1,122 @@
+//! `hob chat`: a conversation at the terminal, or one message of it that was piped in.
+
+mod answering;
+mod archive;
+mod command;
+mod editor;
+mod house;
+mod listing;
+mod page;
+mod piped;
+mod save;
+mod session;
+mod show;
+mod talk;
+mod terminal;
+mod transcript;
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_system::{Household, Wishes};
+
+use self::archive::Archive;
+use self::command::Switch;
+use self::house::{House, initial_settings};
+use self::session::Session;
+use self::talk::Talk;
+use crate::args::ChatArgs;
+use crate::commands::ask::{Thoughts, default_model, question, tell_of_fallback};
+use crate::commands::{block_on, memory};
+use crate::failure;
+use crate::local;
+use crate::output;
+use crate::output::progress::Spinner;
+use crate::settings;
+use crate::signals::Signals;
+
+pub fn run(args: ChatArgs, thoughts: Thoughts) -> Result<ExitCode> {
+    let home = settings::home()?;
+    if args.list {
+        return block_on(async {
+            listing::print(&Archive::open(&home).await?.list().await?)?;
+            Ok(ExitCode::SUCCESS)
+        });
+    }
+    // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
+    let message = if io::stdin().is_terminal() { None } else { Some(question::read(Some("-"))?) };
+    let mut config = settings::load()?;
+    let recall = if config.memory.context && !args.no_context { Switch::On } else { Switch::Off };
+    // From here on the conversation decides, question by question.
+    config.memory.context = true;
+    if let Some(model) = &args.model {
+        config.server.model = Some(model.clone());
+    }
+    // That is for those who stay without asking.
+    config.engine.embedded.tune = false;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        let mut session = Session::new(initial_settings(&args, recall));
+        // Before an engine is looked for: a conversation that is not there is known at once.
+        let archive = find_conversation(&args, &home, &mut session).await?;
+        let wishes = Wishes {
+            engine: args.engine,
+            first_run: local::first_run(args.offline.into()),
+            reader: memory::reader(),
+        };
+        let household = {
+            let _waiting = Spinner::start("looking for an engine");
+            tokio::select! {
+                opened = Household::open(&config, &home, &wishes) => opened?,
+                stop = signals.next() => return Ok(stop.exit_code()),
+            }
+        };
+        tell_of_fallback(&household, &config);
+        let outcome = match default_model(&household.system).await {
+            Ok(default_model) => {
+                let house = House {
+                    household: &household,
+                    default_model,
+                    only_tools: args.tools.clone(),
+                    thoughts,
+                    temperature: args.temperature,
+                    max_tokens: args.max_tokens,
+                };
+                match message {
+                    Some(message) => {
+                        piped::run(message, &house, session, archive.as_ref(), &mut signals).await
+                    }
+                    None => Talk { house: &house, session, archive, signals: &mut signals }.run(&home).await,
+                }
+            }
+            Err(error) => Err(error),
+        };
+        household.close().await;
+        outcome
+    })
+}
+
+/// Opens what was kept, and finds the conversation to go on with. Without it one can still talk, unless it was asked for.
+async fn find_conversation(args: &ChatArgs, home: &Path, session: &mut Session) -> Result<Option<Archive>> {
+    let archive = match Archive::open(home).await {
+        Ok(archive) => archive,
+        Err(error) if args.go_on || args.resume.is_some() => return Err(error),
+        Err(error) => {
+            output::warning(format_args!("this conversation is not kept: {}", failure::explain(&error)));
+            return Ok(None);
+        }
+    };
+    let wanted = match args.resume {
+        Some(chat) => Some(chat),
+        None if args.go_on => archive.latest().await?,
+        None => None,
+    };
+    if let Some(chat) = wanted {
+        session.resume(chat, archive.turns(chat).await?);
+    } else if args.go_on {
+        output::note("There is no conversation to go on with, so this is a new one.");
+    }
+    Ok(Some(archive))
+}

@@ -1,0 +1,182 @@
+use hob_config::AgentKey;
+
+use super::*;
+
+fn session() -> Session {
+    Session::new(Settings { model: None, agent: AgentChoice::None, memory: Switch::On })
+}
+
+fn id(number: &str) -> ChatId {
+    ChatId::parse(number).expect("a number")
+}
+
+fn turn(question: &str, answer: &str) -> Turn {
+    Turn { question: question.into(), answer: answer.into(), ending: TurnEnding::Complete, model: "m".into() }
+}
+
+/// A conversation in which these questions were answered by themselves.
+fn with_turns(questions: &[&str]) -> Session {
+    let mut session = session();
+    for question in questions {
+        session.hear(question);
+        session.answered(format!("re: {question}"), TurnEnding::Complete, "m".into()).expect("to be kept");
+        session.kept(id("7"));
+    }
+    session
+}
+
+/// What the model is asked, a word for each message.
+fn asked(effect: Effect) -> Vec<String> {
+    match effect {
+        Effect::Ask(messages) => messages
+            .iter()
+            .map(|message| format!("{}: {}", message.role.as_str(), message.content.text()))
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn said(effect: Effect) -> String {
+    match effect {
+        Effect::Say(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_question_brings_along_what_was_said_before() {
+    let mut session = with_turns(&["a"]);
+    assert_eq!(asked(session.hear("b")), ["user: a", "assistant: re: a", "user: b"]);
+    let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into());
+    assert_eq!(keep, Some(Keep { chat: Some(id("7")), turn: turn("b", "re: b"), place: Place::Next }));
+}
+
+#[test]
+fn an_answer_that_was_stopped_is_kept_as_far_as_it_came() {
+    let mut session = session();
+    session.hear("a");
+    let keep = session.answered("half of".into(), TurnEnding::Stopped, "m".into()).expect("to be kept");
+    assert_eq!(keep.turn, Turn { ending: TurnEnding::Stopped, ..turn("a", "half of") });
+    assert_eq!(asked(session.hear("b")), ["user: a", "assistant: half of", "user: b"]);
+}
+
+#[test]
+fn a_retry_takes_the_place_of_the_answer_and_loses_nothing_when_it_fails() {
+    let mut session = with_turns(&["a", "b"]);
+    assert_eq!(asked(session.hear("/retry")), ["user: a", "assistant: re: a", "user: b"]);
+    assert_eq!(session.turns().len(), 2, "the old answer stays until there is a new one");
+    assert_eq!(asked(session.hear("/retry")), ["user: a", "assistant: re: a", "user: b"]);
+    let keep = session.answered("better".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    assert_eq!((keep.place, session.turns()), (Place::Last, &[turn("a", "re: a"), turn("b", "better")][..]));
+}
+
+#[test]
+fn a_question_that_failed_can_be_asked_again() {
+    let mut session = with_turns(&["a"]);
+    session.hear("b");
+    assert_eq!(session.advice(false), "/retry asks again.");
+    assert_eq!(asked(session.hear("/retry")), ["user: a", "assistant: re: a", "user: b"]);
+    assert_eq!(session.answered(" \n".into(), TurnEnding::Stopped, "m".into()), None, "nothing was said");
+    assert_eq!(asked(session.hear("/retry")).last().map(String::as_str), Some("user: b"));
+}
+
+#[test]
+fn a_conversation_that_is_too_long_is_never_cut_in_silence() {
+    let mut session = with_turns(&["a", "b"]);
+    session.hear("c");
+    let advice = session.advice(true);
+    assert!(advice.contains("With 2 turns before it") && advice.contains("/new"), "{advice}");
+    assert_eq!(said(session.hear("/new")), "A new conversation.");
+    assert_eq!(asked(session.hear("/retry")), ["user: c"]);
+    assert!(session.advice(true).contains("Ask a shorter one"));
+}
+
+#[test]
+fn a_new_conversation_knows_nothing_of_the_old_one() {
+    let mut session = with_turns(&["a"]);
+    session.hear("/new");
+    assert_eq!(asked(session.hear("b")), ["user: b"]);
+    let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    assert_eq!((keep.chat, keep.place), (None, Place::Next));
+    session.hear("/new");
+    assert_eq!(said(session.hear("/retry")), "Nothing was asked yet.");
+}
+
+#[test]
+fn a_conversation_that_was_kept_goes_on() {
+    let mut session = with_turns(&["x"]);
+    assert_eq!(session.hear("/resume 9"), Effect::Resume(id("9")));
+    session.resume(id("9"), vec![turn("a", "1")]);
+    assert_eq!(asked(session.hear("b")), ["user: a", "assistant: 1", "user: b"]);
+    let keep = session.answered("2".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    assert_eq!(keep.chat, Some(id("9")));
+}
+
+#[test]
+fn a_conversation_that_is_forgotten_is_not_gone_on_with() {
+    let mut session = with_turns(&["a"]);
+    assert_eq!(session.hear("/forget 9"), Effect::Forget(id("9")));
+    session.forgotten(id("9"));
+    assert_eq!(session.turns().len(), 1, "it is another one");
+    session.forgotten(id("7"));
+    assert_eq!(asked(session.hear("b")), ["user: b"]);
+}
+
+#[test]
+fn a_book_is_no_message() {
+    let mut session = session();
+    assert!(said(session.hear(&"x".repeat(LONGEST_MESSAGE + 1))).contains("longer than 1 MiB"));
+    assert_eq!(said(session.hear("/retry")), "Nothing was asked yet.");
+}
+
+#[test]
+fn settings_change_by_command() {
+    let mut session = session();
+    assert_eq!(session.hear("/model"), Effect::ShowModels);
+    assert_eq!(session.hear("/model big"), Effect::ChooseModel("big".into()));
+    assert_eq!(session.settings().model, None, "not before it is known to be there");
+    session.use_model("big".into());
+    assert!(said(session.hear("/agent orchestrator")).contains("orchestrator answers"));
+    assert!(said(session.hear("/memory off")).contains("off"));
+    let changed = Settings {
+        model: Some("big".into()),
+        agent: AgentChoice::Agent(AgentKey::Orchestrator),
+        memory: Switch::Off,
+    };
+    assert_eq!(session.settings(), &changed);
+    session.hear("/model default");
+    session.hear("/agent none");
+    assert_eq!(session.settings(), &Settings { model: None, agent: AgentChoice::None, ..changed });
+    assert!(said(session.hear("/agent")).contains("by itself"));
+    assert_eq!(said(session.hear("/memory")), "The memory is off.");
+}
+
+#[test]
+fn a_file_is_replaced_only_by_the_conversation_it_has() {
+    let mut session = session();
+    assert!(said(session.hear("/save a.md")).contains("nothing to save"));
+    let mut session = with_turns(&["a"]);
+    let overwrite = |effect| match effect {
+        Effect::Save(save) => (save.file, save.overwrite),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Refused));
+    session.saved("a.md".into());
+    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Allowed));
+    assert_eq!(overwrite(session.hear("/save b.md")), ("b.md".into(), Overwrite::Refused));
+}
+
+#[test]
+fn the_rest_is_left_to_the_terminal() {
+    let mut session = session();
+    for (line, effect) in [
+        ("", Effect::Nothing),
+        ("/help", Effect::Help),
+        ("/tools", Effect::ShowTools),
+        ("/list", Effect::List),
+        ("/quit", Effect::Leave),
+    ] {
+        assert_eq!(session.hear(line), effect, "{line}");
+    }
+    assert!(said(session.hear("/nonsense")).contains("There are /help"));
+}

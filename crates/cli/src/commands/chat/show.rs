@@ -1,0 +1,47 @@
+//! What is shown besides answers: where one is, and what there is.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use hob_system::store::chats::{Turn, TurnEnding};
+
+use super::command::COMMANDS;
+use crate::output;
+use crate::output::markdown::{Look, Markdown};
+use crate::output::number::counted;
+use crate::output::style::DIM;
+use crate::output::table;
+use crate::output::text::printable;
+
+/// What was said last, for somebody who comes back.
+pub fn show_last(turns: &[Turn], look: Option<Look>) -> Result<()> {
+    let Some(last) = turns.last() else { return Ok(()) };
+    if turns.len() > 1 {
+        output::note(format_args!("… {} before", counted(turns.len() - 1, "turn")));
+    }
+    output::complain(format_args!("{DIM}> {}{DIM:#}", printable(&last.question)));
+    if let Some(look) = look {
+        let mut markdown = Markdown::new(look);
+        let shown = markdown.push(&last.answer) + &markdown.finish();
+        io::stdout().write_all(shown.as_bytes())?;
+    }
+    if last.ending == TurnEnding::Stopped {
+        output::note("(stopped)");
+    }
+    output::complain("");
+    Ok(())
+}
+
+pub fn show_help() -> Result<()> {
+    let facts: Vec<(String, String)> = COMMANDS
+        .iter()
+        .map(|command| (format!("{} {}", command.name, command.argument), command.does.to_owned()))
+        .collect();
+    let facts: Vec<(&str, String)> = facts.iter().map(|(name, does)| (name.as_str(), does.clone())).collect();
+    table::print_facts(&facts)?;
+    output::note(
+        "A line that ends with \\ goes on, and so does a block of code between ``` lines; Alt-Enter begins a new line. \
+         Ctrl-C stops an answer.",
+    );
+    Ok(())
+}

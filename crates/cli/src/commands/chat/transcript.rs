@@ -1,0 +1,34 @@
+//! A conversation as a file that people read.
+
+use std::fmt::Write;
+
+use hob_system::store::chats::{Turn, TurnEnding};
+
+/// The conversation as Markdown.
+pub fn transcript(turns: &[Turn]) -> String {
+    let mut text = String::new();
+    for Turn { question, answer, ending, model } in turns {
+        let mark = match ending {
+            TurnEnding::Complete => "",
+            TurnEnding::Stopped => "\n*(stopped)*\n",
+        };
+        let (question, answer) = (question.trim(), answer.trim());
+        // Writing to a string cannot fail.
+        let _ = write!(text, "## You\n\n{question}\n\n## {model}\n\n{answer}\n{mark}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_stopped_is_marked() {
+        let turn = |ending| Turn { question: "Q?\n".into(), answer: " A".into(), ending, model: "m".into() };
+        assert_eq!(
+            transcript(&[turn(TurnEnding::Complete), turn(TurnEnding::Stopped)]),
+            "## You\n\nQ?\n\n## m\n\nA\n\n## You\n\nQ?\n\n## m\n\nA\n\n*(stopped)*\n\n"
+        );
+    }
+}

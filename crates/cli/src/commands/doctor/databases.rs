@@ -1,0 +1,72 @@
+//! The databases in Hob's directory: there or not, whole, of our age, free to be written.
+
+use std::path::Path;
+
+use hob_system::store::StoreError;
+use hob_system::{Database, DatabaseKind, inspect_databases};
+
+use super::report::{Check, Status};
+use crate::output::number::memory;
+
+/// Looks at them all. An answer needs none of them, so nothing here is worse than a warning. Blocks.
+pub fn check(home: &Path) -> Vec<Check> {
+    inspect_databases(home).iter().map(check_one).collect()
+}
+
+fn check_one(database: &Database) -> Check {
+    let Database { path, kind, condition } = database;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let shown = path.display();
+    let error = match condition {
+        Ok(None) => {
+            let message = match kind {
+                DatabaseKind::Record => "not there yet; the first answer makes it",
+                DatabaseKind::Memory => "not there yet; 'hob memory index PATH' makes it",
+            };
+            return Check::new(name, Status::Off, message);
+        }
+        Ok(Some(found)) if found.steps_behind > 0 => {
+            let message = format!(
+                "{}, from an older Hob; it is brought up to date when it is next used",
+                memory(found.bytes)
+            );
+            return Check::new(name, Status::Good, message);
+        }
+        Ok(Some(found)) => return Check::new(name, Status::Good, memory(found.bytes)),
+        Err(error) => error,
+    };
+    let (message, advice) = match error {
+        StoreError::Damaged { .. } => {
+            let again = match kind {
+                DatabaseKind::Record => "Hob starts with a new one",
+                DatabaseKind::Memory => "fill a new one with 'hob memory index PATH'",
+            };
+            (
+                "the file is damaged, or no database of Hob's".to_owned(),
+                format!("mv '{shown}' '{shown}.damaged', and {again}"),
+            )
+        }
+        StoreError::Busy { .. } => (
+            "another process keeps it locked".to_owned(),
+            format!("Wait until it is done, or find and stop it: 'fuser {shown}' tells its number"),
+        ),
+        StoreError::Newer { found, known, .. } => (
+            format!("it was written by a newer Hob: its version is {found}, and this one knows {known}"),
+            "Update Hob, or set HOB_HOME to another directory".to_owned(),
+        ),
+        StoreError::Full { .. } => {
+            ("there is no space left for it".to_owned(), "Make room on its disk".to_owned())
+        }
+        StoreError::Directory { .. }
+        | StoreError::Create { .. }
+        | StoreError::Open { .. }
+        | StoreError::ReadOnly { .. } => (
+            "it cannot be opened for reading and writing".to_owned(),
+            format!("Make it yours with 'chown \"$USER\" {shown}' and 'chmod u+rw {shown}'"),
+        ),
+        StoreError::Failed { source, .. } => {
+            (format!("it cannot be used: {source}"), format!("mv '{shown}' '{shown}.failed', and try again"))
+        }
+    };
+    Check::new(name, Status::Warning, message).advise(advice)
+}

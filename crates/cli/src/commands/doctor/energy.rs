@@ -1,0 +1,55 @@
+//! Whether the energy of answers can be measured here. Says nothing on machines without a meter, which are most.
+
+use std::time::Duration;
+
+use hob_config::Config;
+use hob_system::energy::{EnergySurvey, survey};
+
+use super::report::{Check, Status};
+
+/// A driver that takes longer is not worth the wait.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub async fn check(config: &Config) -> Vec<Check> {
+    if !config.telemetry.energy {
+        return Vec::new();
+    }
+    let (found, looked) = tokio::sync::oneshot::channel();
+    // A thread of its own, because the end of the command must not wait for a driver that hangs.
+    std::thread::spawn(move || found.send(survey()));
+    let survey = tokio::time::timeout(PATIENCE, looked).await;
+    survey.ok().and_then(Result::ok).map(|survey| checks(&survey)).unwrap_or_default()
+}
+
+fn checks(survey: &EnergySurvey) -> Vec<Check> {
+    let meters = survey.meters.join(", ");
+    let measured = Check::new("energy", Status::Good, format!("of answers is measured by {meters}"));
+    let refused = survey.refused.iter().map(|reason| {
+        Check::new("energy", Status::Off, reason)
+            .advise("Answers are recorded without it. docs/telemetry.md says how to let Hob measure")
+    });
+    (!meters.is_empty()).then_some(measured).into_iter().chain(refused).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meters_are_named_and_those_that_refuse_say_why() {
+        let survey = EnergySurvey {
+            meters: vec!["package-0 (RAPL)".into(), "NVIDIA L40S (NVML)".into()],
+            refused: vec!["NVIDIA GTX 1080 does not count its energy".into()],
+        };
+        let told: Vec<(Status, String)> =
+            checks(&survey).into_iter().map(|check| (check.status, check.message)).collect();
+        assert_eq!(
+            told,
+            [
+                (Status::Good, "of answers is measured by package-0 (RAPL), NVIDIA L40S (NVML)".to_owned()),
+                (Status::Off, "NVIDIA GTX 1080 does not count its energy".to_owned()),
+            ]
+        );
+        assert_eq!(checks(&EnergySurvey::default()), []);
+    }
+}

@@ -1,0 +1,87 @@
+//! The proxy of the network, if the environment names one. Engines on this machine are asked without it.
+
+use std::net::IpAddr;
+
+use hob_core::Engine;
+use url::{Host, Url};
+
+use super::report::{Check, Status};
+use crate::survey::{State, Surveyed};
+
+const NAME: &str = "proxy";
+
+/// As programs look for them: the small ones go first.
+const VARIABLES: [&str; 6] =
+    ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+
+/// What goes through a proxy, and whether an engine that is silent may be silent because of it.
+pub fn check(found: &[Surveyed]) -> Option<Check> {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let variable = VARIABLES.into_iter().find(is_set)?;
+    let spared =
+        ["no_proxy", "NO_PROXY"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
+    let lost = found.iter().find_map(|surveyed| match surveyed.state {
+        State::Silent | State::Failing { .. } => behind_proxy(surveyed.engine.as_ref(), &spared),
+        State::Ourselves | State::NotSetUp | State::Answers { .. } => None,
+    });
+    Some(match lost {
+        // The value is not shown: it may hold a password.
+        None => Check::new(
+            NAME,
+            Status::Good,
+            format!("{variable} is set; what is not on this machine is asked through it"),
+        ),
+        Some((engine, host)) => Check::new(
+            NAME,
+            Status::Warning,
+            format!("{engine} at {host} is asked through the proxy of {variable}"),
+        )
+        .advise(format!(
+            "If it is in your own network, add it: export NO_PROXY='{}'",
+            joined(&spared, &host)
+        )),
+    })
+}
+
+fn joined(spared: &str, host: &str) -> String {
+    if spared.is_empty() { host.to_owned() } else { format!("{spared},{host}") }
+}
+
+/// The engine and its host, if it is asked through the proxy.
+fn behind_proxy(engine: &dyn Engine, spared: &str) -> Option<(String, String)> {
+    let url = Url::parse(engine.address()).ok()?;
+    let host = url.host()?;
+    let is_here = match &host {
+        Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+        Host::Ipv4(ip) => IpAddr::V4(*ip).is_loopback(),
+        Host::Ipv6(ip) => IpAddr::V6(*ip).is_loopback(),
+    };
+    let host = host.to_string();
+    (!is_here && !is_spared(&host, spared)).then(|| (engine.key().to_owned(), host))
+}
+
+/// As far as names go. A network such as `10.0.0.0/8` counts as sparing nobody, which costs a hint too many.
+fn is_spared(host: &str, spared: &str) -> bool {
+    spared.split(',').map(|entry| entry.trim().trim_start_matches('.')).any(|entry| {
+        entry == "*" || entry == host || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_their_domains_are_spared() {
+        for (host, spared, expected) in [
+            ("gpu.lan", "gpu.lan", true),
+            ("gpu.lan", "localhost, .lan", true),
+            ("gpu.lan", "*", true),
+            ("gpu.lan", "", false),
+            ("gpu.lan", "other.lan", false),
+            ("biglan", "lan", false),
+        ] {
+            assert_eq!(is_spared(host, spared), expected, "{host} in '{spared}'");
+        }
+    }
+}

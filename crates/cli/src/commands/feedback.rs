@@ -1,0 +1,97 @@
+//! `hob feedback`: what the user thinks of an answer. Writes into the file itself, so no server and no engine need to run.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Result;
+use hob_system::{RateError, Rated, Record, RouterBook};
+use jiff::SignedDuration;
+use serde_json::json;
+
+use crate::args::FeedbackArgs;
+use crate::commands::scheduler::words::span;
+use crate::output;
+use crate::output::text::one_line;
+use crate::settings;
+
+pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
+    let book = RouterBook::at(&settings::home()?, Record::default());
+    let rated = book.rate(args.id.as_deref(), args.rating).map_err(explain)?;
+    if args.json {
+        let Rated { answer, rating, learnt } = &rated;
+        let object = json!({
+            "id": answer.run,
+            "rating": rating.as_str(),
+            "model": answer.model,
+            "engine": answer.engine,
+            "learnt": learnt,
+        });
+        output::json(&object)?;
+    } else {
+        output::line(told(&rated, SystemTime::now()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was rated, in a sentence, and what comes of it.
+fn told(rated: &Rated, now: SystemTime) -> String {
+    let Rated { answer, rating, learnt } = rated;
+    let ago = now.duration_since(answer.at.time()).unwrap_or_default();
+    let ago = span(SignedDuration::try_from(ago).unwrap_or(SignedDuration::ZERO));
+    let comes_of_it = match learnt {
+        true => "The router learns from it.",
+        false => "The router did not choose that model, so it learns nothing from it.",
+    };
+    format!(
+        "Rated {}: the answer of {} on {}, {ago} ago ({}). {comes_of_it}",
+        rating.as_str(),
+        one_line(&answer.model),
+        one_line(&answer.engine),
+        one_line(&answer.run),
+    )
+}
+
+/// With what to do.
+fn explain(error: RateError) -> anyhow::Error {
+    match error {
+        RateError::NoSuchAnswer { .. } => {
+            anyhow::anyhow!(
+                "{error}. The id is in the server's answer, such as chatcmpl-…; without one, the last answer is rated."
+            )
+        }
+        RateError::NoAnswer => {
+            anyhow::anyhow!(
+                "{error}. Ask something first; answers are remembered while [telemetry] enabled is true."
+            )
+        }
+        RateError::Store(_) | RateError::Stopped => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hob_core::routing::Rating;
+    use hob_system::store::Moment;
+    use hob_system::store::routing::Answer;
+
+    use super::*;
+
+    #[test]
+    fn it_is_told_what_was_rated() {
+        let now = SystemTime::now();
+        let answer = Answer {
+            run: "ask-1".into(),
+            engine: "ollama".into(),
+            model: "qwen3:8b".into(),
+            source: "ask".into(),
+            at: Moment::of(now - Duration::from_secs(130)),
+        };
+        let rated = Rated { answer, rating: Rating::Good, learnt: true };
+        assert_eq!(
+            told(&rated, now),
+            "Rated good: the answer of qwen3:8b on ollama, 2 minutes ago (ask-1). The router learns from it."
+        );
+    }
+}

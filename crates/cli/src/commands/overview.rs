@@ -1,0 +1,237 @@
+//! `hob` alone: what is running, and what is most useful to do next. Takes two seconds at most.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::future::join_all;
+use hob_config::Config;
+use hob_core::{Engine, ModelKind};
+use hob_system::{Wishes, choose};
+use tokio::time::timeout;
+
+use crate::advice;
+use crate::commands::block_on;
+use crate::neighbour::{self, Neighbour};
+use crate::output;
+use crate::output::style::{DIM, NAME};
+use crate::output::table;
+use crate::output::text::one_line;
+use crate::settings;
+
+/// Whoever does not answer by then is taken to be away. An engine is asked twice: whether it is there, and for its models.
+const PATIENCE: Duration = Duration::from_millis(1_800);
+const PROBE: Duration = Duration::from_millis(900);
+
+/// What was found.
+struct Scene {
+    server: Neighbour,
+    engine: Answering,
+    /// Where the server listens, or would.
+    address: String,
+}
+
+/// Who would answer a question.
+enum Answering {
+    /// Nobody, although an engine was chosen by its owner.
+    NotTheChosen,
+    /// Nobody, and nothing was chosen: a question would fetch a model to start with.
+    Nobody,
+    Engine {
+        key: String,
+        address: String,
+        model: Option<String>,
+    },
+}
+
+pub fn run() -> Result<ExitCode> {
+    let config = settings::load()?;
+    let home = settings::home()?;
+    let scene = block_on(async {
+        let (host, port) = (config.server.host.as_str(), config.server.port);
+        let (server, engine) = tokio::join!(
+            async { timeout(PATIENCE, neighbour::look(host, port)).await.unwrap_or(Neighbour::Stranger) },
+            who_answers(&config, &home),
+        );
+        Ok(Scene { server, engine: engine?, address: format!("http://{}:{port}", shown_host(host)) })
+    })?;
+    table::print_facts(&scene.facts())?;
+    output::line("")?;
+    let commands = scene.commands();
+    let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    for (command, purpose) in &commands {
+        output::line(format_args!("  {NAME}{command:width$}{NAME:#}  {purpose}"))?;
+    }
+    output::line(format_args!("\n{DIM}'hob --help' shows all commands.{DIM:#}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn who_answers(config: &Config, home: &Path) -> Result<Answering> {
+    let mut engines = hob_system::engines(config, home)?;
+    let probes = engines.iter().map(|engine| timeout(PROBE, engine.health()));
+    let answers: Vec<bool> =
+        join_all(probes).await.into_iter().map(|answer| answer.unwrap_or(false)).collect();
+    let mut answers = answers.into_iter();
+    // Among those that answer at once, nobody is waited for.
+    engines.retain(|_| answers.next().unwrap_or(false));
+    let Ok(chosen) = choose(&engines, config, &Wishes::default()).await else {
+        return Ok(match config.engine.default {
+            Some(_) => Answering::NotTheChosen,
+            None => Answering::Nobody,
+        });
+    };
+    let engine = chosen.engine;
+    let model = match config.default_model() {
+        Some(model) => Some(model.to_owned()),
+        None => first_model(engine.as_ref()).await,
+    };
+    Ok(Answering::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
+}
+
+/// The first model of the engine that can answer, unless its list takes too long.
+async fn first_model(engine: &dyn Engine) -> Option<String> {
+    let models = timeout(PROBE, engine.list_models()).await.ok()?.ok()?;
+    models.into_iter().find(|model| model.kind == ModelKind::Text).map(|model| model.id)
+}
+
+/// The name by which a browser on this machine finds the server.
+fn shown_host(host: &str) -> String {
+    match neighbour::reachable(host) {
+        host if host == "127.0.0.1" || host == "::1" => "localhost".to_owned(),
+        host if host.contains(':') => format!("[{host}]"),
+        host => host,
+    }
+}
+
+impl Scene {
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let address = &self.address;
+        let server = match self.server {
+            Neighbour::Hob { health: 200 } => {
+                format!("{address} is up: open it to talk, and {address}/dashboard for figures")
+            }
+            Neighbour::Hob { .. } => format!("{address} is up, but its engine does not answer"),
+            Neighbour::Nobody => "not running".to_owned(),
+            Neighbour::Stranger => format!("not running; another program listens on {address}"),
+        };
+        let (engine, model) = match &self.engine {
+            Answering::Nobody | Answering::NotTheChosen => ("none answers".to_owned(), None),
+            Answering::Engine { key, address, model } => {
+                let model = model.as_deref().map_or_else(|| "none yet".to_owned(), one_line);
+                (advice::place(key, address), Some(model))
+            }
+        };
+        let mut facts = vec![("Server", server), ("Engine", engine)];
+        facts.extend(model.map(|model| ("Model", model)));
+        facts
+    }
+
+    /// The three most useful ones.
+    fn commands(&self) -> [(&'static str, &'static str); 3] {
+        let serve = match self.server {
+            Neighbour::Stranger => ("hob serve --port 8001", "answer OpenAI clients, on a port that is free"),
+            _ => ("hob serve", "answer OpenAI clients"),
+        };
+        let doctor = ("hob doctor", "find out why something does not work");
+        match (&self.engine, self.server) {
+            (Answering::Nobody, _) if cfg!(feature = "embedded") => [
+                ("hob chat", "talk with a small model, which is fetched first"),
+                ("hob init", "look at this machine and write a configuration"),
+                doctor,
+            ],
+            (Answering::Nobody | Answering::NotTheChosen, _) => [
+                ("hob doctor", "find out why no engine answers"),
+                ("hob model list", "see which models there are"),
+                ("hob init --force", "write a configuration for what runs now"),
+            ],
+            (Answering::Engine { key, model: None, .. }, _) if key == "ollama" => [
+                ("hob model pull qwen3:0.6b", "get a model"),
+                ("hob model list", "see which there are"),
+                doctor,
+            ],
+            (Answering::Engine { model: None, .. }, _) => [
+                ("hob model pull smollm2-135m-instruct", "get a model that Hob runs itself"),
+                ("hob model list", "see which there are"),
+                doctor,
+            ],
+            (Answering::Engine { .. }, Neighbour::Hob { .. }) => [
+                ("hob chat", "talk with the model"),
+                ("hob telemetry stats", "see what was asked, and how fast the answers were"),
+                ("hob memory index ~/notes", "have answers draw on your documents"),
+            ],
+            (Answering::Engine { .. }, _) => [
+                ("hob chat", "talk with the model"),
+                serve,
+                ("hob memory index ~/notes", "have answers draw on your documents"),
+            ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ollama(model: Option<&str>) -> Answering {
+        Answering::Engine {
+            key: "ollama".into(),
+            address: "http://localhost:11434".into(),
+            model: model.map(str::to_owned),
+        }
+    }
+
+    /// The facts and the first words of the commands.
+    fn shown(server: Neighbour, engine: Answering) -> String {
+        let scene = Scene { server, engine, address: "http://localhost:8000".into() };
+        let facts =
+            scene.facts().into_iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>();
+        let commands: Vec<&str> = scene.commands().into_iter().map(|(command, _)| command).collect();
+        format!("{facts}{}", commands.join(" | "))
+    }
+
+    #[test]
+    fn every_state_has_its_commands() {
+        insta::assert_snapshot!(shown(Neighbour::Hob { health: 200 }, ollama(Some("qwen3:8b"))), @r"
+        Server: http://localhost:8000 is up: open it to talk, and http://localhost:8000/dashboard for figures
+        Engine: ollama at http://localhost:11434
+        Model: qwen3:8b
+        hob chat | hob telemetry stats | hob memory index ~/notes
+        ");
+        insta::assert_snapshot!(shown(Neighbour::Nobody, ollama(Some("qwen3:8b"))), @r"
+        Server: not running
+        Engine: ollama at http://localhost:11434
+        Model: qwen3:8b
+        hob chat | hob serve | hob memory index ~/notes
+        ");
+        insta::assert_snapshot!(shown(Neighbour::Stranger, ollama(Some("qwen3:8b"))), @r"
+        Server: not running; another program listens on http://localhost:8000
+        Engine: ollama at http://localhost:11434
+        Model: qwen3:8b
+        hob chat | hob serve --port 8001 | hob memory index ~/notes
+        ");
+        insta::assert_snapshot!(shown(Neighbour::Nobody, ollama(None)), @r"
+        Server: not running
+        Engine: ollama at http://localhost:11434
+        Model: none yet
+        hob model pull qwen3:0.6b | hob model list | hob doctor
+        ");
+        insta::assert_snapshot!(shown(Neighbour::Nobody, Answering::Nobody), @r"
+        Server: not running
+        Engine: none answers
+        hob chat | hob init | hob doctor
+        ");
+        insta::assert_snapshot!(shown(Neighbour::Hob { health: 503 }, Answering::NotTheChosen), @r"
+        Server: http://localhost:8000 is up, but its engine does not answer
+        Engine: none answers
+        hob doctor | hob model list | hob init --force
+        ");
+    }
+
+    #[test]
+    fn a_server_is_shown_as_a_browser_finds_it() {
+        assert_eq!(["0.0.0.0", "127.0.0.1", "::"].map(shown_host), ["localhost"; 3]);
+        assert_eq!(shown_host("fd00::1"), "[fd00::1]");
+        assert_eq!(shown_host("box.lan"), "box.lan");
+    }
+}

@@ -1,0 +1,28 @@
+//! `hob router`: what was learnt of models. Reads the file itself, so no server and no engine need to run.
+
+mod reset;
+mod show;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_system::{Record, RouterBook};
+
+use crate::args::RouterCommand;
+use crate::output;
+use crate::settings;
+
+pub fn run(command: RouterCommand) -> Result<ExitCode> {
+    let config = settings::load()?;
+    let kept = RouterBook::at(&settings::home()?, Record::default()).find()?;
+    match command {
+        RouterCommand::Show { json } => show::run(kept.as_ref(), config.intelligence.router, json.into())?,
+        RouterCommand::Reset { yes } => reset::run(kept.as_ref(), yes.into())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says that there is nothing, which is no failure.
+fn tell_of_nothing() {
+    output::note("Nothing is learnt yet. Ask with --router grpo, or for the model 'auto'.");
+}

@@ -1,0 +1,25 @@
+//! `hob router reset`.
+
+use anyhow::Result;
+use hob_system::store::Routing;
+
+use super::tell_of_nothing;
+use crate::commands::consent::Consent;
+use crate::output;
+
+pub fn run(kept: Option<&Routing>, consent: Consent) -> Result<()> {
+    let classes = kept.map(Routing::knowledge).transpose()?.map_or(0, |knowledge| knowledge.len());
+    let decisions = kept.map(Routing::decisions).transpose()?.unwrap_or(0);
+    let Some(kept) = kept.filter(|_| classes > 0 || decisions > 0) else {
+        tell_of_nothing();
+        return Ok(());
+    };
+    let what = format!("what was learnt from {decisions} choices of a model");
+    if !consent.is_given(&what)? {
+        output::note("Nothing was deleted.");
+        return Ok(());
+    }
+    kept.reset()?;
+    output::note(format_args!("Deleted {what}."));
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! `hob router show`.
+
+use anyhow::Result;
+use hob_config::RouterKey;
+use hob_core::routing::{ClassRecord, Knowledge, QueryClass};
+use hob_system::routing::{ENOUGH_SAMPLES, probabilities};
+use hob_system::store::Routing;
+use hob_system::store::routing::Ratings;
+use serde::Serialize;
+
+use super::tell_of_nothing;
+use crate::commands::model::Format;
+use crate::output;
+use crate::output::table::{self, Column};
+use crate::output::text::one_line;
+
+/// All there is to say.
+#[derive(Serialize)]
+struct Report {
+    /// Who chooses, by the configuration.
+    router: &'static str,
+    /// Choices that are remembered.
+    decisions: u64,
+    ratings: Ratings,
+    classes: Vec<Class>,
+}
+
+/// A class of questions.
+#[derive(Debug, PartialEq, Serialize)]
+struct Class {
+    class: String,
+    models: Vec<Model>,
+}
+
+/// How a model has done in a class.
+#[derive(Debug, PartialEq, Serialize)]
+struct Model {
+    model: String,
+    samples: u64,
+    /// From 0 to 1; `null` as long as there was none.
+    mean_reward: Option<f64>,
+    /// How likely it is to be chosen by `grpo`, if all of these models are there.
+    probability: f64,
+    /// Whether it is still being tried, however likely it is.
+    exploring: bool,
+}
+
+pub fn run(kept: Option<&Routing>, router: RouterKey, format: Format) -> Result<()> {
+    let report = Report {
+        router: router.as_str(),
+        decisions: kept.map(Routing::decisions).transpose()?.unwrap_or(0),
+        ratings: kept.map(Routing::ratings).transpose()?.unwrap_or_default(),
+        classes: kept.map(Routing::knowledge).transpose()?.as_ref().map(classes).unwrap_or_default(),
+    };
+    match format {
+        Format::Json => output::json(&report)?,
+        Format::People if report.classes.is_empty() => tell_of_nothing(),
+        Format::People => print(&report)?,
+    }
+    Ok(())
+}
+
+/// The classes in order; in each the likeliest model first.
+fn classes(knowledge: &Knowledge) -> Vec<Class> {
+    knowledge.iter().map(|(class, record)| of_class(*class, record)).collect()
+}
+
+fn of_class(class: QueryClass, record: &ClassRecord) -> Class {
+    let names: Vec<&String> = record.models.keys().collect();
+    let shares = probabilities(record, &names);
+    let mut models: Vec<Model> = record
+        .models
+        .iter()
+        .zip(shares)
+        .map(|((model, known), probability)| Model {
+            model: model.clone(),
+            samples: known.samples,
+            mean_reward: known.mean_reward(),
+            probability,
+            exploring: known.samples < ENOUGH_SAMPLES,
+        })
+        .collect();
+    models.sort_by(|one, other| other.probability.total_cmp(&one.probability));
+    Class { class: class.to_string(), models }
+}
+
+fn print(report: &Report) -> Result<()> {
+    let facts = [
+        ("Router", report.router.to_owned()),
+        ("Choices", report.decisions.to_string()),
+        ("Ratings", format!("{} good, {} bad", report.ratings.good, report.ratings.bad)),
+    ];
+    table::print_facts(&facts)?;
+    output::line("")?;
+    let columns = [
+        Column::Words("CLASS"),
+        Column::Words("MODEL"),
+        Column::Numbers("SAMPLES"),
+        Column::Numbers("MEAN REWARD"),
+        Column::Numbers("PROBABILITY"),
+        Column::Words(""),
+    ];
+    let rows: Vec<Vec<String>> = report.classes.iter().flat_map(rows).collect();
+    table::print(&columns, &rows)?;
+    Ok(())
+}
+
+fn rows(class: &Class) -> Vec<Vec<String>> {
+    let row = |model: &Model| {
+        vec![
+            class.class.clone(),
+            one_line(&model.model),
+            model.samples.to_string(),
+            model.mean_reward.map_or_else(|| "-".to_owned(), |reward| format!("{reward:.2}")),
+            format!("{:.0} %", model.probability * 100.0),
+            if model.exploring { "being tried".to_owned() } else { String::new() },
+        ]
+    };
+    class.models.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::routing::{Language, Length, ModelRecord, Topic};
+
+    use super::*;
+
+    #[test]
+    fn the_likeliest_model_comes_first_and_those_being_tried_are_marked() {
+        let class = QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
+        let known = |weight, samples| ModelRecord {
+            weight,
+            samples,
+            rewards: samples as f64 * 0.5,
+            ..ModelRecord::default()
+        };
+        let models = [
+            ("small".to_owned(), known(0.0, 4)),
+            ("large".to_owned(), known(3.0_f64.ln(), 5)),
+            ("new".to_owned(), known(0.0, 0)),
+        ];
+        let record = ClassRecord { recent: Vec::new(), models: models.into() };
+        let shown = rows(&of_class(class, &record));
+        let expected = [
+            ["code/short/english", "large", "5", "0.50", "60 %", ""],
+            ["code/short/english", "new", "0", "-", "20 %", "being tried"],
+            ["code/short/english", "small", "4", "0.50", "20 %", ""],
+        ];
+        assert_eq!(shown, expected);
+    }
+}

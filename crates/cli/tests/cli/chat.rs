@@ -1,0 +1,326 @@
+//! `hob chat`: in a terminal, and piped.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hob_testkit::{FakeServer, Hold, Reply};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::fakes::{self, END, piece};
+use crate::home::{Home, Ran};
+use crate::terminal::{ALT_ENTER, CTRL_C, CTRL_D, Terminal};
+
+fn home(ollama: &FakeServer) -> Home {
+    Home::with_engines(&[("ollama", &ollama.url())])
+}
+
+/// An Ollama that gives these answers, one after the other, and the last one again and again.
+async fn answering(replies: impl IntoIterator<Item = Reply>) -> FakeServer {
+    let replies: Vec<Reply> = replies.into_iter().collect();
+    let count = AtomicUsize::new(0);
+    fakes::ollama_chatting(move |_| {
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        replies[number.min(replies.len() - 1)].clone()
+    })
+    .await
+}
+
+/// An answer in one piece. What is written is JSON.
+fn saying(text: &str) -> Reply {
+    Reply::ndjson(piece(text) + END)
+}
+
+/// The messages of every chat so far.
+fn asked(engine: &FakeServer) -> Vec<Value> {
+    let requests = engine.requests();
+    let chats = requests.iter().filter(|request| request.path == "/api/chat");
+    let body = |body: &[u8]| serde_json::from_slice::<Value>(body).expect("JSON");
+    chats.map(|chat| body(&chat.body)["messages"].clone()).collect()
+}
+
+fn user(text: &str) -> Value {
+    json!({ "role": "user", "content": text })
+}
+
+fn assistant(text: &str) -> Value {
+    json!({ "role": "assistant", "content": text })
+}
+
+#[tokio::test]
+async fn an_answer_is_shown_as_it_comes_and_the_next_question_knows_it() {
+    let hold = Hold::new();
+    let first = Reply::ndjson(piece("It is **Paris** of ")).then_held(&hold, piece("course.") + END);
+    let ollama = answering([first, saying("Madrid.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.sees("smollm2:latest on ollama").await;
+    terminal.line("Capital of France?").await;
+    terminal.sees("It is Paris of").await;
+    hold.release();
+    terminal.sees("course.").await;
+    assert!(terminal.raw().contains("\u{1b}[1mParis\u{1b}[0m"), "bold is shown: {}", terminal.raw());
+    terminal.line("And of Spain?").await;
+    terminal.sees("Madrid.").await;
+    terminal.keys(CTRL_D).await;
+    assert_eq!(terminal.end().await, Some(0));
+    let history =
+        [user("Capital of France?"), assistant("It is **Paris** of course."), user("And of Spain?")];
+    assert_eq!(asked(&ollama)[1], json!(history));
+}
+
+#[tokio::test]
+async fn ctrl_c_stops_the_answer_and_not_the_program() {
+    let ollama = answering([Reply::ndjson(piece("Half of ")).then_silence(), saying("The rest.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("Tell me.").await;
+    terminal.sees("Half of").await;
+    assert!(!terminal.has_echo(), "what is typed does not disturb the answer");
+    terminal.keys(CTRL_C).await;
+    terminal.sees("Stopped. What was answered is kept").await;
+    ollama.hung_up(1).await;
+    terminal.sees("> ").await;
+    terminal.keys(CTRL_C).await;
+    terminal.sees("Ctrl-D or /quit leaves").await;
+    terminal.line("Go on.").await;
+    terminal.sees("The rest.").await;
+    assert_eq!(asked(&ollama)[1], json!([user("Tell me."), assistant("Half of "), user("Go on.")]));
+    let file = home.directory().join("said.md");
+    terminal.line(&format!("/save {}", file.display())).await;
+    terminal.sees("Saved to").await;
+    terminal.line("/quit").await;
+    assert_eq!(terminal.end().await, Some(0));
+    let saved = std::fs::read_to_string(&file).expect("a file");
+    assert!(
+        saved.starts_with("## You\n\nTell me.\n\n## smollm2:latest\n\nHalf of\n\n*(stopped)*\n"),
+        "{saved}"
+    );
+}
+
+#[tokio::test]
+async fn an_engine_that_fails_in_the_middle_leaves_the_prompt_and_the_question() {
+    let ollama = answering([Reply::ndjson(piece("Par ")).then_cut(), saying("Paris.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("Capital?").await;
+    terminal.sees("Par\n").await;
+    terminal.sees("error: ollama broke off its answer").await;
+    terminal.sees("/retry asks again.").await;
+    terminal.line("/retry").await;
+    terminal.sees("Paris.").await;
+    assert_eq!(asked(&ollama), [json!([user("Capital?")]), json!([user("Capital?")])]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_says_so_and_offers_a_new_one() {
+    let overflow = Reply::json(
+        400,
+        r#"{"error":"the request exceeds the available context size, try increasing the context length"}"#,
+    );
+    let ollama = answering([saying("One."), overflow, saying("Two.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("First?").await;
+    terminal.sees("One.").await;
+    terminal.line("Second?").await;
+    terminal.sees("exceeds the available context size").await;
+    terminal.sees("With 1 turn before it, the question is longer than the model can read.").await;
+    terminal.line("/new").await;
+    terminal.sees("A new conversation.").await;
+    terminal.line("/retry").await;
+    terminal.sees("Two.").await;
+    assert_eq!(asked(&ollama)[2], json!([user("Second?")]));
+}
+
+#[tokio::test]
+async fn commands_tell_and_change_who_answers() {
+    let ollama = answering([saying("Yes.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    for (line, shown) in [
+        ("/help", "/retry"),
+        ("/model", "* smollm2:latest"),
+        ("/model nobody", "ollama has no model 'nobody'; it has smollm2"),
+        ("/model smollm2-tools", "smollm2-tools answers."),
+        ("/agent", "by itself, without tools"),
+        ("/tools", "calculator"),
+        ("/memory off", "The memory is off."),
+        ("/memory", "The memory is off."),
+        ("/modle", "Did you mean /model?"),
+        ("/retry", "Nothing was asked yet."),
+        ("/save x.md", "nothing to save"),
+        ("/list", "There are no conversations yet."),
+        ("/resume 99", "there is no conversation 99"),
+        ("Hello?", "Yes."),
+        ("/list", "Hello?"),
+        ("/forget 1", "Conversation 1 is gone."),
+        ("/list", "There are no conversations yet."),
+    ] {
+        terminal.line(line).await;
+        terminal.sees(shown).await;
+    }
+    let last = ollama.requests().into_iter().rfind(|request| request.path == "/api/chat").expect("a chat");
+    assert!(last.text().contains("\"model\":\"smollm2-tools"), "{}", last.text());
+}
+
+#[tokio::test]
+async fn a_conversation_is_kept_and_gone_on_with() {
+    let ollama = answering([saying("Paris."), saying("Madrid."), saying("Rom."), saying("Lisbon.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("Capital of France?").await;
+    terminal.sees("Paris.").await;
+    terminal.line("/quit").await;
+    assert_eq!(terminal.end().await, Some(0));
+
+    let ran = home.run_with_stdin(&["chat", "--continue"], b"Of Spain?\n").await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: "Madrid.\n".into(), stderr: String::new() });
+    let france = [user("Capital of France?"), assistant("Paris."), user("Of Spain?")];
+    assert_eq!(asked(&ollama)[1], json!(france));
+
+    let other = home.run_with_stdin(&["chat"], b"Of Italy?\n").await;
+    assert_eq!((other.code, other.stdout.as_str()), (Some(0), "Rom.\n"));
+    assert_eq!(asked(&ollama)[2], json!([user("Of Italy?")]), "another conversation");
+
+    let listed = home.run(&["chat", "--list"]).await;
+    let lines: Vec<&str> = listed.stdout.lines().collect();
+    assert!(lines[1].contains("Of Italy?") && lines[2].contains("Capital of France?"), "{}", listed.stdout);
+
+    let mut terminal = Terminal::start(&home, &["chat", "--resume", "1"]);
+    terminal.sees("1 turn before").await;
+    terminal.sees("> Of Spain?").await;
+    terminal.sees("Madrid.").await;
+    terminal.line("Of Portugal?").await;
+    terminal.sees("Lisbon.").await;
+    assert_eq!(asked(&ollama)[3].as_array().map(Vec::len), Some(5));
+}
+
+#[tokio::test]
+async fn another_try_takes_the_place_of_the_answer_for_good() {
+    let ollama = answering([saying("Bad."), saying("Good."), saying("Sure.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("Well?").await;
+    terminal.sees("Bad.").await;
+    terminal.line("/retry").await;
+    terminal.sees("Good.").await;
+    terminal.line("/quit").await;
+    assert_eq!(terminal.end().await, Some(0));
+    let ran = home.run_with_stdin(&["chat", "-c"], b"Really?").await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(asked(&ollama)[2], json!([user("Well?"), assistant("Good."), user("Really?")]));
+}
+
+#[tokio::test]
+async fn a_message_may_have_several_lines() {
+    let ollama = answering([saying("Yes.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.sees("Ctrl-D leaves").await;
+    for (keys, expected) in [
+        ("one\\\rtwo\r".to_owned(), "one\ntwo"),
+        (format!("one{ALT_ENTER}two\r"), "one\ntwo"),
+        ("```\rcode\r```\r".to_owned(), "```\ncode\n```"),
+        ("\u{1b}[200~/pasted\nline\u{1b}[201~\r".to_owned(), "/pasted\nline"),
+    ] {
+        terminal.keys("/new\r").await;
+        terminal.sees("A new conversation.").await;
+        // From the prompt on, keys are keys.
+        terminal.sees("> ").await;
+        terminal.keys(&keys).await;
+        terminal.sees("Yes.").await;
+        assert_eq!(asked(&ollama).last(), Some(&json!([user(expected)])));
+    }
+}
+
+#[tokio::test]
+async fn lines_are_remembered_for_their_owner_alone() {
+    let ollama = answering([saying("Yes.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("Remember this").await;
+    terminal.sees("Yes.").await;
+    terminal.line(" my secret").await;
+    terminal.sees("Yes.").await;
+    terminal.keys(CTRL_D).await;
+    assert_eq!(terminal.end().await, Some(0));
+    let file = home.directory().join("chat_history");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    assert!(text.contains("Remember this") && !text.contains("secret"), "{text}");
+    let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.sees("> ").await;
+    terminal.keys("\u{1b}[A\r").await;
+    terminal.sees("Yes.").await;
+    assert_eq!(asked(&ollama)[2], json!([user("Remember this")]));
+}
+
+#[tokio::test]
+async fn without_colours_the_text_keeps_its_signs() {
+    let ollama = answering([saying("It is **Paris**.\\n\\n- one\\n- `two`")]).await;
+    let home = home(&ollama);
+    let mut command = home.hob(&["chat"]);
+    command.env("NO_COLOR", "1");
+    let mut terminal = Terminal::of(command);
+    terminal.line("q").await;
+    terminal.sees("It is **Paris**.").await;
+    terminal.sees("• one\n• `two`").await;
+    assert!(!terminal.raw().contains("\u{1b}[1m"), "{}", terminal.raw());
+}
+
+#[tokio::test]
+async fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
+    let ollama = answering([saying("Yes.")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.sees("> ").await;
+    terminal.keys("half a li").await;
+    terminal.sees("half a li").await;
+    assert!(!terminal.has_echo());
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end().await, Some(143));
+    assert!(terminal.has_echo());
+}
+
+#[tokio::test]
+async fn one_can_talk_where_nothing_can_be_kept() {
+    let ollama = answering([saying("Yes.")]).await;
+    let home = home(&ollama);
+    std::fs::write(home.directory().join("hob.db"), "no database").expect("a file");
+    let ran = home.run_with_stdin(&["chat"], b"q").await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Yes.\n"));
+    assert!(ran.stderr.contains("warning: this conversation is not kept"), "{}", ran.stderr);
+    let ran = home.run_with_stdin(&["chat", "--continue"], b"q").await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn piped_in_there_is_a_message_and_an_answer_and_nothing_else() {
+    let ollama = answering([saying("**Paris**, \\u001b[31mof course.")]).await;
+    let home = home(&ollama);
+    let ran = home.run_with_stdin(&["chat"], b"Capital?\nOf France.\n").await;
+    let stdout = "**Paris**, \u{1b}[31mof course.\n".to_owned();
+    assert_eq!(ran, Ran { code: Some(0), stdout, stderr: String::new() });
+    assert_eq!(asked(&ollama), [json!([user("Capital?\nOf France.")])]);
+}
+
+#[tokio::test]
+async fn piped_in_the_exit_code_tells_of_failure() {
+    let ollama = answering([Reply::ndjson(piece("Par")).then_cut()]).await;
+    let home = home(&ollama);
+    let ran = home.run_with_stdin(&["chat"], b"q").await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "Par\n"));
+    assert!(ran.stderr.starts_with("error: ollama broke off its answer"), "{}", ran.stderr);
+    for (arguments, stdin, expected) in [
+        (&["chat"][..], &b" \n"[..], "error: the question is empty.\n"),
+        (&["chat", "--resume", "7"], b"q", "error: there is no conversation 7."),
+    ] {
+        let ran = home.run_with_stdin(arguments, stdin).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+    }
+    assert_eq!(home.run(&["chat", "--resume", "x"]).await.code, Some(2));
+}

@@ -1,0 +1,144 @@
+//! The documentation does what it says: the commands of its pages are run as a reader would, in order, and their output is
+//! compared with what the page shows. How fences are marked is told in `page.rs` and in CONTRIBUTING.md.
+
+mod engine;
+mod likeness;
+mod page;
+mod session;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use self::page::{Deed, parts};
+use self::session::{Scene, Session};
+
+/// An Ollama runs, and that is all.
+const OLLAMA: Scene = Scene { ollama: &["qwen3:8b"], hub: false, gateway: false };
+
+/// Nothing runs; models can be fetched.
+const ALONE: Scene = Scene { ollama: &[], hub: true, gateway: false };
+
+/// A test for each page with something to do.
+macro_rules! pages {
+    ($($name:ident: $file:literal, $scene:expr;)*) => {
+        const PAGES: &[&str] = &[$($file),*];
+        $(
+            #[tokio::test]
+            async fn $name() {
+                follow($file, $scene).await;
+            }
+        )*
+    };
+}
+
+pages! {
+    the_front_page: "README.md", OLLAMA;
+    the_page_on_agents: "docs/agents.md", OLLAMA;
+    the_page_on_talking: "docs/chat.md", OLLAMA;
+    the_page_to_talk_to: "docs/chat-page.md", OLLAMA;
+    the_page_on_channels: "docs/channels.md", Scene { gateway: true, ..OLLAMA };
+    the_page_on_engines: "docs/engines.md", OLLAMA;
+    the_page_on_installing: "docs/install.md", OLLAMA;
+    the_page_on_memory: "docs/memory.md", Scene { hub: true, ..OLLAMA };
+    the_page_on_operations: "docs/operations.md", OLLAMA;
+    the_page_on_routing: "docs/routing.md", Scene { ollama: &["qwen3:0.6b", "qwen3:8b", "qwen2.5-coder:7b"], ..OLLAMA };
+    the_page_on_security: "docs/security.md", OLLAMA;
+    the_page_on_serving: "docs/serving.md", OLLAMA;
+    the_page_on_tasks: "docs/scheduler.md", OLLAMA;
+    the_page_on_telemetry: "docs/telemetry.md", OLLAMA;
+    the_page_on_trouble: "docs/troubleshooting.md", OLLAMA;
+    // With the real model, inside the program.
+    with_a_real_model_the_first_ten_minutes: "docs/first-ten-minutes.md", ALONE;
+    with_a_real_model_the_page_on_the_embedded_engine: "docs/embedded.md", ALONE;
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+async fn follow(file: &str, scene: Scene) {
+    let text = std::fs::read_to_string(root().join(file)).expect("the page is there");
+    let mut session = Session::start(scene).await;
+    for part in parts(&text) {
+        if let Err(complaint) = session.follow(&part).await {
+            panic!("{file}:{}: {complaint}", part.line);
+        }
+    }
+}
+
+fn markdown_below(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            markdown_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_page_with_commands_is_followed() {
+    let mut files = vec![root().join("README.md")];
+    markdown_below(&root().join("docs"), &mut files);
+    let with_commands: BTreeSet<String> = files
+        .iter()
+        .filter(|file| {
+            let text = std::fs::read_to_string(file).expect("text");
+            parts(&text).iter().any(|part| !matches!(part.deed, Deed::Configure(_)))
+        })
+        .map(|file| file.strip_prefix(root()).expect("below the root").display().to_string())
+        .collect();
+    let followed: BTreeSet<String> = PAGES.iter().map(|page| (*page).to_owned()).collect();
+    assert_eq!(
+        with_commands, followed,
+        "each page with commands has a line in 'pages!' above; commands that cannot be run are marked \
+         '<!-- not run: WHY -->' on the line before their fence"
+    );
+}
+
+/// The lines of the fences marked `text`.
+fn quoted(page: &str) -> Vec<&str> {
+    let mut quoted = Vec::new();
+    let mut lines = page.lines();
+    while lines.by_ref().any(|line| line == "```text") {
+        quoted.extend(lines.by_ref().take_while(|line| *line != "```").filter(|line| !line.is_empty()));
+    }
+    quoted
+}
+
+fn sources_below(directory: &Path, found: &mut String) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push_str(&std::fs::read_to_string(&path).expect("text"));
+        }
+    }
+}
+
+/// A string of the code may go on in the next line.
+fn on_one_line(code: &str) -> String {
+    let mut pieces = code.split("\\\n");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |whole, piece| whole + piece.trim_start())
+}
+
+#[test]
+fn the_page_on_trouble_has_the_texts_of_the_program() {
+    let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the page is there");
+    let mut code = String::new();
+    for entry in std::fs::read_dir(root().join("crates")).expect("the crates") {
+        sources_below(&entry.expect("an entry").path().join("src"), &mut code);
+    }
+    let code = on_one_line(&code);
+    let quoted = quoted(&page);
+    assert!(!quoted.is_empty());
+    for line in quoted {
+        // What differs is a placeholder in the code, and a few letters prove nothing.
+        for piece in line.split('…').map(str::trim).filter(|piece| piece.len() > 6) {
+            assert!(code.contains(piece), "no error of the program says '{piece}'");
+        }
+    }
+}

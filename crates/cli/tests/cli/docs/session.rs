@@ -1,0 +1,280 @@
+//! A reader at work: a home of their own, a shell, and the servers that a page has them start.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use hob_testkit::{FakeServer, Gateway, GatewayScript};
+use tokio::process::Command;
+use tokio::time::timeout;
+use toml::{Table, Value};
+
+use super::engine;
+use super::likeness::is_like;
+use super::page::{Deed, Outcome, Part, Step};
+use crate::home::{Home, engines_config, free_port};
+use crate::real_engine::directory_with_pip;
+use crate::running::Running;
+
+/// The longest a fence may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Printed behind each command, before its exit code.
+const END_OF_STEP: char = '\u{1e}';
+
+/// What a page presumes to be there.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene {
+    /// The models of the Ollama that runs; none runs where there are none.
+    pub ollama: &'static [&'static str],
+    /// Whether models can be fetched.
+    pub hub: bool,
+    /// Whether a messaging gateway runs.
+    pub gateway: bool,
+}
+
+pub struct Session {
+    home: Home,
+    path: String,
+    /// The settings that keep it to itself.
+    settings: Table,
+    /// Addresses of the page, and those of this run.
+    places: Vec<(String, String)>,
+    server: Option<Running>,
+    _ollama: Option<FakeServer>,
+    _gateway: Option<Gateway>,
+}
+
+impl Session {
+    pub async fn start(scene: Scene) -> Self {
+        let home = Home::empty();
+        let ollama = if scene.ollama.is_empty() { None } else { Some(engine::start(scene.ollama).await) };
+        let engines = match &ollama {
+            Some(ollama) => engines_config(&[("ollama", &ollama.url())]),
+            None => engines_config(&[]),
+        };
+        let gateway = if scene.gateway { Some(Gateway::start(GatewayScript::default()).await) } else { None };
+        let mut places = Vec::new();
+        if let Some(ollama) = &ollama {
+            places.push(("localhost:11434".to_owned(), ollama.address().to_string()));
+        }
+        if let Some(gateway) = &gateway {
+            let address = gateway.url().replace("ws://", "").replace("/ws", "");
+            places.push(("127.0.0.1:18789".to_owned(), address));
+        }
+        let mut directories = vec![parent(env!("CARGO_BIN_EXE_hob"))];
+        if scene.hub {
+            directories.push(directory_with_pip(&home));
+        }
+        let path =
+            directories.iter().map(|directory| format!("{}:", directory.display())).collect::<String>()
+                + &std::env::var("PATH").expect("a path");
+        let mut settings = toml::from_str(&engines).expect("TOML");
+        // Whoever listens at the usual port of this machine is none of the page's business.
+        merge(&mut settings, listening_on(free_port()));
+        Session { home, path, settings, places, server: None, _ollama: ollama, _gateway: gateway }
+    }
+
+    /// Does what the page says there. What is wrong with it, if something is.
+    pub async fn follow(&mut self, part: &Part) -> Result<(), String> {
+        match timeout(PATIENCE, self.perform(&part.deed)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(format!("it takes longer than {} s", PATIENCE.as_secs())),
+        }
+    }
+
+    async fn perform(&mut self, deed: &Deed) -> Result<(), String> {
+        match deed {
+            Deed::Configure(text) => {
+                self.keep_to_itself();
+                let settings: Table =
+                    toml::from_str(&self.here(text)).map_err(|error| format!("this is no TOML: {error}"))?;
+                self.configure(settings);
+                Ok(())
+            }
+            Deed::Script(text) => {
+                let mut pending = String::new();
+                for line in text.lines() {
+                    if let Some(arguments) = serve_arguments(line) {
+                        self.run_script(&pending).await?;
+                        pending.clear();
+                        self.serve(&arguments).await;
+                    } else {
+                        pending += line;
+                        pending.push('\n');
+                    }
+                }
+                self.run_script(&pending).await
+            }
+            Deed::Dialogue { steps, outcome } => {
+                for steps in steps.chunk_by(|one, other| !is_serve(one) && !is_serve(other)) {
+                    match serve_arguments(&steps[0].command) {
+                        Some(arguments) => {
+                            self.serve(&arguments).await;
+                            self.compare(&steps[0], &self.summary())?;
+                        }
+                        None => self.run_steps(steps, *outcome).await?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn run_script(&self, text: &str) -> Result<(), String> {
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let (success, printed) = self.bash(&format!("set -euo pipefail\n{text}")).await;
+        if success { Ok(()) } else { Err(format!("it fails:\n{text}\n{printed}")) }
+    }
+
+    async fn run_steps(&self, steps: &[Step], outcome: Outcome) -> Result<(), String> {
+        let script: String = steps
+            .iter()
+            .map(|step| format!("{}\nprintf '{END_OF_STEP}%s{END_OF_STEP}' \"$?\"\n", step.command))
+            .collect();
+        let (_, printed) = self.bash(&script).await;
+        let mut pieces = printed.split(END_OF_STEP);
+        for (index, step) in steps.iter().enumerate() {
+            let (Some(printed), Some(code)) = (pieces.next(), pieces.next()) else {
+                return Err(format!("the shell ended before '{}' did", step.command));
+            };
+            let must_fail = outcome == Outcome::Failure && index + 1 == steps.len();
+            if (code != "0") != must_fail {
+                return Err(format!("'{}' ends with {code}:\n{printed}", step.command));
+            }
+            self.compare(step, printed)?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, step: &Step, printed: &str) -> Result<(), String> {
+        let shown: Vec<String> = step.shown.iter().map(|line| self.here(line)).collect();
+        if shown.is_empty() || is_like(&shown, printed) {
+            return Ok(());
+        }
+        Err(format!(
+            "'{}' prints something else.\n--- shown\n{}\n--- printed\n{printed}",
+            step.command,
+            shown.join("\n")
+        ))
+    }
+
+    /// Starts the server as told, on a port of its own. One that runs already is stopped first, as its reader would.
+    async fn serve(&mut self, arguments: &[String]) {
+        if let Some(running) = self.server.take() {
+            running.terminate().await;
+        }
+        self.keep_to_itself();
+        let mut arguments = arguments.to_vec();
+        let mut port = "8000".to_owned();
+        if let Some(at) = arguments.iter().position(|argument| argument == "--port") {
+            port = arguments.drain(at..=at + 1).next_back().expect("a port");
+        }
+        let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_hob")));
+        command.arg("serve").args(arguments).args(["--port", "0"]);
+        let running = Running::of(command).await;
+        let address: SocketAddr = running.address().parse().expect("an address");
+        self.places.retain(|(page, _)| !page.ends_with(&format!(":{port}")));
+        for host in ["localhost", "127.0.0.1", "0.0.0.0"] {
+            self.places.push((format!("{host}:{port}"), address.to_string()));
+        }
+        // Where commands that ask the configuration look for it.
+        merge(&mut self.settings, listening_on(address.port()));
+        self.keep_to_itself();
+        self.server = Some(running);
+    }
+
+    fn summary(&self) -> String {
+        self.server.as_ref().map(|running| running.summary.join("\n")).unwrap_or_default()
+    }
+
+    /// Whether it ended well, and what it printed.
+    async fn bash(&self, script: &str) -> (bool, String) {
+        // A reader of `hob init` has no configuration yet.
+        if self.config_file().exists() || !script.contains("hob init") {
+            self.keep_to_itself();
+        }
+        let output = self
+            .command(Path::new("bash"))
+            // Both streams come in the order in which a terminal would show them.
+            .args(["-c", &format!("exec 2>&1\n{}", self.here(script))])
+            .output()
+            .await
+            .expect("bash runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", &self.path)
+            .env("HOME", self.home.directory())
+            .env("LANG", "C.UTF-8")
+            .current_dir(self.home.directory())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// The text with the addresses of this run.
+    fn here(&self, text: &str) -> String {
+        self.places.iter().fold(text.to_owned(), |text, (page, ours)| text.replace(page, ours))
+    }
+
+    fn config_file(&self) -> PathBuf {
+        self.home.directory().join(".hob/config.toml")
+    }
+
+    /// Sees to it that nothing is asked but what belongs to the test.
+    fn keep_to_itself(&self) {
+        self.configure(self.settings.clone());
+    }
+
+    fn configure(&self, settings: Table) {
+        let file = self.config_file();
+        let present = std::fs::read_to_string(&file).unwrap_or_default();
+        let mut table: Table = toml::from_str(&present).expect("TOML");
+        merge(&mut table, settings);
+        std::fs::create_dir_all(parent(&file)).expect("a directory");
+        std::fs::write(file, toml::to_string(&table).expect("TOML")).expect("a file");
+    }
+}
+
+fn parent(path: impl AsRef<Path>) -> PathBuf {
+    path.as_ref().parent().expect("a file in a directory").to_owned()
+}
+
+/// The setting for the server's port.
+fn listening_on(port: u16) -> Table {
+    let server = Table::from_iter([("port".to_owned(), Value::from(i64::from(port)))]);
+    Table::from_iter([("server".to_owned(), Value::from(server))])
+}
+
+fn merge(table: &mut Table, settings: Table) {
+    for (name, value) in settings {
+        match (table.get_mut(&name), value) {
+            (Some(Value::Table(inner)), Value::Table(settings)) => merge(inner, settings),
+            (_, value) => {
+                table.insert(name, value);
+            }
+        }
+    }
+}
+
+fn is_serve(step: &Step) -> bool {
+    serve_arguments(&step.command).is_some()
+}
+
+/// The arguments of a command that starts the server and stays there.
+fn serve_arguments(command: &str) -> Option<Vec<String>> {
+    let command = command.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
+    let rest = command.strip_prefix("hob serve").or_else(|| command.strip_prefix("./dev serve"))?;
+    assert!(!rest.contains(['\'', '"', '|', '\\']), "too clever for this test: {command}");
+    Some(rest.split_whitespace().map(str::to_owned).collect())
+}

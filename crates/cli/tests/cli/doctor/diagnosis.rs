@@ -1,0 +1,87 @@
+//! What `hob doctor` found, read from its JSON.
+
+use std::process::Stdio;
+
+use serde::Deserialize;
+use tokio::process::Command;
+
+use crate::home::{Home, finish};
+
+#[derive(Debug, Deserialize)]
+pub struct Diagnosis {
+    pub ok: bool,
+    pub next: String,
+    checks: Vec<Found>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    name: String,
+    status: String,
+    message: String,
+    advice: Option<String>,
+}
+
+impl Diagnosis {
+    pub async fn of(home: &Home) -> Self {
+        Self::from(home.hob(&["doctor", "--json"])).await
+    }
+
+    /// By a command that is already put together. The code and the verdict always agree.
+    pub async fn from(command: Command) -> Self {
+        let ran = finish(command).await;
+        assert_eq!(ran.stderr, "", "all it has to say is in the report");
+        let found: Diagnosis = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(ran.code, Some(i32::from(!found.ok)), "{found:#?}");
+        found
+    }
+
+    /// Fails unless there is a check of this name and status whose message has these words.
+    pub fn shows(&self, name: &str, status: &str, words: &str) -> &Self {
+        let is_there = self
+            .checks
+            .iter()
+            .any(|check| check.name == name && check.status == status && check.message.contains(words));
+        assert!(is_there, "no '{name}' that is {status} and says '{words}': {self:#?}");
+        self
+    }
+
+    pub fn says_nothing_of(&self, name: &str) -> &Self {
+        assert!(self.checks.iter().all(|check| check.name != name), "{self:#?}");
+        self
+    }
+
+    /// Fails unless a question can be answered, and this is the next thing to do.
+    pub fn is_ready_and_next_is(&self, words: &str) {
+        assert!(self.ok && self.next.contains(words), "not ready, or not '{words}': {self:#?}");
+    }
+
+    /// Fails unless no question can be answered, and this is the next thing to do.
+    pub fn is_not_ready_and_next_is(&self, words: &str) {
+        assert!(!self.ok && self.next.contains(words), "ready, or not '{words}': {self:#?}");
+    }
+
+    pub fn advice_on(&self, name: &str) -> Option<&str> {
+        self.checks.iter().find(|check| check.name == name)?.advice.as_deref()
+    }
+}
+
+/// `hob doctor` behind walls that bubblewrap puts up: another network, a small disk, a directory that cannot be written.
+#[cfg(target_os = "linux")]
+pub fn behind_walls(home: &Home, walls: &[&str], arguments: &[&str]) -> Command {
+    let mut command = Command::new("bwrap");
+    command
+        .args(["--dev-bind", "/", "/"])
+        .args(walls)
+        .args(["--", env!("CARGO_BIN_EXE_hob"), "doctor"])
+        .args(arguments)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", home.directory())
+        .env("HOB_HOME", home.directory())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}

@@ -1,0 +1,130 @@
+//! States of the engines, their models and their keys.
+
+use std::fs;
+
+use hob_testkit::{FakeServer, Reply};
+
+use super::diagnosis::Diagnosis;
+use super::{home, home_with_port};
+use crate::fakes;
+use crate::home::{Home, NOWHERE, engines_config, free_port};
+
+/// The same home with more in its file.
+fn adding(home: Home, text: &str) -> Home {
+    let file = home.config_file();
+    let before = fs::read_to_string(&file).expect("a file");
+    fs::write(file, format!("{before}{text}")).expect("written");
+    home
+}
+
+#[tokio::test]
+async fn an_engine_that_is_down_is_started() {
+    let found = Diagnosis::of(&home(&[("ollama", NOWHERE)])).await;
+    found.shows("ollama", "warning", "does not answer").shows("engine", "bad", "no engine answers");
+    found.is_not_ready_and_next_is("ollama serve");
+    let found = Diagnosis::of(&home(&[("vllm", "http://127.0.0.1:9")])).await;
+    found.is_not_ready_and_next_is("vllm serve MODEL --port 9");
+}
+
+#[tokio::test]
+async fn somebody_else_on_an_engines_port_is_told() {
+    let other = FakeServer::replying(Reply::json(200, "[]")).await;
+    let found = Diagnosis::of(&home(&[("ollama", &other.url())])).await;
+    found.shows("ollama", "bad", &other.url()).is_not_ready_and_next_is("See whether it is ollama");
+}
+
+#[tokio::test]
+async fn an_engine_without_models_gets_one() {
+    let empty = FakeServer::replying(Reply::json(200, "{\"models\": []}")).await;
+    let found = Diagnosis::of(&home(&[("ollama", &empty.url())])).await;
+    found.shows("model", "bad", "ollama has no model").is_not_ready_and_next_is("hob model pull qwen3:0.6b");
+}
+
+#[tokio::test]
+async fn a_default_model_that_is_missing_is_fetched_or_replaced() {
+    let wish = "[intelligence]\ndefault_model = \"nope\"\n";
+    let ollama = fakes::ollama().await;
+    let found = Diagnosis::of(&adding(home(&[("ollama", &ollama.url())]), wish)).await;
+    found.shows("model", "bad", "ollama has no model 'nope'").is_not_ready_and_next_is("hob model pull nope");
+    let vllm = fakes::vllm().await;
+    let found = Diagnosis::of(&adding(home(&[("vllm", &vllm.url())]), wish)).await;
+    found.is_not_ready_and_next_is("[intelligence] default_model = \"smollm2\"");
+}
+
+#[tokio::test]
+async fn the_embedded_engine_needs_a_model_that_is_whole() {
+    let chosen = |text: &str| {
+        let text = text
+            .replace("[engine]\n", &format!("port = {}\n[engine]\ndefault = \"embedded\"\n", free_port()));
+        Home::with_config(&text)
+    };
+    let home = chosen(&engines_config(&[]));
+    let found = Diagnosis::of(&home).await;
+    found.shows("embedded", "warning", "has no model yet");
+    found.is_not_ready_and_next_is("hob model pull smollm2-135m-instruct");
+
+    fs::create_dir(home.directory().join("models")).expect("a directory");
+    fs::write(home.directory().join("models/broken.gguf"), "GGUF, but no more").expect("written");
+    let found = Diagnosis::of(&home).await;
+    found.shows("embedded", "warning", "the model file of 'broken' cannot be used");
+    assert!(!found.ok, "{found:#?}");
+
+    let model = std::env::var("HOB_TEST_MODEL").expect("$HOB_TEST_MODEL; run this test with './dev test'");
+    std::os::unix::fs::symlink(model, home.directory().join("models/smollm2.gguf")).expect("a link");
+    let found = Diagnosis::of(&home).await;
+    found
+        .shows("model", "good", "smollm2, the first of embedded")
+        .is_ready_and_next_is("hob model rm broken");
+}
+
+#[tokio::test]
+async fn a_default_engine_on_our_own_port_is_moved() {
+    let port = free_port();
+    let found = Diagnosis::of(&home_with_port(&[("vllm", &format!("http://localhost:{port}"))], port)).await;
+    found.shows("vllm", "warning", "is where Hob itself listens");
+    assert!(found.advice_on("vllm").is_some_and(|advice| advice.contains("another port")), "{found:#?}");
+    assert!(!found.ok);
+}
+
+#[tokio::test]
+async fn an_engine_on_our_own_port_that_nobody_asked_for_needs_no_advice() {
+    let (ollama, port) = (fakes::ollama().await, free_port());
+    let own = format!("http://localhost:{port}");
+    let found = Diagnosis::of(&home_with_port(&[("ollama", &ollama.url()), ("vllm", &own)], port)).await;
+    found.shows("vllm", "off", "is where Hob itself listens").is_ready_and_next_is("hob ask");
+    assert_eq!(found.advice_on("vllm"), None);
+}
+
+#[tokio::test]
+async fn the_cloud_without_a_key_says_which_there_are() {
+    let found = Diagnosis::of(&home(&[("cloud", "")])).await;
+    found.shows("cloud", "warning", "no key is set");
+    found.is_not_ready_and_next_is("Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY");
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_right_is_told_without_showing_it() {
+    let ollama = fakes::ollama().await;
+    let home = home(&[("ollama", &ollama.url())]);
+    for (key, words) in [
+        ("sk-...", "OPENAI_API_KEY is a placeholder"),
+        ("\"sk-proj-s3cret\"", "a quote"),
+        ("sk-ant-s3cret", "a key of Anthropic's"),
+    ] {
+        let mut command = home.hob(&["doctor", "--json"]);
+        command.env("OPENAI_API_KEY", key);
+        let found = Diagnosis::from(command).await;
+        found.shows("keys", "warning", words).is_ready_and_next_is("as the provider shows it, or unset it");
+        assert!(!format!("{found:?}").contains("s3cret"), "{found:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_no_header_can_carry_is_told_with_its_place() {
+    let ollama = fakes::ollama().await;
+    let text = engines_config(&[("ollama", &ollama.url())]);
+    let text = text.replace("[engine.vllm]", "[engine.vllm]\napi_key = \"s3cret\\nline\"");
+    let found = Diagnosis::of(&Home::with_config(&text)).await;
+    found.shows("engine", "bad", "vllm is not set up").is_not_ready_and_next_is("Correct [engine.vllm]");
+    assert!(!format!("{found:?}").contains("s3cret"), "{found:#?}");
+}

@@ -1,0 +1,113 @@
+//! States of the configuration file.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::diagnosis::Diagnosis;
+#[cfg(target_os = "linux")]
+use super::diagnosis::behind_walls;
+use super::home;
+use crate::fakes;
+use crate::home::Home;
+#[cfg(target_os = "linux")]
+use crate::home::finish;
+
+/// A network of its own, so that nothing of this machine is found.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_fresh_machine_is_told_how_to_begin() {
+    let home = Home::empty();
+    let ran = finish(behind_walls(&home, &["--unshare-net"], &[])).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let stdout: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter(|line| ["✓ machine", "✓ home", " energy "].iter().all(|own| !line.contains(own)))
+        .collect();
+    insta::assert_snapshot!(stdout.join("\n"), @r#"
+    ✓ config     no file, so everything is at its default
+                 → 'hob init' writes one for this machine
+    · hob.db     not there yet; the first answer makes it
+    · memory.db  not there yet; 'hob memory index PATH' makes it
+    · ollama     http://localhost:11434 does not answer
+    · vllm       http://localhost:8000 is where Hob itself listens
+    · sglang     http://localhost:30000 does not answer
+    · llamacpp   http://localhost:8080 does not answer
+    · litellm    http://localhost:4000 does not answer
+    · cloud      no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
+    · embedded   has no model yet; 'hob model pull smollm2-135m-instruct' gets one
+    ✓ engine     none runs; the first question fetches a small model (about 100 MB) that Hob runs by itself
+                 → Get it now with 'hob model pull smollm2-135m-instruct', or start an engine of yours, such as with 'ollama serve'
+    ✓ port       8000 is free for 'hob serve'
+    ! access     'hob serve' answers everybody who reaches this machine (0.0.0.0, no key)
+                 → Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
+
+    Ready. Try it: hob ask 'Hello'
+    Then: Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
+    "#);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_the_first_thing_to_mend() {
+    for (text, words) in [
+        ("[server\nport = 1\n", "this is not valid TOML"),
+        ("[server]\nport = \"many\"\n", "server.port"),
+        ("[engine]\ndefault = \"olama\"\n", "engine.default"),
+    ] {
+        let found = Diagnosis::of(&Home::with_config(text)).await;
+        found.shows("config", "bad", words).says_nothing_of("engine");
+        found.is_not_ready_and_next_is("Correct the file, or write a new one with 'hob init --force'");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_none_is_told_from_a_broken_one() {
+    let directory = Home::empty();
+    fs::create_dir(directory.config_file()).expect("a directory");
+    let found = Diagnosis::of(&directory).await;
+    found.shows("config", "bad", "is a directory").is_not_ready_and_next_is("away, then run 'hob init'");
+
+    let link = Home::empty();
+    symlink("/nowhere/at/all", link.config_file()).expect("a link");
+    let found = Diagnosis::of(&link).await;
+    found.shows("config", "bad", "cannot read").is_not_ready_and_next_is("a link that leads nowhere");
+
+    let elsewhere = Home::empty();
+    let mut command = elsewhere.hob(&["doctor", "--json"]);
+    command.env("HOB_CONFIG", elsewhere.directory().join("other.toml"));
+    let found = Diagnosis::from(command).await;
+    found.shows("config", "bad", "$HOB_CONFIG names it").is_not_ready_and_next_is("or unset HOB_CONFIG");
+}
+
+/// Whoever runs as root may read everything, unless that power is taken away.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_file_that_may_not_be_read_can_be_made_ours() {
+    let home = Home::with_config("");
+    fs::set_permissions(home.config_file(), fs::Permissions::from_mode(0o000)).expect("our file");
+    let found = Diagnosis::from(behind_walls(&home, &["--cap-drop", "ALL"], &["--json"])).await;
+    found.shows("config", "bad", "cannot read").is_not_ready_and_next_is("chmod 600");
+}
+
+#[tokio::test]
+async fn a_key_without_effect_is_a_warning() {
+    let ollama = fakes::ollama().await;
+    let home = home(&[("ollama", &ollama.url())]);
+    let text = fs::read_to_string(home.config_file()).expect("a file");
+    fs::write(home.config_file(), text.replace("[server]", "[server]\nprot = 1")).expect("written");
+    let found = Diagnosis::of(&home).await;
+    found.shows("config", "warning", "unknown key 'server.prot' (did you mean 'server.port'?)");
+    found.is_ready_and_next_is("correct or remove it");
+}
+
+#[tokio::test]
+async fn what_is_still_to_mend_stands_below_the_verdict() {
+    let ollama = fakes::ollama().await;
+    let home = home(&[("ollama", &ollama.url())]);
+    let text = fs::read_to_string(home.config_file()).expect("a file");
+    fs::write(home.config_file(), format!("{text}[zzz]\na = 1\n")).expect("written");
+    let ran = home.run(&["doctor"]).await;
+    assert_eq!(ran.code, Some(0));
+    let (_, end) = ran.stdout.split_once("\n\n").expect("a verdict");
+    assert_eq!(end, "Ready. Try it: hob ask 'Hello'\nThen: It has no effect: correct or remove it\n");
+}

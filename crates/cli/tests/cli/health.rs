@@ -1,0 +1,47 @@
+//! `hob health`.
+
+use hob_testkit::{FakeServer, Reply};
+
+use crate::fakes;
+use crate::home::{Home, Ran, free_port};
+use crate::running::Running;
+
+fn failed(stderr: String) -> Ran {
+    Ran { code: Some(1), stdout: String::new(), stderr }
+}
+
+async fn asked(home: &Home, port: &str) -> Ran {
+    home.run(&["health", "--port", port]).await
+}
+
+#[tokio::test]
+async fn a_server_is_well_while_its_engine_answers() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    let (_, port) = server.address().rsplit_once(':').expect("a port");
+    let well = Ran { code: Some(0), stdout: "ok\n".into(), stderr: String::new() };
+    assert_eq!(asked(&home, port).await, well);
+
+    drop(ollama);
+    let sick = failed(format!(
+        "error: Hob runs on 127.0.0.1:{port}, but its engine does not answer. 'hob doctor' says what to do.\n"
+    ));
+    assert_eq!(asked(&home, port).await, sick);
+}
+
+#[tokio::test]
+async fn nobody_and_somebody_else_are_told_apart() {
+    let home = Home::empty();
+    let port = free_port().to_string();
+    let nobody =
+        failed(format!("error: nothing listens on 127.0.0.1:{port}. Start the server with 'hob serve'.\n"));
+    assert_eq!(asked(&home, &port).await, nobody);
+
+    let stranger = FakeServer::start(|_| Reply::json(200, r#"{"status":"ok"}"#)).await;
+    let port = stranger.address().port().to_string();
+    let other = failed(format!(
+        "error: something else than Hob listens on 127.0.0.1:{port}, or it does not answer in time.\n"
+    ));
+    assert_eq!(asked(&home, &port).await, other);
+}

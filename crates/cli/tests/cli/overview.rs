@@ -1,0 +1,60 @@
+//! `hob` alone.
+
+use std::time::{Duration, Instant};
+
+use hob_testkit::{FakeServer, Reply};
+
+use crate::fakes;
+use crate::home::{Home, engines_config, free_port};
+use crate::running::Running;
+
+/// A home whose server has a port of its own.
+fn home(ollama: &str, port: u16) -> Home {
+    let config = engines_config(&[("ollama", ollama)]);
+    Home::with_config(&config.replace("[server]\n", &format!("[server]\nport = {port}\n")))
+}
+
+#[tokio::test]
+async fn hob_alone_shows_what_runs_and_what_to_do_next() {
+    let ollama = fakes::ollama().await;
+    let port = free_port();
+    let home = home(&ollama.url(), port);
+    let ran = home.run(&[]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let url = ollama.url();
+    let expected = format!(
+        "\
+Server  not running
+Engine  ollama at {url}
+Model   smollm2:latest
+
+  hob chat                  talk with the model
+  hob serve                 answer OpenAI clients
+  hob memory index ~/notes  have answers draw on your documents
+
+'hob --help' shows all commands.
+"
+    );
+    assert_eq!(ran.stdout, expected);
+
+    let server = Running::of(home.hob(&["serve"])).await;
+    let ran = home.run(&[]).await;
+    let up = format!(
+        "Server  http://localhost:{port} is up: open it to talk, and http://localhost:{port}/dashboard for figures\n"
+    );
+    assert!(ran.stdout.starts_with(&up), "{}", ran.stdout);
+    assert!(ran.stdout.contains("hob telemetry stats"), "{}", ran.stdout);
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn hob_alone_does_not_wait_for_the_silent() {
+    let silent = FakeServer::replying(Reply::silence()).await;
+    let stranger = FakeServer::replying(Reply::silence()).await;
+    let home = home(&silent.url(), stranger.address().port());
+    let started = Instant::now();
+    let ran = home.run(&[]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert!(ran.stdout.contains("hob doctor"), "{}", ran.stdout);
+}

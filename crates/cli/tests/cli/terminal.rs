@@ -1,0 +1,110 @@
+//! `hob` in a terminal of its own, which a test types at and looks at.
+
+use std::time::Duration;
+
+use anstream::adapter::strip_str;
+use pty_process::{Pty, Size};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::home::Home;
+
+/// Long enough on a machine that has much to do.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is typed for keys that are no letters.
+pub const CTRL_C: &str = "\x03";
+pub const CTRL_D: &str = "\x04";
+pub const ALT_ENTER: &str = "\x1b\r";
+
+/// The terminal. The program in it is killed with its value.
+pub struct Terminal {
+    pty: Pty,
+    child: Child,
+    shown: Vec<u8>,
+    /// As much of the text as was looked for.
+    looked_at: usize,
+}
+
+impl Terminal {
+    pub fn start(home: &Home, arguments: &[&str]) -> Self {
+        Self::of(home.hob(arguments))
+    }
+
+    pub fn of(mut command: Command) -> Self {
+        let (pty, pts) = pty_process::open().expect("a terminal");
+        pty.resize(Size::new(24, 80)).expect("a size");
+        command.env("TERM", "xterm-256color");
+        let child = pty_process::Command::from(command).spawn(pts).expect("hob starts");
+        Terminal { pty, child, shown: Vec::new(), looked_at: 0 }
+    }
+
+    /// Types these keys.
+    pub async fn keys(&mut self, keys: &str) {
+        self.pty.write_all(keys.as_bytes()).await.expect("hob runs");
+    }
+
+    /// Types a line.
+    pub async fn line(&mut self, line: &str) {
+        self.keys(&format!("{line}\r")).await;
+    }
+
+    /// Everything that was shown, as it came.
+    pub fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.shown).into_owned()
+    }
+
+    /// The same without colours and the moves of the cursor.
+    pub fn text(&self) -> String {
+        strip_str(&self.raw()).to_string().replace('\r', "")
+    }
+
+    /// Waits until this is shown, below what was looked for before. Returns what stands between.
+    pub async fn sees(&mut self, needle: &str) -> String {
+        loop {
+            let text = self.text();
+            let news = text.get(self.looked_at..).unwrap_or_default();
+            if let Some(at) = news.find(needle) {
+                self.looked_at += at + needle.len();
+                return news[..at].to_owned();
+            }
+            if !self.read().await {
+                panic!("hob ended without showing '{needle}':\n{text}");
+            }
+        }
+    }
+
+    /// Reads on; `false` when the program has ended.
+    async fn read(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        match timeout(PATIENCE, self.pty.read(&mut buffer)).await {
+            Ok(Ok(count)) => {
+                self.shown.extend_from_slice(&buffer[..count]);
+                count > 0
+            }
+            // A terminal whose program is gone cannot be read.
+            Ok(Err(_)) => false,
+            Err(_) => panic!("nothing more is shown:\n{}", self.text()),
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.child.id().expect("hob runs");
+        let pid = Pid::from_raw(pid.try_into().expect("a small number")).expect("not zero");
+        kill_process(pid, signal).expect("hob runs");
+    }
+
+    /// Waits for the end of the program.
+    pub async fn end(&mut self) -> Option<i32> {
+        while self.read().await {}
+        self.child.wait().await.expect("hob ends").code()
+    }
+
+    /// Whether typed characters are shown.
+    pub fn has_echo(&self) -> bool {
+        tcgetattr(&self.pty).expect("a terminal").local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+    }
+}

@@ -1,0 +1,118 @@
+//! The book tells the truth about the configuration: its reference has every key, and every example in it loads.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::env::VARIABLES;
+use crate::listing::{ListedSection, list};
+use crate::read::{Source, read};
+
+/// What the variables of the environment are for, in the order of the page.
+const EXPLAINED: &[(&str, &str)] = &[
+    (
+        "HOB_HOME",
+        "Where Hob keeps everything: configuration, models, databases. `~/.hob` when it is not set.",
+    ),
+    ("HOB_CONFIG", "Another configuration file than `config.toml` in there."),
+    ("HOB_API_KEY", "The key that clients must send; goes before `[server] api_key`."),
+    ("OPENAI_API_KEY", "Key for OpenAI, or whoever `[engine.cloud] openai_host` names."),
+    ("ANTHROPIC_API_KEY", "Key for Anthropic."),
+    ("GEMINI_API_KEY", "Key for Google."),
+    ("GOOGLE_API_KEY", "The same, where `GEMINI_API_KEY` is not set."),
+    ("HF_ENDPOINT", "Another model hub to pull models from, such as a mirror."),
+    ("HF_TOKEN", "For models that the hub does not give to everybody."),
+    ("HOME", "Where `~/.hob` and other paths with `~` are."),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-config the_page_of_settings`.
+#[test]
+fn the_page_of_settings_has_every_key() {
+    let page = page(&list(&Config::default()));
+    let path = root().join("docs/configuration.md");
+    if std::env::var_os("HOB_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &page).expect("docs/configuration.md can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/configuration.md is out of date. Run: HOB_WRITE_DOCS=1 cargo nextest run -p hob-config the_page_of_settings"
+    );
+}
+
+#[test]
+fn every_variable_is_explained() {
+    let explained: BTreeSet<&str> = EXPLAINED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(explained, BTreeSet::from(VARIABLES));
+}
+
+fn page(sections: &[ListedSection]) -> String {
+    let mut page = "# Configuration\n\n\
+        <!-- Made from the code. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-config the_page_of_settings -->\n\n\
+        All settings are in `~/.hob/config.toml`; `hob init` writes one with every key explained, and nothing has to be set.\n\
+        Flags of the command line go before the file, the file before the defaults shown here. A value that cannot be is an error\n\
+        that names the line and what was expected; an unknown key is a warning with the nearest known one.\n\n"
+        .to_owned();
+    for section in sections {
+        let depth = section.name.matches('.').count();
+        writeln!(page, "{} [{}]\n\n{}\n", "#".repeat(2 + depth), section.name, section.about)
+            .expect("a string takes all");
+        if section.keys.is_empty() {
+            continue;
+        }
+        page += "| Key | Default | What it is for |\n| --- | --- | --- |\n";
+        for key in &section.keys {
+            let (value, about, expected) = (cell(&key.value), cell(key.about), cell(key.expected));
+            writeln!(page, "| `{}` | `{value}` | {about} Takes {expected}. |", key.name)
+                .expect("a string takes all");
+        }
+        page.push('\n');
+    }
+    page += "## Environment\n\n| Variable | What it is for |\n| --- | --- |\n";
+    for (name, about) in EXPLAINED {
+        writeln!(page, "| `{name}` | {about} |").expect("a string takes all");
+    }
+    page + "| `HOB_LOG` | What is logged to stderr, such as `hob=debug` or `hob_engine=trace`; goes before `-v`. |\n"
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn markdown_below(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            markdown_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_example_of_settings_loads_without_a_warning() {
+    let mut files = vec![root().join("README.md")];
+    markdown_below(&root().join("docs"), &mut files);
+    let mut examples = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("text");
+        let mut lines = text.lines();
+        while lines.by_ref().any(|line| line == "```toml") {
+            let example: String =
+                lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
+            let source = Source { file: "config.toml", text: &example, home: Some(Path::new("/home/ann")) };
+            match read(source) {
+                Ok((_, warnings)) => assert_eq!(warnings, [], "{}:\n{example}", file.display()),
+                Err(error) => panic!("{}: {error}\n{example}", file.display()),
+            }
+            examples += 1;
+        }
+    }
+    assert!(examples > 0, "the book has examples");
+}

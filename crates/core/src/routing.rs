@@ -1,0 +1,109 @@
+//! Which model answers a request that leaves the choice to us, and why.
+//!
+//! A policy is pure and synchronous: it sees what is known and a lot that was drawn for it, and asks nobody.
+
+mod class;
+mod reason;
+mod record;
+
+use thiserror::Error;
+
+pub use class::{Language, Length, QueryClass, Topic};
+pub use reason::ModelReason;
+pub use record::{ClassRecord, Decision, Knowledge, ModelRecord, Rating};
+
+/// The model's name by which a caller leaves the choice to us.
+pub const AUTO: &str = "auto";
+
+/// Chooses a model.
+pub trait RouterPolicy: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// One of `candidates`, all of which can answer; `None` only where there are none.
+    fn choose(&self, query: &Query, candidates: &[&Candidate], lot: Lot) -> Option<Choice>;
+}
+
+/// What is known of a model that could answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Candidate {
+    pub model: String,
+    /// Number of weights, as the engine says or as the name does.
+    pub parameters: Option<u64>,
+    /// Context window in tokens.
+    pub context: Option<u64>,
+    pub made_for: MadeFor,
+    /// Whether it is known to look at pictures.
+    pub sees: bool,
+    /// Tokens it writes in a second, as measured here.
+    pub speed: Option<f64>,
+}
+
+/// What a model is best at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MadeFor {
+    #[default]
+    Everything,
+    Code,
+}
+
+/// What a policy sees of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Query {
+    pub class: QueryClass,
+    /// Tokens that question and answer may take together; an estimate.
+    pub tokens: u64,
+    pub pictures: bool,
+}
+
+/// All the chance a choice may depend on: a number from 0 up to, but not including, 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lot(f64);
+
+impl Lot {
+    /// What lies outside, or is no number, counts as the nearest that is inside.
+    pub fn new(drawn: f64) -> Self {
+        Lot(if drawn >= 0.0 { drawn.min(1.0 - f64::EPSILON) } else { 0.0 })
+    }
+
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// What a policy chose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    pub model: String,
+    pub reason: ModelReason,
+    /// How likely it was to be chosen; `None` where a policy leaves nothing to chance.
+    pub probability: Option<f64>,
+}
+
+/// Why nothing can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoChoice {
+    #[error(
+        "'{AUTO}' leaves the choice of a model to Hob, but {engine} has none that can answer. Give it one; 'hob model list' shows \
+         what there is."
+    )]
+    NoModel { engine: String },
+
+    #[error(
+        "'{AUTO}' finds no model on {engine} whose context holds about {tokens} tokens of question and answer; the longest is \
+         {model}'s with {context}. Shorten the conversation, or lower max_tokens."
+    )]
+    NothingFits { engine: String, tokens: u64, model: String, context: u64 },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lot_is_always_below_one() {
+        for (drawn, lot) in [(0.0, 0.0), (0.5, 0.5), (-1.0, 0.0), (f64::NAN, 0.0)] {
+            assert_eq!(Lot::new(drawn).get(), lot, "{drawn}");
+        }
+        assert!(Lot::new(1.0).get() < 1.0 && Lot::new(f64::INFINITY).get() < 1.0);
+    }
+}

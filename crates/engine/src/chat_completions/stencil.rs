@@ -1,0 +1,77 @@
+//! Chunks that differ from an earlier one in nothing but their text, as nearly all of a stream do.
+//!
+//! Reading a chunk as JSON costs more than all else we do with it. What surrounds its text is the same bytes again and again, so
+//! once it has been read, the same bytes mean the same, and only the text is looked at.
+
+/// A frame with a hole where its text is.
+#[derive(Debug)]
+pub(super) struct Stencil {
+    pub(super) choice: u32,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl Stencil {
+    /// From a frame that was read, and the text that was found in it. `None` when the text is no part of the frame, as one
+    /// that was written with escapes.
+    pub(super) fn cut(choice: u32, frame: &[u8], text: &str) -> Option<Self> {
+        let start = (text.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
+        let end = start.checked_add(text.len())?;
+        let (before, after) = (frame.get(..start)?, frame.get(end..)?);
+        let in_quotes = before.ends_with(b"\"") && after.starts_with(b"\"");
+        in_quotes.then(|| Stencil { choice, before: before.to_vec(), after: after.to_vec() })
+    }
+
+    /// The text of a frame that is otherwise the same.
+    pub(super) fn text<'a>(&self, frame: &'a [u8]) -> Option<&'a str> {
+        let text = frame.strip_prefix(self.before.as_slice())?.strip_suffix(self.after.as_slice())?;
+        // Anything else would end the text, or would have to be read.
+        let is_plain = text.iter().all(|byte| *byte >= b' ' && *byte != b'"' && *byte != b'\\');
+        if is_plain { std::str::from_utf8(text).ok() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}"#;
+
+    fn stencil() -> Stencil {
+        let at = FRAME.find("Hello").unwrap();
+        Stencil::cut(0, FRAME.as_bytes(), &FRAME[at..at + 5]).unwrap()
+    }
+
+    #[test]
+    fn a_frame_with_another_text_is_read() {
+        for text in ["", " world", "größer 🙂", "a/b: {c}"] {
+            assert_eq!(stencil().text(FRAME.replace("Hello", text).as_bytes()), Some(text));
+        }
+    }
+
+    #[test]
+    fn a_frame_that_differs_elsewhere_is_not() {
+        for (from, to) in [
+            ("null", "\"stop\""),
+            ("index\":0", "index\":1"),
+            ("Hello", "a\\nb"),
+            ("Hello", "a\",\"role\":\"assistant"),
+            ("Hello", "a\nb"),
+            ("data: ", "error: "),
+            ("]}", "]}\ndata: {}"),
+        ] {
+            assert_eq!(stencil().text(FRAME.replace(from, to).as_bytes()), None, "{to}");
+        }
+        assert_eq!(stencil().text(&FRAME.as_bytes()[..FRAME.len() - 40]), None, "before and after overlap");
+        let broken: Vec<u8> =
+            FRAME.replace("Hello", "#").bytes().map(|byte| if byte == b'#' { 0xff } else { byte }).collect();
+        assert_eq!(stencil().text(&broken), None, "no text");
+    }
+
+    #[test]
+    fn a_text_from_elsewhere_makes_no_stencil() {
+        let copy = "Hello".to_owned();
+        assert!(Stencil::cut(0, FRAME.as_bytes(), &copy).is_none());
+        assert!(Stencil::cut(0, FRAME.as_bytes(), &FRAME[..4]).is_none(), "no string");
+    }
+}

@@ -1,0 +1,145 @@
+//! Where a conversation's cache is: on the host that had its earlier turns. Pure, and without a memory.
+//!
+//! A conversation is known by its beginning, which all its turns share and which is what an engine's prefix cache holds.
+//! Every host has a weight for every conversation (rendezvous hashing), and the heaviest is its home: a host that
+//! comes or goes moves only the conversations that were or will be its own.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use hob_core::{Content, GenerateRequest, Message, Part, Role};
+
+/// So much of each message tells conversations apart.
+const ENOUGH_BYTES: usize = 16 << 10;
+
+/// A conversation that does not come to a question within so many messages is known by these.
+const ENOUGH_MESSAGES: usize = 8;
+
+/// The field by which callers of OpenAI say which requests share a prefix.
+const CACHE_KEY: &str = "prompt_cache_key";
+
+/// A number that all turns of a conversation share, and other conversations hardly.
+pub(super) fn conversation(request: &GenerateRequest) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    request.model.hash(&mut hasher);
+    match request.extra.get(CACHE_KEY).and_then(|key| key.as_str()) {
+        Some(key) => hash_text(key, &mut hasher),
+        None => beginning(&request.messages).for_each(|message| hash_message(message, &mut hasher)),
+    }
+    hasher.finish()
+}
+
+/// A number for an address.
+pub(super) fn host(address: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    address.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How much a host is the home of a conversation.
+pub(super) fn weight(conversation: u64, host: u64) -> u64 {
+    // Both are hashes already; what is left is to mix them so that no order among hosts holds for all conversations.
+    let mixed = (conversation ^ host.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ (mixed >> 32)
+}
+
+/// Up to the first question, which is included.
+fn beginning(messages: &[Message]) -> impl Iterator<Item = &Message> {
+    let question = messages.iter().position(|message| message.role == Role::User);
+    let end = question.map_or(1, |question| question + 1);
+    messages.iter().take(end.min(ENOUGH_MESSAGES))
+}
+
+fn hash_message(message: &Message, hasher: &mut DefaultHasher) {
+    message.role.hash(hasher);
+    match &message.content {
+        Content::Empty => {}
+        Content::Text(text) => hash_text(text, hasher),
+        Content::Parts(parts) => parts.iter().for_each(|part| match part {
+            Part::Text(text) => hash_text(text, hasher),
+            Part::Image(image) => hash_text(&image.url, hasher),
+        }),
+    }
+}
+
+fn hash_text(text: &str, hasher: &mut DefaultHasher) {
+    text.len().hash(hasher);
+    hasher.write(&text.as_bytes()[..text.len().min(ENOUGH_BYTES)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn talk(messages: &[(Role, &str)]) -> GenerateRequest {
+        GenerateRequest {
+            model: "m".into(),
+            messages: messages.iter().map(|(role, text)| Message::new(*role, *text)).collect(),
+            ..GenerateRequest::default()
+        }
+    }
+
+    fn home(conversation: u64, hosts: &[&str]) -> usize {
+        let weights: Vec<u64> = hosts.iter().map(|address| weight(conversation, host(address))).collect();
+        (0..hosts.len()).max_by_key(|index| weights[*index]).unwrap()
+    }
+
+    #[test]
+    fn all_turns_of_a_conversation_are_known_as_one() {
+        let first = talk(&[(Role::System, "Be brief."), (Role::User, "Hello?")]);
+        let later = talk(&[
+            (Role::System, "Be brief."),
+            (Role::User, "Hello?"),
+            (Role::Assistant, "Hi."),
+            (Role::User, "And now?"),
+        ]);
+        assert_eq!(conversation(&first), conversation(&later));
+        for other in [
+            talk(&[(Role::System, "Be brief."), (Role::User, "Hello!")]),
+            talk(&[(Role::System, "Be long."), (Role::User, "Hello?")]),
+            talk(&[(Role::User, "Hello?")]),
+            GenerateRequest { model: "other".into(), ..first.clone() },
+        ] {
+            assert_ne!(conversation(&first), conversation(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_caller_who_names_the_cache_is_believed() {
+        let named = |key: &str, text: &str| {
+            let mut request = talk(&[(Role::User, text)]);
+            request.extra.insert(CACHE_KEY.into(), key.into());
+            conversation(&request)
+        };
+        assert_eq!(named("a", "one"), named("a", "two"));
+        assert_ne!(named("a", "one"), named("b", "one"));
+    }
+
+    #[test]
+    fn huge_messages_cost_no_more_than_large_ones() {
+        let long = "x".repeat(ENOUGH_BYTES);
+        let of = |text: String| conversation(&talk(&[(Role::User, &text)]));
+        assert_eq!(of(format!("{long}a")), of(format!("{long}b")), "what is beyond is not looked at");
+        assert_ne!(of(long.clone()), of(format!("{long}a")), "but that there is more is");
+        assert_eq!(conversation(&talk(&[])), conversation(&talk(&[])));
+    }
+
+    #[test]
+    fn conversations_spread_over_the_hosts_and_few_move_when_one_goes() {
+        let hosts = ["http://a:1", "http://b:1", "http://c:1"];
+        let conversations: Vec<u64> = (0..3000)
+            .map(|number| conversation(&talk(&[(Role::User, &format!("question {number}"))])))
+            .collect();
+        let mut homes = [0; 3];
+        for conversation in &conversations {
+            homes[home(*conversation, &hosts)] += 1;
+        }
+        assert!(homes.iter().all(|count| (850..=1150).contains(count)), "{homes:?}");
+        for conversation in conversations {
+            let before = home(conversation, &hosts);
+            if before != 2 {
+                assert_eq!(home(conversation, &hosts[..2]), before, "it moved for no reason");
+            }
+        }
+    }
+}

@@ -1,0 +1,419 @@
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+
+use futures::stream;
+use hob_core::{Delta, FinishReason, Message, Role};
+
+use super::*;
+
+/// What a host does when it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Well,
+    /// Nobody listens there.
+    Gone,
+    Refuses(u16),
+    /// Hangs up on the question.
+    HangsUp,
+    /// Says a word and hangs up.
+    BreaksOff,
+    /// Takes questions and does nothing any more.
+    Hangs,
+    /// Gives up after a while.
+    TimesOut,
+}
+
+struct Host {
+    address: String,
+    models: Mutex<Vec<&'static str>>,
+    mood: Mutex<Mood>,
+    asked: AtomicUsize,
+    heard: AtomicUsize,
+}
+
+impl Host {
+    fn set(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    fn mood(&self) -> Mood {
+        *self.mood.lock().unwrap()
+    }
+
+    /// How often it was asked a question.
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// How often it was asked for its models.
+    fn heard(&self) -> usize {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    fn gone(&self) -> EngineError {
+        EngineError::Unreachable {
+            engine: "vllm".into(),
+            address: self.address.clone(),
+            reason: "Connection refused".into(),
+        }
+    }
+
+    async fn deltas(&self) -> Result<Vec<Result<Delta, EngineError>>, EngineError> {
+        let broken = || EngineError::Interrupted { engine: "vllm".into(), reason: "it hung up".into() };
+        let mood = self.mood();
+        if mood != Mood::Gone {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+        }
+        match mood {
+            Mood::Gone => Err(self.gone()),
+            Mood::Refuses(status) => Err(EngineError::Refused {
+                engine: "vllm".into(),
+                status,
+                message: "no".into(),
+                param: None,
+                retry_after: None,
+            }),
+            Mood::HangsUp => Ok(vec![Err(broken())]),
+            Mood::BreaksOff => Ok(vec![Ok(Delta::text("half")), Err(broken())]),
+            Mood::Hangs => std::future::pending().await,
+            Mood::TimesOut => {
+                Err(EngineError::Timeout { engine: "vllm".into(), after: Duration::from_secs(120) })
+            }
+            Mood::Well => Ok(vec![
+                Ok(Delta::text(self.address.clone())),
+                Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
+                Ok(Delta::Done { usage: None }),
+            ]),
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for Host {
+    fn key(&self) -> &str {
+        "vllm"
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let mut collector = hob_core::Collector::default();
+        for delta in self.deltas().await? {
+            collector.push(delta?);
+        }
+        Ok(collector.finish(&request.model).unwrap())
+    }
+
+    async fn stream(&self, _: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let deltas = self.deltas().await?;
+        Ok(GenerationStream { warnings: Vec::new(), deltas: Box::pin(stream::iter(deltas)) })
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        match self.mood() {
+            Mood::Gone => return Err(self.gone()),
+            Mood::Hangs => std::future::pending().await,
+            _ => {}
+        }
+        self.heard.fetch_add(1, Ordering::Relaxed);
+        Ok(self.models.lock().unwrap().iter().map(|id| ModelInfo::named(*id)).collect())
+    }
+
+    async fn health(&self) -> bool {
+        !matches!(self.mood(), Mood::Gone | Mood::Hangs)
+    }
+}
+
+/// Three hosts that have the model `m`, and the engine they are together.
+fn three(options: FleetOptions) -> (Arc<dyn Engine>, Vec<Arc<Host>>) {
+    let host = |name: &str| {
+        Arc::new(Host {
+            address: format!("http://{name}:8000"),
+            models: Mutex::new(vec!["m"]),
+            mood: Mutex::new(Mood::Well),
+            asked: AtomicUsize::new(0),
+            heard: AtomicUsize::new(0),
+        })
+    };
+    let hosts: Vec<Arc<Host>> = ["a", "b", "c"].map(host).into();
+    let engines = hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Engine>).collect();
+    (Fleet::of(engines, options).unwrap(), hosts)
+}
+
+fn asking(model: &str, question: &str) -> GenerateRequest {
+    GenerateRequest {
+        model: model.into(),
+        messages: vec![Message::new(Role::User, question)],
+        ..GenerateRequest::default()
+    }
+}
+
+/// A question whose home is this host.
+fn question_for(host: usize, hosts: &[Arc<Host>]) -> GenerateRequest {
+    let weight = |request: &GenerateRequest, index: usize| {
+        affinity::weight(affinity::conversation(request), affinity::host(&hosts[index].address))
+    };
+    (0..)
+        .map(|number| asking("m", &format!("question {number}")))
+        .find(|request| (0..hosts.len()).max_by_key(|index| weight(request, *index)) == Some(host))
+        .unwrap()
+}
+
+/// The address of the host that answers.
+async fn answer(engine: &Arc<dyn Engine>, request: &GenerateRequest) -> Result<String, EngineError> {
+    engine.generate(request).await.map(|generation| generation.answer.content)
+}
+
+fn asked(hosts: &[Arc<Host>]) -> Vec<usize> {
+    hosts.iter().map(|host| host.asked()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_stays_where_it_began() {
+    let (engine, hosts) = three(FleetOptions::default());
+    for home in 0..3 {
+        let mut request = question_for(home, &hosts);
+        for turn in 0..5 {
+            assert_eq!(answer(&engine, &request).await.unwrap(), hosts[home].address, "turn {turn}");
+            request.messages.push(Message::new(Role::Assistant, "Yes."));
+            request.messages.push(Message::new(Role::User, format!("And {turn}?")));
+        }
+    }
+    assert_eq!(asked(&hosts), [5, 5, 5]);
+    assert_eq!(hosts[0].heard(), 1, "it was heard once, before it was relied on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(1, &hosts);
+    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
+    hosts[1].set(Mood::Gone);
+    let elsewhere = answer(&engine, &request).await.unwrap();
+    assert_ne!(elsewhere, hosts[1].address);
+    assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "its second home is always the same");
+
+    hosts[1].set(Mood::Well);
+    assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "not before the pause is over");
+    tokio::time::advance(Pace::default().first_pause).await;
+    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
+    assert_eq!(hosts[1].heard(), 2, "who was away is heard before it is asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_lost_before_its_first_piece_is_asked_once_more_and_not_of_all() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    hosts[0].set(Mood::HangsUp);
+    let stream = engine.stream(&request).await.unwrap();
+    assert!(stream.deltas.map(Result::unwrap).collect::<Vec<_>>().await.len() == 3);
+    assert_eq!(asked(&hosts).iter().sum::<usize>(), 2);
+
+    hosts.iter().for_each(|host| host.set(Mood::HangsUp));
+    let error = answer(&engine, &request).await.unwrap_err();
+    assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
+    assert_eq!(asked(&hosts).iter().sum::<usize>(), 4, "a question that breaks hosts breaks two at most");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_again_once_a_piece_is_out() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(2, &hosts);
+    hosts[2].set(Mood::BreaksOff);
+    let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
+    assert_eq!(deltas[0].as_ref().unwrap(), &Delta::text("half"));
+    assert!(matches!(deltas[1], Err(EngineError::Interrupted { .. })));
+    assert_eq!((deltas.len(), asked(&hosts)), (2, vec![0, 0, 1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
+    let (engine, hosts) = three(FleetOptions { resend: Resend::Never, ..FleetOptions::default() });
+    let request = question_for(0, &hosts);
+    hosts[0].set(Mood::HangsUp);
+    let error = answer(&engine, &request).await.unwrap_err();
+    assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
+    assert_eq!(asked(&hosts), [1, 0, 0]);
+    // Where nothing was sent, nothing was paid for.
+    hosts[0].set(Mood::Gone);
+    assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_still_be_at_work_is_not_asked_again_elsewhere() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    hosts[0].set(Mood::TimesOut);
+    let error = answer(&engine, &request).await.unwrap_err();
+    assert!(matches!(error, EngineError::Timeout { .. }), "{error}");
+    assert_eq!(asked(&hosts), [1, 0, 0]);
+    // After the third in a row it is left alone.
+    for _ in 0..2 {
+        answer(&engine, &request).await.unwrap_err();
+    }
+    assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_host_that_hangs_is_sent_elsewhere() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[0].address);
+    hosts[0].set(Mood::Hangs);
+    let began = Instant::now();
+    let elsewhere = answer(&engine, &request).await.unwrap();
+    assert_ne!(elsewhere, hosts[0].address);
+    assert_eq!(began.elapsed(), FleetOptions::default().look_after * LOOKS);
+    // Nobody else waits for it.
+    assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere);
+    assert_eq!(asked(&hosts)[0], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_slow_but_alive_is_waited_for() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    answer(&engine, &request).await.unwrap();
+    hosts[0].set(Mood::Hangs);
+    let waiting = answer(&engine, &request);
+    tokio::pin!(waiting);
+    for _ in 0..10 {
+        // Hung at every second look only: at work, then.
+        hosts[0].set(Mood::Hangs);
+        let look = timeout(FleetOptions::default().look_after, &mut waiting).await;
+        assert!(look.is_err(), "it went elsewhere");
+        hosts[0].set(Mood::Well);
+        let look = timeout(FleetOptions::default().look_after, &mut waiting).await;
+        assert!(look.is_err(), "it went elsewhere");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callers_mistake_is_told_once_and_shuts_nobody_out() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    hosts[0].set(Mood::Refuses(400));
+    for _ in 0..10 {
+        let error = answer(&engine, &request).await.unwrap_err();
+        assert!(matches!(error, EngineError::Refused { status: 400, .. }), "{error}");
+    }
+    assert_eq!(asked(&hosts), [10, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_full_or_loading_sends_its_callers_on() {
+    for status in [429, 503] {
+        let (engine, hosts) = three(FleetOptions::default());
+        hosts.iter().for_each(|host| host.set(Mood::Refuses(status)));
+        hosts[2].set(Mood::Well);
+        let request = question_for(0, &hosts);
+        assert_eq!(answer(&engine, &request).await.unwrap(), hosts[2].address, "{status}");
+        assert_eq!(asked(&hosts)[0], 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_asked_for_only_where_it_is() {
+    let (engine, hosts) = three(FleetOptions::default());
+    *hosts[2].models.lock().unwrap() = vec!["m", "large"];
+    let ids: Vec<String> = engine.list_models().await.unwrap().into_iter().map(|model| model.id).collect();
+    assert_eq!(ids, ["m", "large"]);
+    for number in 0..10 {
+        let request = asking("large", &format!("question {number}"));
+        assert_eq!(answer(&engine, &request).await.unwrap(), hosts[2].address);
+    }
+    let error = answer(&engine, &asking("huge", "Hello?")).await.unwrap_err();
+    assert_eq!(error.to_string(), "vllm has no model 'huge'; it has m, large");
+
+    hosts[2].set(Mood::Gone);
+    let error = answer(&engine, &asking("large", "Hello?")).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot reach vllm at http://c:8000: Connection refused");
+    let ids: Vec<String> = engine.list_models().await.unwrap().into_iter().map(|model| model.id).collect();
+    assert_eq!(ids, ["m"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    engine.list_models().await.unwrap();
+    hosts[0].set(Mood::Gone);
+    answer(&engine, &request).await.unwrap();
+    // Such a server would answer with whatever it has loaded.
+    *hosts[0].models.lock().unwrap() = vec!["other"];
+    hosts[0].set(Mood::Well);
+    tokio::time::advance(Pace::default().longest_pause).await;
+    assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
+    assert_eq!((hosts[0].asked(), hosts[0].heard()), (0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_all_are_gone_the_error_names_all_and_the_first_that_returns_answers_at_once() {
+    let (engine, hosts) = three(FleetOptions::default());
+    hosts.iter().for_each(|host| host.set(Mood::Gone));
+    let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err().to_string();
+    for host in &hosts {
+        assert!(error.contains(&host.address), "{error}");
+    }
+    assert!(!engine.health().await);
+    assert!(engine.list_models().await.is_err());
+    hosts[1].set(Mood::Well);
+    assert_eq!(answer(&engine, &question_for(0, &hosts)).await.unwrap(), hosts[1].address);
+    assert!(engine.health().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_counts_until_it_ends_or_is_dropped() {
+    let hosts = three(FleetOptions::default()).1;
+    let engines: Vec<Arc<dyn Engine>> =
+        hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Engine>).collect();
+    let desk = Arc::new(Desk::new(engines, Pace::default(), Instant::now()));
+    let fleet = Fleet {
+        key: "vllm".into(),
+        address: String::new(),
+        lists_every_model: true,
+        desk: Arc::clone(&desk),
+        options: FleetOptions::default(),
+        turn: AtomicU64::new(0),
+    };
+    let request = question_for(1, &hosts);
+    let dropped = fleet.stream(&request).await.unwrap();
+    let mut read = fleet.stream(&request).await.unwrap();
+    assert_eq!(desk.in_flight(), [0, 2, 0]);
+    drop(dropped);
+    assert_eq!(desk.in_flight(), [0, 1, 0]);
+    while let Some(delta) = read.deltas.next().await {
+        let is_done = matches!(delta.unwrap(), Delta::Done { .. });
+        assert_eq!(desk.in_flight(), [0, usize::from(!is_done), 0]);
+    }
+    hosts[1].set(Mood::Hangs);
+    let waiting = timeout(Duration::from_secs(1), fleet.generate(&request)).await;
+    assert!(waiting.is_err());
+    assert_eq!(desk.in_flight(), [0, 0, 0], "who left is not waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_on_one_host_flows_over_to_the_others() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    let mut streams = Vec::new();
+    for _ in 0..12 {
+        streams.push(engine.stream(&request).await.unwrap());
+    }
+    let asked = asked(&hosts);
+    assert!(asked[0] >= 5 && asked[1] > 0 && asked[2] > 0, "{asked:?}");
+}
+
+#[test]
+fn one_host_is_itself_and_none_is_nothing() {
+    assert!(Fleet::of(Vec::new(), FleetOptions::default()).is_none());
+    let (engine, hosts) = three(FleetOptions::default());
+    assert_eq!(
+        (engine.address(), engine.members().len()),
+        ("http://a:8000, http://b:8000, http://c:8000", 3)
+    );
+    let one = Fleet::of(vec![Arc::clone(&hosts[0]) as Arc<dyn Engine>], FleetOptions::default()).unwrap();
+    assert_eq!((one.address(), one.members().len()), ("http://a:8000", 0));
+}

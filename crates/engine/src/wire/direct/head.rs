@@ -1,0 +1,185 @@
+//! The head of an engine's answer: its status, and how its body ends.
+
+use reqwest::StatusCode;
+use thiserror::Error;
+
+use super::chunked::{BadChunk, Chunked};
+
+/// Longer heads are no engine's.
+pub(super) const MAX_HEAD: usize = 64 << 10;
+
+const MAX_HEADERS: usize = 96;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(super) enum BadHead {
+    #[error("its answer is no HTTP ({0})")]
+    NoHttp(#[from] httparse::Error),
+    #[error("its answer has the impossible status {0}")]
+    Status(u16),
+    #[error("the head of its answer does not end")]
+    Endless,
+    #[error("its answer has no proper length")]
+    Length,
+}
+
+/// What is known before the body.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    /// In seconds.
+    pub(super) retry_after: Option<u64>,
+    pub(super) length: Length,
+    /// Whether the connection can take another request afterwards.
+    pub(super) lasting: bool,
+}
+
+/// How the body ends.
+#[derive(Debug)]
+pub(super) enum Length {
+    /// After so many more bytes.
+    Known(u64),
+    Chunked(Chunked),
+    /// With the connection.
+    Open,
+}
+
+impl Length {
+    /// Whether all of the body is there.
+    pub(super) fn is_reached(&self) -> bool {
+        match self {
+            Length::Known(left) => *left == 0,
+            Length::Chunked(coding) => coding.is_over(),
+            Length::Open => false,
+        }
+    }
+
+    /// Appends the body that is in `input` to `out`, and gives how much of the input that took.
+    pub(super) fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, BadChunk> {
+        let taken = match self {
+            Length::Chunked(coding) => return coding.decode(input, out),
+            Length::Open => input.len(),
+            Length::Known(left) => {
+                let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+                *left -= taken as u64;
+                taken
+            }
+        };
+        out.extend_from_slice(&input[..taken]);
+        Ok(taken)
+    }
+}
+
+/// Reads a head, and gives where it ends. `None` when it is not all there yet.
+pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut answer = httparse::Response::new(&mut headers);
+    let end = match answer.parse(bytes)? {
+        httparse::Status::Complete(end) => end,
+        httparse::Status::Partial if bytes.len() > MAX_HEAD => return Err(BadHead::Endless),
+        httparse::Status::Partial => return Ok(None),
+    };
+    let code = answer.code.unwrap_or_default();
+    let status = StatusCode::from_u16(code).map_err(|_| BadHead::Status(code))?;
+    if status.is_informational() {
+        // Not the answer yet; that follows.
+        return Ok(read(&bytes[end..])?.map(|(head, after)| (head, end + after)));
+    }
+    let mut head =
+        Head { status, retry_after: None, length: Length::Open, lasting: answer.version == Some(1) };
+    let (mut announced, mut chunked) = (None, false);
+    for header in answer.headers.iter() {
+        let value = header.value.trim_ascii();
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let length = number(value).ok_or(BadHead::Length)?;
+            if announced.replace(length).is_some_and(|before| before != length) {
+                return Err(BadHead::Length);
+            }
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            // Any other coding is one nobody asked for.
+            if !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(BadHead::Length);
+            }
+            chunked = true;
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            head.lasting &= !value.eq_ignore_ascii_case(b"close");
+        } else if header.name.eq_ignore_ascii_case("retry-after") {
+            head.retry_after = number(value);
+        }
+    }
+    head.length = match announced {
+        _ if matches!(code, 204 | 304) => Length::Known(0),
+        _ if chunked => Length::Chunked(Chunked::new()),
+        Some(length) => Length::Known(length),
+        None => Length::Open,
+    };
+    // Two lengths may mean two answers to whoever stands between us.
+    head.lasting &= !(chunked && announced.is_some()) && !matches!(head.length, Length::Open);
+    Ok(Some((head, end)))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    plain.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> Result<Option<(u16, String, bool, usize)>, BadHead> {
+        let read = read(text.as_bytes())?;
+        Ok(read.map(|(head, end)| {
+            let length = match head.length {
+                Length::Known(length) => length.to_string(),
+                Length::Chunked(_) => "chunked".to_owned(),
+                Length::Open => "open".to_owned(),
+            };
+            (head.status.as_u16(), length, head.lasting, text.len() - end)
+        }))
+    }
+
+    #[test]
+    fn the_head_tells_how_the_body_ends() {
+        for (text, status, length, lasting) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n", 200, "12", true),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n", 200, "chunked", true),
+            ("HTTP/1.1 200 OK\r\n\r\n", 200, "open", false),
+            ("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n", 200, "1", false),
+            ("HTTP/1.1 503 Busy\r\ncontent-length: 1\r\nconnection: Close\r\n\r\n", 503, "1", false),
+            ("HTTP/1.1 204 No Content\r\n\r\n", 204, "0", true),
+            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n", 200, "3", true),
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n",
+                200,
+                "chunked",
+                false,
+            ),
+        ] {
+            assert_eq!(head(text), Ok(Some((status, length.to_owned(), lasting, 0))), "{text:?}");
+            assert_eq!(head(&format!("{text}rest")).unwrap().unwrap().3, 4);
+            for cut in 0..text.len() {
+                assert_eq!(head(&text[..cut]), Ok(None), "{text:?} up to {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_that_cannot_be_trusted_is_refused() {
+        for text in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+        ] {
+            assert_eq!(head(text), Err(BadHead::Length), "{text:?}");
+        }
+        assert!(matches!(head("SSH-2.0-OpenSSH_9\r\n"), Err(BadHead::NoHttp(_))));
+        assert_eq!(head(&format!("HTTP/1.1 200 {}", "x".repeat(MAX_HEAD))), Err(BadHead::Endless));
+    }
+
+    #[test]
+    fn when_to_ask_again_is_read_in_seconds() {
+        let text = "HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(read(text.as_bytes()).unwrap().unwrap().0.retry_after, Some(7));
+    }
+}

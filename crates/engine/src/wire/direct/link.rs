@@ -1,0 +1,140 @@
+//! One connection: a request goes out, the head of its answer comes in, and then the body as it comes.
+
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::head::{self, Head};
+use super::patience::Patience;
+use crate::wire::response::Broken;
+
+/// What one read takes at most. On the stack, so that a thousand streams that wait hold no buffers.
+const READ_BYTES: usize = 16 << 10;
+
+/// A connection to an engine.
+pub(super) struct Link {
+    socket: TcpStream,
+    patience: Patience,
+    /// What came behind the head, and was not yet asked for.
+    ahead: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn new(socket: TcpStream, patience: Patience) -> Self {
+        Link { socket, patience, ahead: Vec::new() }
+    }
+
+    /// Whether the engine has left it open and has said nothing that nobody asked.
+    pub(super) fn is_usable(&self) -> bool {
+        let peeked = SockRef::from(&self.socket).peek(&mut [MaybeUninit::uninit()]);
+        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Sends a request and waits for the head of its answer. An engine that answers before it has read everything is
+    /// heard, and its connection is not used again.
+    pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, Broken> {
+        self.patience.restart();
+        let mut unsent = request;
+        let mut refused = None;
+        let (head, ahead) = poll_fn(|context| {
+            while !unsent.is_empty() && refused.is_none() {
+                match Pin::new(&mut self.socket).poll_write(context, unsent) {
+                    Poll::Ready(Ok(sent)) => unsent = &unsent[sent..],
+                    // It may have said why before it closed.
+                    Poll::Ready(Err(error)) => refused = Some(error),
+                    Poll::Pending => break,
+                }
+            }
+            self.poll_head(context, refused.as_ref())
+        })
+        .await?;
+        self.ahead = ahead;
+        Ok(Head { lasting: head.lasting && unsent.is_empty() && refused.is_none(), ..head })
+    }
+
+    /// The head and what came with it. Until it is whole its bytes wait in `ahead`.
+    fn poll_head(
+        &mut self,
+        context: &mut Context<'_>,
+        refused: Option<&io::Error>,
+    ) -> Poll<Result<(Head, Vec<u8>), Broken>> {
+        loop {
+            let mut space = [const { MaybeUninit::uninit() }; READ_BYTES];
+            let mut read = ReadBuf::uninit(&mut space);
+            match self.poll_read(context, &mut read) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(broken)) => return Poll::Ready(Err(because(refused, broken))),
+                Poll::Pending => return Poll::Pending,
+            }
+            if read.filled().is_empty() {
+                return Poll::Ready(Err(because(refused, Broken::Lost("it hung up".to_owned()))));
+            }
+            // Nearly every head comes in one read, which needs no copy.
+            let seen = if self.ahead.is_empty() {
+                head::read(read.filled())
+                    .map(|head| head.map(|(head, end)| (head, read.filled()[end..].to_vec())))
+            } else {
+                self.ahead.extend_from_slice(read.filled());
+                head::read(&self.ahead).map(|head| head.map(|(head, end)| (head, self.ahead.split_off(end))))
+            };
+            match seen.map_err(|error| Broken::Lost(error.to_string()))? {
+                Some((head, ahead)) => {
+                    self.patience.restart();
+                    return Poll::Ready(Ok((head, ahead)));
+                }
+                None if self.ahead.is_empty() => self.ahead.extend_from_slice(read.filled()),
+                None => {}
+            }
+        }
+    }
+
+    /// Appends what the engine has sent of the body. At its end `head.length` is reached.
+    pub(super) fn poll_body(
+        &mut self,
+        context: &mut Context<'_>,
+        head: &mut Head,
+        out: &mut Vec<u8>,
+    ) -> Poll<Result<(), Broken>> {
+        if !self.ahead.is_empty() {
+            let ahead = std::mem::take(&mut self.ahead);
+            return Poll::Ready(take(head, &ahead, out));
+        }
+        let mut space = [const { MaybeUninit::uninit() }; READ_BYTES];
+        let mut read = ReadBuf::uninit(&mut space);
+        ready!(self.poll_read(context, &mut read))?;
+        self.patience.restart();
+        match (read.filled(), &head.length) {
+            ([], head::Length::Open) => head.length = head::Length::Known(0),
+            ([], _) => return Poll::Ready(Err(Broken::Lost("it hung up".to_owned()))),
+            (bytes, _) => return Poll::Ready(take(head, bytes, out)),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>, read: &mut ReadBuf<'_>) -> Poll<Result<(), Broken>> {
+        match Pin::new(&mut self.socket).poll_read(context, read) {
+            Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|error| Broken::Lost(error.to_string()))),
+            Poll::Pending => self.patience.poll_gone(context).map(|()| Err(Broken::TimedOut)),
+        }
+    }
+}
+
+/// What kept us from sending says more than what came of it.
+fn because(refused: Option<&io::Error>, broken: Broken) -> Broken {
+    refused.map_or(broken, |error| Broken::Lost(error.to_string()))
+}
+
+fn take(head: &mut Head, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
+    let taken = head.length.take(bytes, out).map_err(|error| Broken::Lost(error.to_string()))?;
+    if taken < bytes.len() {
+        // More than was promised. Whatever it is, the next request must not read it as its answer.
+        head.lasting = false;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+// The key of a server that wants one. It stays in this tab, where both pages find it.
+
+const KEY = "hob-api-key";
+
+// A browser may forbid storage altogether; the key then lives as long as the page.
+let heldKey = null;
+
+function apiKey() {
+  try {
+    return sessionStorage.getItem(KEY) ?? heldKey;
+  } catch {
+    return heldKey;
+  }
+}
+
+function keepKey(key) {
+  heldKey = key;
+  try {
+    if (key === null) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, key);
+  } catch {
+    // It is held above.
+  }
+}
+
+function keyHeaders() {
+  const key = apiKey();
+  return key ? { authorization: `Bearer ${key}` } : {};
+}
+
+// Shows the form; says so when there was a key and it is the wrong one.
+function askForKey() {
+  put("key-fault", apiKey() === null ? "" : "That is not the key of this server.");
+  keepKey(null);
+  if ($("key-form").hidden) {
+    $("key-form").hidden = false;
+    $("key").focus();
+  }
+}
+
+function whenKeyIsGiven(goOn) {
+  $("key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const key = $("key").value.trim();
+    // Nothing else fits into a header.
+    if (/[^\x21-\x7e]/.test(key)) return put("key-fault", "A key has letters, digits and signs without spaces.");
+    keepKey(key);
+    $("key").value = "";
+    goOn();
+  });
+}

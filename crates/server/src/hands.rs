@@ -1,0 +1,75 @@
+//! The threads that serve connections, each with a runtime of its own.
+//!
+//! A connection stays with the thread that got it: its request, the engine's answer and what is written back never change
+//! threads. Handing them from one to another costs more than all that is done for a short request.
+
+use std::io;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, available_parallelism};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// More would only wait for each other at the kernel's door.
+const MOST: usize = 16;
+
+/// All of them. They stop with the value, and what they have not finished by then is dropped.
+pub(crate) struct Hands {
+    hands: Vec<Hand>,
+    _stop: DropGuard,
+}
+
+struct Hand {
+    runtime: Handle,
+    connections: Arc<AtomicUsize>,
+}
+
+/// Counts a connection for as long as it lasts.
+struct Held(Arc<AtomicUsize>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Hands {
+    /// One for each processor.
+    pub(crate) fn start() -> io::Result<Self> {
+        let stop = CancellationToken::new();
+        let count = available_parallelism().map_or(1, NonZero::get).min(MOST);
+        let hands = (0..count).map(|_| Hand::start(stop.clone())).collect::<io::Result<_>>()?;
+        Ok(Hands { hands, _stop: stop.drop_guard() })
+    }
+
+    /// Gives a connection to the one that has the fewest.
+    pub(crate) fn give<F: Future<Output = ()> + Send + 'static>(&self, connections: &TaskTracker, work: F) {
+        let fewest = self.hands.iter().min_by_key(|hand| hand.connections.load(Ordering::Relaxed));
+        let Some(hand) = fewest else { return };
+        hand.connections.fetch_add(1, Ordering::Relaxed);
+        let held = Held(Arc::clone(&hand.connections));
+        let work = async move {
+            work.await;
+            drop(held);
+        };
+        connections.spawn_on(work, &hand.runtime);
+    }
+}
+
+impl Hand {
+    fn start(stop: CancellationToken) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        thread::Builder::new().name("connections".to_owned()).spawn(move || run(runtime, &stop))?;
+        Ok(Hand { runtime: handle, connections: Arc::default() })
+    }
+}
+
+fn run(runtime: Runtime, stop: &CancellationToken) {
+    runtime.block_on(stop.cancelled());
+    // A look-up of a name must not hold the end up.
+    runtime.shutdown_background();
+}

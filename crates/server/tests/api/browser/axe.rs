@@ -1,0 +1,23 @@
+//! Whether anything keeps anybody from using a page, as axe-core sees it.
+
+use serde_json::Value;
+
+use super::chromium::Browser;
+
+/// Lets axe-core look for what would keep people out. What it is not sure of is not held against the page.
+pub async fn assert_accessible(browser: &Browser, when: &str) {
+    let modules = std::env::var("HOB_TEST_NODE_MODULES")
+        .expect("$HOB_TEST_NODE_MODULES is not set: run this with './dev test', which installs axe-core");
+    let axe = std::fs::read_to_string(format!("{modules}/axe-core/axe.min.js")).expect("axe-core");
+    browser.run(&format!("if (!window.axe) {{ {axe}; window.axe = axe; }}")).await;
+    // Transitions end first: half-faded text has half its contrast.
+    let look = "const done = arguments[0];
+        Promise.all(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished))
+            .catch(() => {}).then(() => axe.run())
+            .then((found) => done({ passes: found.passes.length, violations: found.violations.map((one) =>
+                ({ id: one.id, impact: one.impact, nodes: one.nodes.map((node) => node.html + ' ' + node.failureSummary) })) }),
+            (error) => done({ error: String(error) }))";
+    let found = browser.run_async(look).await;
+    assert!(found["passes"].as_i64() > Some(10), "{when}: axe-core looked at nothing: {found}");
+    assert_eq!(found["violations"], Value::Array(Vec::new()), "{when}");
+}

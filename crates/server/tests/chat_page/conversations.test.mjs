@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { partsIn, plain } from "./parts.mjs";
+
+const { Shelf, newConversation, newQuestion, newAnswer, titleOf, turnsOf, asMarkdown, fileNameOf, readConversation, MOST_CONVERSATIONS } = partsIn();
+
+// A browser's storage with room for so many characters.
+class Storage {
+  constructor(room = Infinity) {
+    this.room = room;
+    this.items = new Map();
+  }
+  get length() { return this.items.size; }
+  key(index) { return [...this.items.keys()][index] ?? null; }
+  getItem(key) { return this.items.get(key) ?? null; }
+  removeItem(key) { this.items.delete(key); }
+  setItem(key, value) {
+    const used = [...this.items].reduce((sum, [name, text]) => sum + (name === key ? 0 : name.length + text.length), 0);
+    if (used + key.length + value.length > this.room) throw new DOMException("full", "QuotaExceededError");
+    this.items.set(key, value);
+  }
+}
+
+function conversation(title, updated, messages = [newQuestion(title)]) {
+  return { ...newConversation(updated), title, messages };
+}
+const answered = (content, state = "complete") => ({ ...newAnswer(), content, state });
+
+test("what is kept is found again, newest first, by another tab too", () => {
+  const storage = new Storage();
+  const shelf = new Shelf(storage);
+  const [old, young] = [conversation("old", 1), conversation("young", 2, [newQuestion("a"), answered("b")])];
+  assert.ok(shelf.keep(old) && shelf.keep(young));
+  const other = new Shelf(storage);
+  assert.deepEqual(plain(other.list().map(({ title }) => title)), ["young", "old"]);
+  assert.deepEqual(plain(other.open(young.id)), plain(young));
+  other.remove(young.id);
+  shelf.refresh();
+  assert.deepEqual(plain(shelf.list().map(({ title }) => title)), ["old"]);
+  assert.equal(shelf.open(young.id), null);
+});
+
+test("the oldest beyond the bound makes place", () => {
+  const shelf = new Shelf(new Storage());
+  for (let count = 0; count < MOST_CONVERSATIONS + 3; count += 1) shelf.keep(conversation(`c${count}`, count));
+  const titles = shelf.list().map(({ title }) => title);
+  assert.equal(titles.length, MOST_CONVERSATIONS);
+  assert.equal(titles.at(-1), "c3");
+});
+
+test("a full storage is told, and nothing is lost for it", () => {
+  const storage = new Storage(2000);
+  const shelf = new Shelf(storage);
+  assert.ok(shelf.keep(conversation("small", 1)));
+  const large = conversation("large", 2, [newQuestion("x".repeat(3000))]);
+  assert.equal(shelf.keep(large), false);
+  assert.deepEqual(plain(shelf.list().map(({ title }) => title)), ["small"]);
+  shelf.choose({ model: "m".repeat(3000), agent: "" });
+  assert.deepEqual(plain(shelf.choice()), { model: "default", agent: "" });
+});
+
+test("what other programs left in the storage harms nobody", () => {
+  const storage = new Storage();
+  const good = conversation("good", 1);
+  new Shelf(storage).keep(good);
+  const strange = ["", "null", "7", "{", "[]", '{"messages":7}', '{"messages":[null]}', '{"messages":[{"role":"robot"}]}'];
+  strange.forEach((text, index) => storage.setItem(`hob-chat:${index}`, text));
+  storage.setItem("somebody-else", "x");
+  storage.setItem("hob-chat-choice", "{");
+  const shelf = new Shelf(storage);
+  assert.deepEqual(plain(shelf.list().map(({ title }) => title)), ["good"]);
+  assert.deepEqual(plain(shelf.choice()), { model: "default", agent: "" });
+  assert.deepEqual(plain(readConversation("x", '{"messages":[{"role":"user","content":{}}],"title":7,"updated":"soon"}')),
+    { id: "x", title: "", updated: 0, model: "default", agent: "", messages: [{ role: "user", content: "" }] });
+});
+
+test("an answer that was under way when the page was closed is no whole answer", () => {
+  const storage = new Storage();
+  const shelf = new Shelf(storage);
+  const kept = conversation("a", 1, [newQuestion("a"), { ...newAnswer(), content: "half" }]);
+  shelf.keep(kept);
+  const { state, trouble, content } = shelf.open(kept.id).messages[1];
+  assert.deepEqual([state, trouble, content], ["broken", "The page was closed before the answer ended.", "half"]);
+});
+
+test("the model hears whole turns", () => {
+  const messages = [
+    newQuestion("one"), answered("", "broken"), newQuestion("two"), answered("hal", "stopped"), newQuestion("three"), newAnswer(),
+  ];
+  const heard = [{ role: "user", content: "two" }, { role: "assistant", content: "hal" }, { role: "user", content: "three" }];
+  assert.deepEqual(plain(turnsOf(messages)), heard);
+  assert.deepEqual(plain(turnsOf(messages.slice(0, -1))), heard);
+  assert.deepEqual(plain(turnsOf([newQuestion("only")])), [{ role: "user", content: "only" }]);
+});
+
+test("a conversation has the name of its first question, and is exported as Markdown", () => {
+  assert.equal(titleOf("  Why is\tthe sky blue?\nAnd why"), "Why is the sky blue?");
+  assert.equal(titleOf("👋".repeat(100)), `${"👋".repeat(60)}…`);
+  const kept = conversation("Why is the sky blue?", 1, [
+    newQuestion("Why is the sky blue?"), { ...answered("Because *air*…", "stopped"), model: "qwen3:8b" }, newQuestion("Go on"), answered("…scatters."),
+  ]);
+  assert.equal(asMarkdown(kept), `# Why is the sky blue?
+
+## You
+
+Why is the sky blue?
+
+## Hob (qwen3:8b)
+
+Because *air*…
+
+*Stopped here.*
+
+## You
+
+Go on
+
+## Hob
+
+…scatters.
+`);
+  assert.equal(fileNameOf(kept), "why-is-the-sky-blue.md");
+  assert.equal(fileNameOf(conversation("../../etc/passwd", 1)), "etc-passwd.md");
+  assert.equal(fileNameOf(conversation("", 1)), "conversation.md");
+});

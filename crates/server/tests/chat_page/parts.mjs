@@ -1,0 +1,22 @@
+// The parts of the chat page that make no nodes, as a test may call them. The page has them in one script, so they have no
+// exports of their own.
+
+import { readFileSync } from "node:fs";
+import vm from "node:vm";
+
+const FILES = ["stream.js", "inline.js", "markdown.js", "conversations.js"];
+const NAMES = [
+  "EventLines", "hear", "readAnswer", "ask", "Trouble", "parseInline", "parseMarkdown", "Shelf", "newConversation", "newQuestion", "newAnswer",
+  "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER", "LONGEST_MARKDOWN",
+];
+
+const source = FILES.map((file) => readFileSync(new URL(`../../assets/chat/${file}`, import.meta.url), "utf8")).join("\n");
+
+// `world` is what the browser would have.
+export function partsIn(world = {}) {
+  const context = vm.createContext({ URL, TextDecoder, TextEncoder, AbortController, crypto: globalThis.crypto, ...world });
+  return vm.runInContext(`"use strict";\n${source}\n({ ${NAMES.join(", ")} })`, context);
+}
+
+// Objects of another context have other prototypes; compared are their contents.
+export const plain = (value) => JSON.parse(JSON.stringify(value));

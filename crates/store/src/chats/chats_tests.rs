@@ -1,0 +1,115 @@
+use std::time::{Duration, SystemTime};
+
+use super::keep::{CUT, KEPT_BYTES, KEPT_BYTES_OF_ONE, KEPT_CHATS, KEPT_TURNS, LONGEST_TEXT};
+use super::*;
+use crate::migrations::Schema;
+use crate::time::Moment;
+
+fn chats() -> Chats {
+    Chats::new(Store::in_memory(Schema::HOB).expect("opened"))
+}
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+fn turn(question: &str, answer: &str) -> Turn {
+    Turn { question: question.into(), answer: answer.into(), ending: TurnEnding::Complete, model: "m".into() }
+}
+
+fn questions(chats: &Chats, chat: ChatId) -> Vec<String> {
+    chats.turns(chat).expect("read").into_iter().map(|turn| turn.question).collect()
+}
+
+#[test]
+fn a_conversation_is_found_again_as_it_was() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("hob.db");
+    let open = || Chats::new(Store::open(&path, Schema::HOB).expect("opened"));
+    let stopped = Turn { ending: TurnEnding::Stopped, ..turn("And\nthen?", "Then the") };
+    let chat = open().add(None, &turn("What  is\na hob?", "A spirit."), at(1)).expect("written");
+    assert_eq!(open().add(Some(chat), &stopped, at(2)).expect("written"), chat);
+    let chats = open();
+    assert_eq!(chats.turns(chat).expect("read"), [turn("What  is\na hob?", "A spirit."), stopped]);
+    let summary =
+        ChatSummary { id: chat, title: "What is a hob?".into(), turns: 2, last_used: Moment::of(at(2)) };
+    assert_eq!(chats.list(10).expect("read"), [summary]);
+    assert_eq!(chats.latest().expect("read"), Some(chat));
+}
+
+#[test]
+fn the_one_that_was_used_last_comes_first() {
+    let chats = chats();
+    let first = chats.add(None, &turn("a", "1"), at(1)).expect("written");
+    let second = chats.add(None, &turn("b", "2"), at(2)).expect("written");
+    assert_eq!(chats.latest().expect("read"), Some(second));
+    chats.add(Some(first), &turn("c", "3"), at(3)).expect("written");
+    assert_eq!(chats.latest().expect("read"), Some(first));
+    let listed: Vec<ChatId> = chats.list(10).expect("read").into_iter().map(|chat| chat.id).collect();
+    assert_eq!(listed, [first, second]);
+}
+
+#[test]
+fn another_try_takes_the_place_of_the_last_answer() {
+    let chats = chats();
+    let chat = chats.add(None, &turn("a", "1"), at(1)).expect("written");
+    chats.add(Some(chat), &turn("b", "bad"), at(2)).expect("written");
+    assert_eq!(chats.replace_last(chat, &turn("b", "good"), at(3)).expect("written"), chat);
+    assert_eq!(chats.turns(chat).expect("read"), [turn("a", "1"), turn("b", "good")]);
+}
+
+#[test]
+fn a_conversation_that_was_forgotten_meanwhile_begins_anew() {
+    let chats = chats();
+    let chat = chats.add(None, &turn("a", "1"), at(1)).expect("written");
+    assert!(chats.forget(chat).expect("written"));
+    assert!(!chats.forget(chat).expect("written"));
+    assert_eq!(chats.turns(chat).expect("read"), []);
+    let added = chats.add(Some(chat), &turn("b", "2"), at(2)).expect("written");
+    let replaced = chats.replace_last(chat, &turn("c", "3"), at(3)).expect("written");
+    assert!(chat < added && added < replaced, "no number is given twice");
+    assert_eq!(questions(&chats, added), ["b"]);
+    assert_eq!(questions(&chats, replaced), ["c"]);
+}
+
+#[test]
+fn old_conversations_and_old_turns_make_room() {
+    let chats = chats();
+    let first = chats.add(None, &turn("first", ""), at(0)).expect("written");
+    for number in 0..KEPT_CHATS {
+        chats.add(None, &turn("another", ""), at(1 + number as u64)).expect("written");
+    }
+    assert_eq!(chats.list(usize::MAX).expect("read").len() as i64, KEPT_CHATS);
+    assert_eq!(chats.turns(first).expect("read"), []);
+
+    let long = chats.add(None, &turn("0", ""), at(10_000)).expect("written");
+    for number in 1..=KEPT_TURNS {
+        chats.add(Some(long), &turn(&number.to_string(), ""), at(10_000)).expect("written");
+    }
+    let kept = questions(&chats, long);
+    assert_eq!((kept.len() as i64, kept[0].as_str()), (KEPT_TURNS, "1"));
+}
+
+#[test]
+fn what_is_kept_has_a_size() {
+    let chats = chats();
+    let text = "ü".repeat(LONGEST_TEXT / 2);
+    let too_long = format!("{text}ü");
+    let chat = chats.add(None, &turn(&text, &too_long), at(1)).expect("written");
+    let [kept] = chats.turns(chat).expect("read").try_into().expect("one turn");
+    assert_eq!(kept.question, text);
+    assert!(kept.answer == format!("{text}{CUT}"), "the rest is marked as left out");
+
+    let turns_of_one = KEPT_BYTES_OF_ONE as usize / (2 * LONGEST_TEXT);
+    for second in 0..turns_of_one + 2 {
+        chats.add(Some(chat), &turn(&text, &text), at(2 + second as u64)).expect("written");
+    }
+    assert_eq!(chats.turns(chat).expect("read").len(), turns_of_one);
+
+    let conversations = KEPT_BYTES as usize / (2 * LONGEST_TEXT);
+    for second in 0..conversations {
+        chats.add(None, &turn(&text, &text), at(1_000 + second as u64)).expect("written");
+    }
+    assert_eq!(chats.turns(chat).expect("read"), [], "the oldest is gone");
+    assert_eq!(chats.list(usize::MAX).expect("read").len(), conversations);
+}

@@ -1,0 +1,60 @@
+//! Finding conversations again.
+
+use super::{ChatId, Chats, Turn};
+use crate::error::StoreError;
+use crate::time::Moment;
+
+/// A conversation in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatSummary {
+    pub id: ChatId,
+    /// How its first question begins, on one line.
+    pub title: String,
+    pub turns: u64,
+    pub last_used: Moment,
+}
+
+impl Chats {
+    /// The conversations that were used last, the newest first.
+    pub fn list(&self, most: usize) -> Result<Vec<ChatSummary>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.store.read(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT id, title, (SELECT count(*) FROM chat_turn WHERE chat = chat.id), last_used
+                 FROM chat ORDER BY last_used DESC, id DESC LIMIT ?1",
+            )?;
+            let rows = statement.query_map([most], |row| {
+                Ok(ChatSummary {
+                    id: ChatId::new(row.get(0)?),
+                    title: row.get(1)?,
+                    turns: u64::try_from(row.get::<_, i64>(2)?).unwrap_or_default(),
+                    last_used: Moment::from_microseconds(row.get(3)?),
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// The conversation that was used last.
+    pub fn latest(&self) -> Result<Option<ChatId>, StoreError> {
+        Ok(self.list(1)?.first().map(|chat| chat.id))
+    }
+
+    /// What was said in a conversation, oldest first; empty when there is none of that number.
+    pub fn turns(&self, chat: ChatId) -> Result<Vec<Turn>, StoreError> {
+        self.store.read(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT question, answer, ending, model FROM chat_turn WHERE chat = ?1 ORDER BY number",
+            )?;
+            let rows = statement.query_map([chat.get()], |row| {
+                Ok(Turn {
+                    question: row.get(0)?,
+                    answer: row.get(1)?,
+                    ending: row.get(2)?,
+                    model: row.get(3)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+}

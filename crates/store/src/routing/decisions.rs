@@ -1,0 +1,109 @@
+//! Choices as rows.
+
+use std::time::SystemTime;
+
+use hob_core::Source;
+use hob_core::routing::{Decision, QueryClass};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::json;
+
+use super::odd;
+use crate::time::Moment;
+
+/// Choices that are kept.
+const MOST: i64 = 10_000;
+
+const COLUMNS: &str =
+    "run, decided, source, policy, class, engine, model, rivals, probability, question, retried, reward";
+
+/// A choice, and what came of it so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    pub decision: Decision,
+    /// Whether the same question was asked again soon after.
+    pub retried: bool,
+    pub reward: Option<f64>,
+}
+
+pub(super) fn insert(connection: &Connection, decision: &Decision) -> rusqlite::Result<()> {
+    let sql = format!(
+        "INSERT OR REPLACE INTO router_decision ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, FALSE, NULL)"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        &*decision.run,
+        Moment::of(decision.decided).microseconds(),
+        decision.source.as_str(),
+        decision.policy,
+        decision.class.to_string(),
+        decision.engine,
+        decision.model,
+        json!(decision.rivals).to_string(),
+        decision.probability,
+        decision.question.cast_signed(),
+    ])?;
+    Ok(())
+}
+
+/// Deletes what is beyond the bound, the oldest first.
+pub(super) fn prune(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM router_decision WHERE decided <
+        (SELECT decided FROM router_decision ORDER BY decided DESC LIMIT 1 OFFSET ?1)";
+    connection.prepare_cached(sql)?.execute([MOST - 1])?;
+    Ok(())
+}
+
+pub(super) fn find(connection: &Connection, run: &str) -> rusqlite::Result<Option<Kept>> {
+    let sql = format!("SELECT {COLUMNS} FROM router_decision WHERE run = ?1");
+    connection.prepare_cached(&sql)?.query_row([run], read).optional()
+}
+
+pub(super) fn update(connection: &Connection, kept: &Kept) -> rusqlite::Result<()> {
+    let sql = "UPDATE router_decision SET retried = ?2, reward = ?3 WHERE run = ?1";
+    connection.prepare_cached(sql)?.execute(params![&*kept.decision.run, kept.retried, kept.reward])?;
+    Ok(())
+}
+
+pub(super) fn asked_before(
+    connection: &Connection,
+    question: u64,
+    run: &str,
+    since: SystemTime,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT run FROM router_decision WHERE question = ?1 AND run <> ?2 AND decided >= ?3
+        ORDER BY decided DESC LIMIT 1";
+    let since = Moment::of(since).microseconds();
+    let values = params![question.cast_signed(), run, since];
+    connection.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()
+}
+
+pub(super) fn count(connection: &Connection) -> rusqlite::Result<u64> {
+    let count: i64 = connection.query_row("SELECT count(*) FROM router_decision", [], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
+    let source: String = row.get(2)?;
+    let class: String = row.get(4)?;
+    let rivals: String = row.get(7)?;
+    let run: String = row.get(0)?;
+    Ok(Kept {
+        decision: Decision {
+            run: run.into(),
+            decided: Moment::from_microseconds(row.get(1)?).time(),
+            source: Source::ALL
+                .into_iter()
+                .find(|known| known.as_str() == source)
+                .ok_or_else(|| odd(2, Type::Text))?,
+            policy: row.get(3)?,
+            class: QueryClass::parse(&class).ok_or_else(|| odd(4, Type::Text))?,
+            engine: row.get(5)?,
+            model: row.get(6)?,
+            rivals: serde_json::from_str(&rivals).map_err(|_| odd(7, Type::Text))?,
+            probability: row.get(8)?,
+            question: row.get::<_, i64>(9)?.cast_unsigned(),
+        },
+        retried: row.get(10)?,
+        reward: row.get(11)?,
+    })
+}

@@ -1,0 +1,99 @@
+//! What the routing of questions to models has learnt, and what people say of answers.
+//!
+//! | file | what |
+//! |---|---|
+//! | `decisions` | choices that were made, kept until it is known what came of them |
+//! | `knowledge` | what was learnt, by class of questions and by model |
+//! | `feedback` | what people say of answers, whoever chose the model |
+//!
+//! How learning works is not known here: whoever learns changes what was read, and it is written back in the same transaction.
+
+mod decisions;
+mod feedback;
+mod knowledge;
+
+use std::time::SystemTime;
+
+use hob_core::routing::{ClassRecord, Decision, Knowledge};
+use rusqlite::types::Type;
+
+pub use decisions::Kept;
+pub use feedback::{Answer, Ratings};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// What routing keeps in a store. Cheap to clone. Everything blocks.
+#[derive(Clone)]
+pub struct Routing {
+    store: Store,
+}
+
+impl Routing {
+    pub fn new(store: Store) -> Self {
+        Routing { store }
+    }
+
+    /// Keeps a choice. Only the last ten thousand are kept.
+    pub fn keep(&self, decision: &Decision) -> Result<(), StoreError> {
+        self.store.write(|transaction| {
+            decisions::insert(transaction, decision)?;
+            decisions::prune(transaction)
+        })
+    }
+
+    /// The last choice for the same question since a moment, other than that of `run`; `None` where it was not asked.
+    pub fn asked_before(
+        &self,
+        question: u64,
+        run: &str,
+        since: SystemTime,
+    ) -> Result<Option<String>, StoreError> {
+        self.store.read(|connection| decisions::asked_before(connection, question, run, since))
+    }
+
+    /// Has `lesson` change what is kept of a choice and of its class; says whether there is such a choice.
+    pub fn learn(
+        &self,
+        run: &str,
+        lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
+    ) -> Result<bool, StoreError> {
+        self.store.write(|transaction| {
+            let Some(mut kept) = decisions::find(transaction, run)? else { return Ok(false) };
+            let mut record = knowledge::read_class(transaction, kept.decision.class)?;
+            lesson(&mut kept, &mut record);
+            decisions::update(transaction, &kept)?;
+            knowledge::write_class(transaction, kept.decision.class, &record)?;
+            Ok(true)
+        })
+    }
+
+    /// Everything that was learnt.
+    pub fn knowledge(&self) -> Result<Knowledge, StoreError> {
+        self.store.read(knowledge::read)
+    }
+
+    /// How many choices are kept.
+    pub fn decisions(&self) -> Result<u64, StoreError> {
+        self.store.read(decisions::count)
+    }
+
+    /// Forgets what was learnt and the choices it was learnt from, and says how many of those there were. What people said
+    /// stays.
+    pub fn reset(&self) -> Result<u64, StoreError> {
+        self.store.write(|transaction| {
+            let forgotten = transaction.execute("DELETE FROM router_decision", [])?;
+            transaction.execute_batch("DELETE FROM router_class; DELETE FROM router_model")?;
+            Ok(forgotten as u64)
+        })
+    }
+}
+
+/// A value in a row that this Hob cannot have written.
+fn odd(column: usize, kind: Type) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, kind, "not as Hob writes it".into())
+}
+
+#[cfg(test)]
+#[path = "routing_tests.rs"]
+mod tests;

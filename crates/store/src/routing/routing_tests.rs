@@ -1,0 +1,172 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Rating, Topic};
+use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+
+use super::*;
+use crate::migrations::Schema;
+use crate::savings::Prices;
+use crate::telemetry::Telemetry;
+use crate::time::Moment;
+
+const CODE: QueryClass =
+    QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
+
+fn at(seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
+}
+
+fn decision(run: &str, seconds: u64) -> Decision {
+    Decision {
+        run: run.into(),
+        decided: at(seconds),
+        source: Source::Ask,
+        policy: "grpo".into(),
+        class: CODE,
+        engine: "ollama".into(),
+        model: "a".into(),
+        rivals: vec!["a".into(), "b".into()],
+        probability: Some(0.5),
+        question: u64::MAX - 7,
+    }
+}
+
+fn routing() -> Routing {
+    Routing::new(Store::in_memory(Schema::HOB).expect("opened"))
+}
+
+/// A call on record by nobody's choice but the caller's.
+fn recorded(store: &Store, run: &str, source: Source, seconds: u64) {
+    let inference = Inference {
+        started: at(seconds),
+        run: run.into(),
+        source,
+        engine: "vllm".into(),
+        model: "m".into(),
+        agent: None,
+        streamed: false,
+        usage: Usage::default(),
+        estimated: false,
+        latency: Duration::from_secs(1),
+        first_token: None,
+        energy: None,
+        ending: Ending::Complete(FinishReason::Stop),
+    };
+    Telemetry::new(store.clone(), Prices::standard()).record_batch(&[inference]).expect("recorded");
+}
+
+#[test]
+fn what_was_learnt_is_there_after_the_next_start() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("hob.db");
+    let learnt =
+        ModelRecord { weight: -1.25, samples: 3, rewards: 2.5, log_seconds: Some(0.5), dollars: None };
+    {
+        let routing = Routing::new(Store::open(&path, Schema::HOB).expect("opened"));
+        routing.keep(&decision("r", 0)).expect("kept");
+        let found = routing.learn("r", |kept, record| {
+            assert_eq!(*kept, Kept { decision: decision("r", 0), retried: false, reward: None });
+            assert_eq!(*record, ClassRecord::default());
+            kept.reward = Some(0.75);
+            kept.retried = true;
+            record.recent = vec![0.5, 0.75];
+            record.models.insert("a".into(), learnt);
+        });
+        assert!(found.expect("learnt"));
+    }
+    let routing = Routing::new(Store::open(&path, Schema::HOB).expect("opened"));
+    let record = ClassRecord { recent: vec![0.5, 0.75], models: [("a".to_owned(), learnt)].into() };
+    assert_eq!(routing.knowledge().expect("read"), Knowledge::from([(CODE, record.clone())]));
+    let found = routing.learn("r", |kept, known| {
+        assert_eq!((kept.reward, kept.retried), (Some(0.75), true));
+        assert_eq!(*known, record);
+    });
+    assert!(found.expect("learnt"));
+}
+
+#[test]
+fn nothing_is_learnt_from_a_choice_that_nobody_made() {
+    let routing = routing();
+    let found = routing.learn("unheard of", |_, _| panic!("there is nothing to learn"));
+    assert!(!found.expect("looked"));
+    assert_eq!(routing.knowledge().expect("read"), Knowledge::new());
+}
+
+#[test]
+fn the_same_question_is_found_within_its_time_and_not_in_itself() {
+    let routing = routing();
+    routing.keep(&decision("first", 0)).expect("kept");
+    routing.keep(&decision("second", 60)).expect("kept");
+    let question = decision("", 0).question;
+    let before = |run: &str, since| routing.asked_before(question, run, at(since)).expect("looked");
+    assert_eq!(before("third", 0).as_deref(), Some("second"));
+    assert_eq!(before("second", 0).as_deref(), Some("first"));
+    assert_eq!(before("second", 1), None);
+    assert_eq!(routing.asked_before(1, "third", at(0)).expect("looked"), None);
+}
+
+#[test]
+fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
+    let routing = routing();
+    routing.keep(&decision("r", 0)).expect("kept");
+    routing.learn("r", |_, record| record.recent.push(0.5)).expect("learnt");
+    let answer = routing.answer("r", at(1)).expect("looked").expect("found");
+    routing.rate(&answer, Rating::Good, at(1)).expect("rated");
+    assert_eq!(routing.reset().expect("reset"), 1);
+    assert_eq!(
+        (routing.knowledge().expect("read"), routing.decisions().expect("counted")),
+        (Knowledge::new(), 0)
+    );
+    assert_eq!(routing.ratings().expect("counted"), Ratings { good: 1, bad: 0 });
+}
+
+#[test]
+fn any_answer_on_record_can_be_rated_and_a_second_rating_replaces_the_first() {
+    let routing = routing();
+    recorded(&routing.store, "chatcmpl-1", Source::Server, 5);
+    let answer = routing.answer("chatcmpl-1", at(10)).expect("looked").expect("found");
+    let expected = Answer {
+        run: "chatcmpl-1".into(),
+        engine: "vllm".into(),
+        model: "m".into(),
+        source: "server".into(),
+        at: Moment::of(at(5)),
+    };
+    assert_eq!(answer, expected);
+    assert_eq!(routing.rate(&answer, Rating::Good, at(11)).expect("rated"), None);
+    assert_eq!(routing.rate(&answer, Rating::Bad, at(12)).expect("rated"), Some(Rating::Good));
+    assert_eq!(routing.ratings().expect("counted"), Ratings { good: 0, bad: 1 });
+    assert_eq!(routing.answer("chatcmpl-2", at(10)).expect("looked"), None);
+    assert_eq!(routing.answer("chatcmpl-1", at(40 * 24 * 3600)).expect("looked"), None, "too long ago");
+}
+
+#[test]
+fn the_last_answer_is_one_that_somebody_may_have_read() {
+    let routing = routing();
+    let last = || routing.last_answer(at(100)).expect("looked").map(|answer| answer.run);
+    assert_eq!(last(), None);
+    recorded(&routing.store, "chatcmpl-1", Source::Server, 1);
+    recorded(&routing.store, "task", Source::Scheduler, 2);
+    recorded(&routing.store, "measured", Source::Bench, 3);
+    assert_eq!(last().as_deref(), Some("chatcmpl-1"));
+    routing.keep(&decision("ask-1", 4)).expect("kept");
+    assert_eq!(last().as_deref(), Some("ask-1"));
+    recorded(&routing.store, "ask-2", Source::Ask, 5);
+    assert_eq!(last().as_deref(), Some("ask-2"));
+}
+
+#[test]
+fn choices_are_not_kept_without_end() {
+    let routing = routing();
+    let many = 10_003;
+    routing
+        .store
+        .write(|transaction| {
+            (0..many).try_for_each(|n| decisions::insert(transaction, &decision(&n.to_string(), n)))
+        })
+        .expect("written");
+    routing.keep(&decision("last", many)).expect("kept");
+    assert_eq!(routing.decisions().expect("counted"), 10_000);
+    assert_eq!(routing.answer("3", at(many)).expect("looked"), None);
+    assert!(routing.answer("last", at(many)).expect("looked").is_some());
+}

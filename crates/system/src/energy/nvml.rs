@@ -1,0 +1,129 @@
+//! NVIDIA's cards, by the counters of their driver. Its library is looked for when the program runs, so that one program serves
+//! machines with and without.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::error::NvmlError;
+
+use super::Found;
+use super::counter::Counter;
+
+/// What of the driver is used.
+trait Driver: Send + Sync {
+    fn cards(&self) -> Result<u32, NvmlError>;
+    fn name(&self, card: u32) -> Result<String, NvmlError>;
+    /// Since the driver was loaded. Cards before Volta do not count.
+    fn millijoules(&self, card: u32) -> Result<u64, NvmlError>;
+}
+
+impl Driver for Nvml {
+    fn cards(&self) -> Result<u32, NvmlError> {
+        self.device_count()
+    }
+
+    fn name(&self, card: u32) -> Result<String, NvmlError> {
+        self.device_by_index(card)?.name()
+    }
+
+    fn millijoules(&self, card: u32) -> Result<u64, NvmlError> {
+        self.device_by_index(card)?.total_energy_consumption()
+    }
+}
+
+struct Card {
+    driver: Arc<dyn Driver>,
+    number: u32,
+    name: String,
+}
+
+/// The cards that count. May take a second where the driver sleeps.
+pub(super) fn find() -> Found {
+    match Nvml::init() {
+        Ok(driver) => cards_of(Arc::new(driver)),
+        // No library, no cards: most machines are like that.
+        Err(NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound | NvmlError::DriverNotLoaded) => {
+            Found::default()
+        }
+        Err(error) => {
+            Found { refused: vec![format!("NVIDIA's driver refuses: {error}")], ..Found::default() }
+        }
+    }
+}
+
+fn cards_of(driver: Arc<dyn Driver>) -> Found {
+    let mut found = Found::default();
+    for number in 0..driver.cards().unwrap_or(0) {
+        let name = driver.name(number).unwrap_or_else(|_| format!("NVIDIA card {number}"));
+        match driver.millijoules(number) {
+            Ok(_) => found.counters.push(Box::new(Card { driver: Arc::clone(&driver), number, name })),
+            Err(NvmlError::NotSupported) => found.refused.push(format!("{name} does not count its energy")),
+            Err(error) => found.refused.push(format!("{name} does not tell its energy: {error}")),
+        }
+    }
+    found
+}
+
+impl Counter for Card {
+    fn name(&self) -> String {
+        format!("{} (NVML)", self.name)
+    }
+
+    fn read(&mut self) -> Result<u64, Box<dyn Error + Send + Sync>> {
+        Ok(self.driver.millijoules(self.number)?.saturating_mul(1000))
+    }
+
+    fn wraps_after(&self) -> Option<u64> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// A driver of three cards: one that counts, one that is too old to, one that fell off its bus.
+    struct Fake {
+        millijoules: AtomicU64,
+    }
+
+    impl Driver for Fake {
+        fn cards(&self) -> Result<u32, NvmlError> {
+            Ok(3)
+        }
+
+        fn name(&self, card: u32) -> Result<String, NvmlError> {
+            let names = ["NVIDIA RTX 4090", "NVIDIA GTX 1080"];
+            names.get(card as usize).map(|name| (*name).to_owned()).ok_or(NvmlError::GpuLost)
+        }
+
+        fn millijoules(&self, card: u32) -> Result<u64, NvmlError> {
+            match (card, self.millijoules.load(Ordering::Relaxed)) {
+                (0, 0) | (2, _) => Err(NvmlError::GpuLost),
+                (0, millijoules) => Ok(millijoules),
+                _ => Err(NvmlError::NotSupported),
+            }
+        }
+    }
+
+    #[test]
+    fn a_card_that_counts_is_read_and_the_others_are_named() {
+        let driver = Arc::new(Fake { millijoules: AtomicU64::new(5_000) });
+        let mut found = cards_of(Arc::clone(&driver) as _);
+        let [card] = &mut found.counters[..] else { panic!("one card counts") };
+        assert_eq!((card.name().as_str(), card.wraps_after()), ("NVIDIA RTX 4090 (NVML)", None));
+        assert_eq!(card.read().unwrap(), 5_000_000);
+        driver.millijoules.store(0, Ordering::Relaxed);
+        assert!(card.read().is_err(), "it fell off its bus");
+        assert_eq!(found.refused[0], "NVIDIA GTX 1080 does not count its energy");
+        assert!(
+            found.refused[1].starts_with("NVIDIA card 2 does not tell its energy: "),
+            "{:?}",
+            found.refused
+        );
+        assert_eq!(found.refused.len(), 2);
+    }
+}

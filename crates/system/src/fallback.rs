@@ -1,0 +1,222 @@
+//! The model that stands in when the default one is not to be had: `[intelligence] fallback_model`.
+//!
+//! It answers only requests that left the choice to us, only when the default model's engine cannot be reached or no longer
+//! has it, and only while nothing of an answer is out. The caller is always told. The cloud stands in for an engine of the
+//! house only where the owner allows it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    ModelReason, Warning,
+};
+use hob_engine::select::CLOUD_KEY;
+
+use crate::catalog::{Catalog, Lookup};
+use crate::metered::{Metered, Origin};
+use crate::pool::Pool;
+
+/// Whether another model may answer after this failure: the first was never asked, or its engine has no such model.
+pub(crate) fn is_missing(error: &EngineError) -> bool {
+    matches!(error, EngineError::Unreachable { .. } | EngineError::ModelNotFound { .. })
+}
+
+/// The same for a failure to find out what model to ask. An engine that hangs then has not been asked either.
+pub(crate) fn is_not_found(error: &EngineError) -> bool {
+    is_missing(error) || matches!(error, EngineError::Timeout { .. })
+}
+
+/// Who may stand in.
+pub struct Fallback {
+    model: String,
+    /// Where the owner lets it answer for engines of the house.
+    cloud: Option<Catalog>,
+}
+
+impl Fallback {
+    /// `cloud` is the engine that may answer for those of the house, where the owner allows that.
+    pub fn new(model: impl Into<String>, cloud: Option<Arc<dyn Engine>>) -> Self {
+        Fallback { model: model.into(), cloud: cloud.map(Catalog::new) }
+    }
+
+    /// Who answers in place of `asked`, if anybody can.
+    pub(crate) async fn find(&self, pool: &Pool, asked: &str, error: &EngineError) -> Option<StandIn> {
+        let engine = match pool.engine_of(&self.model).await {
+            Ok(engine) if !is_down(engine.as_ref(), error) => engine,
+            Ok(_) | Err(_) => self.in_the_cloud().await?,
+        };
+        let leaves_the_house = engine.key() == CLOUD_KEY && pool.chosen().key() != CLOUD_KEY;
+        if leaves_the_house && self.cloud.is_none() {
+            tracing::warn!(
+                model = %self.model,
+                "the fallback model is in the cloud, which may not answer: see [intelligence] allow_cloud_fallback"
+            );
+            return None;
+        }
+        let (model, key) = (&self.model, engine.key());
+        let reason = ModelReason::new(format!("{model} on {key} answers in place of {asked}: {error}"));
+        tracing::warn!(%model, engine = key, asked, %error, "the fallback model answers");
+        let warning = if leaves_the_house { Warning::CloudFallback } else { Warning::FallbackModel };
+        Some(StandIn { model: model.clone(), engine, reason, warning })
+    }
+
+    /// The cloud, where it may answer and lists the model: a name it does not know is no reason to tell it anything.
+    async fn in_the_cloud(&self) -> Option<Arc<dyn Engine>> {
+        let cloud = self.cloud.as_ref()?;
+        match cloud.look_up(&self.model).await {
+            Lookup::Has => Some(Arc::clone(cloud.engine())),
+            Lookup::Lacks | Lookup::MayHave | Lookup::Silent { .. } => None,
+        }
+    }
+}
+
+/// Whether this engine is the one that could not be reached.
+fn is_down(engine: &dyn Engine, error: &EngineError) -> bool {
+    match error {
+        EngineError::Unreachable { engine: down, .. } | EngineError::Timeout { engine: down, .. } => {
+            down == engine.key()
+        }
+        _ => false,
+    }
+}
+
+/// A model that answers for another.
+pub(crate) struct StandIn {
+    pub(crate) model: String,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) reason: ModelReason,
+    pub(crate) warning: Warning,
+}
+
+/// Whether somebody stood in, known to the engine that is asked and to whoever tells the caller.
+#[derive(Default)]
+pub(crate) struct Handover {
+    taken: OnceLock<StandIn>,
+    /// Nobody may any more: the caller has been told who answers.
+    over: AtomicBool,
+}
+
+impl Handover {
+    pub(crate) fn taken(&self) -> Option<&StandIn> {
+        self.taken.get()
+    }
+
+    /// Who answers stays as it is.
+    pub(crate) fn close(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// An engine with somebody behind it who stands in.
+pub(crate) struct Relay {
+    pub(crate) first: Metered,
+    pub(crate) fallback: Arc<Fallback>,
+    pub(crate) pool: Arc<Pool>,
+    /// Whose questions these are.
+    pub(crate) origin: Origin,
+    pub(crate) handover: Arc<Handover>,
+}
+
+impl Relay {
+    /// Whoever answers after the first failed so; `None` when that is final.
+    async fn stand_in(&self, request: &GenerateRequest, error: &EngineError) -> Option<StandIn> {
+        if !is_missing(error) || self.handover.over.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.fallback.find(&self.pool, &request.model, error).await
+    }
+
+    /// The engine of a stand-in, its work put down to the same caller, and the request as it gets it.
+    fn second(&self, stand_in: &StandIn, request: &GenerateRequest) -> (Metered, GenerateRequest) {
+        let engine = Metered::new(Arc::clone(&stand_in.engine), self.origin.clone());
+        (engine, GenerateRequest { model: stand_in.model.clone(), ..request.clone() })
+    }
+
+    fn hand_over(&self, stand_in: StandIn) {
+        // Two questions of one run at the same time would both have found the same.
+        let _ = self.handover.taken.set(stand_in);
+    }
+}
+
+/// The first failure is the true one, whatever the stand-in says.
+fn in_vain(first: EngineError, second: &EngineError) -> EngineError {
+    tracing::warn!(error = %second, "the fallback model did not answer either");
+    first
+}
+
+#[async_trait]
+impl Engine for Relay {
+    fn key(&self) -> &str {
+        self.first.key()
+    }
+
+    fn address(&self) -> &str {
+        self.first.address()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        if let Some(stand_in) = self.handover.taken() {
+            let (engine, request) = self.second(stand_in, request);
+            return engine.generate(&request).await;
+        }
+        let error = match self.first.generate(request).await {
+            Ok(generation) => return Ok(generation),
+            Err(error) => error,
+        };
+        let Some(stand_in) = self.stand_in(request, &error).await else { return Err(error) };
+        let (engine, request) = self.second(&stand_in, request);
+        let answered = engine.generate(&request).await.map_err(|second| in_vain(error, &second));
+        if answered.is_ok() {
+            self.hand_over(stand_in);
+        }
+        answered
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        if let Some(stand_in) = self.handover.taken() {
+            let (engine, request) = self.second(stand_in, request);
+            return engine.stream(&request).await;
+        }
+        let error = match self.first.stream(request).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        let Some(stand_in) = self.stand_in(request, &error).await else { return Err(error) };
+        let (engine, request) = self.second(&stand_in, request);
+        let answered = engine.stream(&request).await.map_err(|second| in_vain(error, &second));
+        if answered.is_ok() {
+            self.hand_over(stand_in);
+        }
+        answered
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        self.first.embed(request).await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.first.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        self.first.health().await
+    }
+
+    fn lists_every_model(&self) -> bool {
+        self.first.lists_every_model()
+    }
+
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        self.first.means(asked, listed)
+    }
+
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        self.first.prepare(model).await
+    }
+}
+
+#[cfg(test)]
+#[path = "fallback_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+//! The way of one request: which engine answers, who may stand in for it, and what the caller is told of both.
+
+use std::sync::Arc;
+
+use hob_core::{Engine, ModelReason, Warning};
+use hob_engine::select::CLOUD_KEY;
+
+use crate::fallback::{Fallback, Handover, Relay, StandIn};
+use crate::metered::{Metered, Origin};
+use crate::pool::Pool;
+use crate::routing::Ticket;
+use crate::trace::Span;
+
+/// Who answers a request.
+pub(crate) struct Route {
+    engine: Arc<dyn Engine>,
+    reason: Option<ModelReason>,
+    warning: Option<Warning>,
+    /// Who may still stand in; `None` where nobody may.
+    behind: Option<Behind>,
+    /// Where the model was chosen for this request: who wants to know how it ends.
+    ticket: Option<Ticket>,
+}
+
+/// Who stands behind the engine that is asked first.
+struct Behind {
+    fallback: Arc<Fallback>,
+    pool: Arc<Pool>,
+    handover: Arc<Handover>,
+}
+
+/// What the caller is told.
+pub(crate) struct Told {
+    /// The key of the engine that answered.
+    pub(crate) engine: String,
+    /// The model that answered, where it is another than the one that was asked.
+    pub(crate) model: Option<String>,
+    pub(crate) reason: Option<ModelReason>,
+    pub(crate) warning: Option<Warning>,
+}
+
+impl Route {
+    /// To an engine, and to no other.
+    pub(crate) fn to(engine: Arc<dyn Engine>, reason: Option<ModelReason>) -> Self {
+        Route { engine, reason, warning: None, behind: None, ticket: None }
+    }
+
+    /// To a model that stands in from the start.
+    pub(crate) fn to_stand_in(stand_in: StandIn) -> Self {
+        let StandIn { model: _, engine, reason, warning } = stand_in;
+        Route { warning: Some(warning), ..Route::to(engine, Some(reason)) }
+    }
+
+    /// The same with somebody who wants to know how it ends.
+    pub(crate) fn watched(self, ticket: Option<Ticket>) -> Self {
+        Route { ticket, ..self }
+    }
+
+    /// Gives the ticket to whoever sees how it ends.
+    pub(crate) fn take_ticket(&mut self) -> Option<Ticket> {
+        self.ticket.take()
+    }
+
+    /// Whether another model than the one that was asked first has answered.
+    pub(crate) fn was_handed_over(&self) -> bool {
+        self.stand_in().is_some()
+    }
+
+    /// The same with somebody behind it.
+    pub(crate) fn before(self, fallback: &Arc<Fallback>, pool: &Arc<Pool>) -> Self {
+        let (fallback, pool) = (Arc::clone(fallback), Arc::clone(pool));
+        Route { behind: Some(Behind { fallback, pool, handover: Arc::default() }), ..self }
+    }
+
+    /// The same, where the cloud is the engine of the house only because no other answered when it was opened.
+    pub(crate) fn instead_of(self, house: Option<&ModelReason>) -> Self {
+        match house {
+            Some(reason) if self.engine.key() == CLOUD_KEY => Route {
+                warning: self.warning.or(Some(Warning::CloudFallback)),
+                reason: Some(reason.clone().after(self.reason)),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// The key of the engine that is asked first.
+    pub(crate) fn engine(&self) -> &str {
+        self.engine.key()
+    }
+
+    /// The engine to ask, with its work put down to a caller.
+    pub(crate) fn metered(&self, origin: Origin) -> Arc<dyn Engine> {
+        let first = |origin| Metered::new(Arc::clone(&self.engine), origin);
+        match &self.behind {
+            None => Arc::new(first(origin)),
+            Some(Behind { fallback, pool, handover }) => Arc::new(Relay {
+                first: first(origin.clone()),
+                fallback: Arc::clone(fallback),
+                pool: Arc::clone(pool),
+                origin,
+                handover: Arc::clone(handover),
+            }),
+        }
+    }
+
+    fn stand_in(&self) -> Option<&StandIn> {
+        self.behind.as_ref().and_then(|behind| behind.handover.taken())
+    }
+
+    /// What there is to tell now. From here on nobody else takes over: the caller would not hear of it.
+    pub(crate) fn tell(self, span: &mut Span) -> Told {
+        if let Some(behind) = &self.behind {
+            behind.handover.close();
+        }
+        let told = match self.stand_in() {
+            None => Told {
+                engine: self.engine.key().to_owned(),
+                model: None,
+                reason: self.reason,
+                warning: self.warning,
+            },
+            Some(StandIn { model, engine, reason, warning }) => Told {
+                engine: engine.key().to_owned(),
+                model: Some(model.clone()),
+                reason: Some(reason.clone().after(self.reason.clone())),
+                warning: Some(*warning),
+            },
+        };
+        if let Some(warning) = told.warning {
+            span.set("hob.warning", warning.as_str());
+        }
+        if let Some(reason) = &told.reason {
+            span.set("hob.model.reason", reason.as_str());
+        }
+        told
+    }
+}

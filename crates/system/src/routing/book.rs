@@ -1,0 +1,367 @@
+//! The book of choices: what was chosen, what came of it, what was learnt, and what people say of answers.
+//!
+//! It lives in the database, where every process of this home finds it, and is read again every few seconds. Where there is no
+//! database, what is learnt is forgotten.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use hob_agent::routing::grpo::{Lesson, learn};
+use hob_agent::routing::reward::{self, RATING_STRENGTH, RunEnd};
+use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
+use hob_core::{Source, Usage};
+use hob_engine::select::CLOUD_KEY;
+use hob_store::routing::{Answer, Kept};
+use hob_store::{Routing, Schema, Store, StoreError, UtcDay};
+use thiserror::Error;
+use tokio::sync::OnceCell;
+
+use super::writer::{Entry, Writer};
+use crate::record::{DATABASE, Record};
+
+/// What is known is read again after this long: other processes learn too.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// Speeds are sums over days, and change slowly.
+const SPEEDS_FRESH: Duration = Duration::from_secs(60);
+
+/// Days whose calls tell how fast a model is.
+const SPEED_DAYS: u32 = 7;
+
+/// Models whose speed is known, at most.
+const MOST_SPEEDS: usize = 500;
+
+/// Who asks the same within this time was not content.
+const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(600);
+
+/// The longest wait for what is still to be written.
+const LAST_ENTRIES: Duration = Duration::from_secs(5);
+
+/// The book of this home. Cheap to clone; all clones are the same. The default one is kept nowhere.
+#[derive(Clone, Default)]
+pub struct RouterBook {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    shelf: Arc<Shelf>,
+    /// Started when there is something to write.
+    writer: OnceLock<Option<Writer>>,
+    first_read: OnceCell<()>,
+}
+
+/// What somebody said, and of which answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rated {
+    pub answer: Answer,
+    pub rating: Rating,
+    /// Whether the router learnt from it: it chose the model.
+    pub learnt: bool,
+}
+
+/// Why something cannot be rated.
+#[derive(Debug, Error)]
+pub enum RateError {
+    #[error("there is no answer '{run}' of the last days")]
+    NoSuchAnswer { run: String },
+    #[error("there is no answer yet that could be rated")]
+    NoAnswer,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The program ends.
+    #[error("the rating was not written")]
+    Stopped,
+}
+
+impl RouterBook {
+    /// The book in `home`. The record tells how fast models are and what they cost.
+    pub fn at(home: &Path, record: Record) -> Self {
+        let shelf = Shelf { path: Some(home.join(DATABASE)), record, ..Shelf::default() };
+        RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
+    }
+
+    /// A book over an open database.
+    #[cfg(test)]
+    pub(crate) fn over(routing: Routing) -> Self {
+        let shelf = Shelf { opened: Mutex::new(Some(routing)), ..Shelf::default() };
+        RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
+    }
+
+    /// What is kept, for reports; `None` where nothing ever was. Creates nothing. Blocks.
+    pub fn find(&self) -> Result<Option<Routing>, StoreError> {
+        self.inner.shelf.find()
+    }
+
+    /// Takes down what somebody says of an answer, `None` for the last one. Blocks.
+    pub fn rate(&self, run: Option<&str>, rating: Rating) -> Result<Rated, RateError> {
+        if let Some(Some(writer)) = self.inner.writer.get() {
+            writer.flush(LAST_ENTRIES);
+        }
+        self.inner.shelf.rate(run, rating, SystemTime::now())
+    }
+
+    /// Writes what is still to be written.
+    pub(crate) async fn close(self) {
+        // A failure is the blocking pool's end, which comes only with the program's.
+        let _ = tokio::task::spawn_blocking(move || {
+            if let Some(Some(writer)) = self.inner.writer.get() {
+                writer.flush(LAST_ENTRIES);
+            }
+        })
+        .await;
+    }
+
+    /// Waits for the first look into the book; later ones wait for nothing.
+    pub(super) async fn ready(&self) {
+        let first = self.inner.first_read.get_or_init(|| async {
+            let shelf = Arc::clone(&self.inner.shelf);
+            let read = tokio::task::spawn_blocking(move || shelf.read()).await;
+            if let Ok(Err(error)) = read {
+                tracing::warn!(%error, "what was learnt of models cannot be read");
+            }
+        });
+        first.await;
+        if self.inner.shelf.is_stale() {
+            self.send(Entry::Read);
+        }
+    }
+
+    /// What is known of a class.
+    pub(super) fn class(&self, class: QueryClass) -> ClassRecord {
+        self.inner.shelf.known().knowledge.get(&class).cloned().unwrap_or_default()
+    }
+
+    /// Tokens that a model writes in a second, where that was measured.
+    pub(super) fn speed(&self, engine: &str, model: &str) -> Option<f64> {
+        self.inner.shelf.known().speeds.get(engine)?.get(model).copied()
+    }
+
+    /// What an answer cost in dollars. Only the cloud asks for money.
+    pub(super) fn price(&self, engine: &str, model: &str, usage: Usage) -> f64 {
+        if engine != CLOUD_KEY {
+            return 0.0;
+        }
+        let price = self.inner.shelf.record.prices().of(model);
+        price.map_or(0.0, |price| {
+            (price.of_input(usage.prompt_tokens) + price.of_output(usage.completion_tokens)).as_f64()
+        })
+    }
+
+    pub(super) fn decided(&self, decision: Decision) {
+        self.send(Entry::Decided(Box::new(decision)));
+    }
+
+    pub(super) fn ended(&self, run: Arc<str>, end: RunEnd) {
+        self.send(Entry::Ended { run, end });
+    }
+
+    fn send(&self, entry: Entry) {
+        if self.inner.shelf.is_nowhere() {
+            return;
+        }
+        let start = || match Writer::start(Arc::clone(&self.inner.shelf)) {
+            Ok(writer) => Some(writer),
+            Err(error) => {
+                tracing::warn!(%error, "what models are worth is not written down");
+                None
+            }
+        };
+        if let Some(writer) = self.inner.writer.get_or_init(start) {
+            writer.send(entry);
+        }
+    }
+}
+
+/// The book itself, and what was last read in it. Everything that writes or reads it blocks.
+#[derive(Default)]
+pub(super) struct Shelf {
+    /// `None` where there is no file.
+    path: Option<PathBuf>,
+    opened: Mutex<Option<Routing>>,
+    record: Record,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    knowledge: Knowledge,
+    /// Tokens in a second, by engine and model.
+    speeds: HashMap<String, HashMap<String, f64>>,
+    read: Option<Instant>,
+    speeds_read: Option<Instant>,
+}
+
+impl Shelf {
+    /// Keeps a choice. If it is for a question that was just answered, that answer was not good enough.
+    pub(super) fn keep(&self, decision: &Decision) -> Result<(), StoreError> {
+        let Some(routing) = self.open()? else { return Ok(()) };
+        let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
+        let asked_by_people = !matches!(decision.source, Source::Scheduler | Source::Bench);
+        let before = match asked_by_people {
+            true => routing.asked_before(decision.question, &decision.run, since)?,
+            false => None,
+        };
+        routing.keep(decision)?;
+        if let Some(run) = before {
+            routing.learn(&run, asked_again)?;
+            self.read_knowledge(&routing)?;
+        }
+        Ok(())
+    }
+
+    /// Learns from the end of an answer.
+    pub(super) fn end(&self, run: &str, end: &RunEnd) -> Result<(), StoreError> {
+        let Some(routing) = self.open()? else { return Ok(()) };
+        routing.learn(run, |kept, record| ended(kept, record, end))?;
+        self.read_knowledge(&routing)
+    }
+
+    fn rate(&self, run: Option<&str>, rating: Rating, now: SystemTime) -> Result<Rated, RateError> {
+        let nothing = || match run {
+            Some(run) => RateError::NoSuchAnswer { run: run.chars().take(80).collect() },
+            None => RateError::NoAnswer,
+        };
+        let Some(routing) = self.find()? else { return Err(nothing()) };
+        self.record.settle();
+        let answer = match run {
+            Some(run) => routing.answer(run, now)?,
+            None => routing.last_answer(now)?,
+        };
+        let answer = answer.ok_or_else(nothing)?;
+        let before = routing.rate(&answer, rating, now)?;
+        let learnt = routing.learn(&answer.run, |kept, record| {
+            // Saying the same twice does not make it truer.
+            if before != Some(rating) {
+                rated(kept, record, rating);
+            }
+        })?;
+        self.read_knowledge(&routing)?;
+        Ok(Rated { answer, rating, learnt })
+    }
+
+    /// Reads what was learnt, and from time to time how fast models are.
+    pub(super) fn read(&self) -> Result<(), StoreError> {
+        if let Some(routing) = self.find()? {
+            self.read_knowledge(&routing)?;
+        }
+        self.known().read = Some(Instant::now());
+        let due = self.known().speeds_read.is_none_or(|read| read.elapsed() >= SPEEDS_FRESH);
+        if due {
+            let speeds = self.measure()?;
+            let mut known = self.known();
+            known.speeds = speeds;
+            known.speeds_read = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn read_knowledge(&self, routing: &Routing) -> Result<(), StoreError> {
+        let knowledge = routing.knowledge()?;
+        let mut known = self.known();
+        known.knowledge = knowledge;
+        known.read = Some(Instant::now());
+        Ok(())
+    }
+
+    fn measure(&self) -> Result<HashMap<String, HashMap<String, f64>>, StoreError> {
+        let mut speeds: HashMap<String, HashMap<String, f64>> = HashMap::new();
+        let Some(telemetry) = self.record.telemetry() else { return Ok(speeds) };
+        let since = UtcDay::of(SystemTime::now()).minus(SPEED_DAYS);
+        for of in telemetry.top_models(Some(since), MOST_SPEEDS)? {
+            let figures = of.figures;
+            let completed = figures.calls.saturating_sub(figures.failures + figures.cancelled);
+            let seconds =
+                figures.latency.map_or(0.0, |latency| latency.mean.as_secs_f64() * completed as f64);
+            if seconds > 0.0 && figures.completion_tokens > 0 {
+                let speed = figures.completion_tokens as f64 / seconds;
+                speeds.entry(of.engine).or_default().insert(of.model, speed);
+            }
+        }
+        Ok(speeds)
+    }
+
+    /// The book, made where there is none yet; `None` where it is kept nowhere.
+    fn open(&self) -> Result<Option<Routing>, StoreError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (None, Some(path)) = (&*opened, &self.path) {
+            *opened = Some(Routing::new(Store::open(path, Schema::HOB)?));
+        }
+        Ok(opened.clone())
+    }
+
+    /// The book where there is one.
+    fn find(&self) -> Result<Option<Routing>, StoreError> {
+        match &self.path {
+            Some(path) if !path.exists() => Ok(None),
+            _ => self.open(),
+        }
+    }
+
+    fn is_nowhere(&self) -> bool {
+        self.path.is_none() && self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    fn is_stale(&self) -> bool {
+        let mut known = self.known();
+        let stale = known.read.is_none_or(|read| read.elapsed() >= FRESH);
+        if stale {
+            // Whoever comes next need not ask for the same.
+            known.read = Some(Instant::now());
+        }
+        stale
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer has ended, and nobody has said anything of it yet.
+fn ended(kept: &mut Kept, record: &mut ClassRecord, end: &RunEnd) {
+    if kept.reward.is_some() {
+        return;
+    }
+    let model = kept.decision.model.clone();
+    let reward = reward::implicit(&model, end, record);
+    teach(kept, record, reward, Weight::Usual);
+    if let RunEnd::Answered(effort) = end {
+        reward::note_effort(record.models.entry(model).or_default(), effort);
+    }
+}
+
+/// The question was asked again. That counts once.
+fn asked_again(kept: &mut Kept, record: &mut ClassRecord) {
+    if let Some(reward) = kept.reward
+        && !kept.retried
+    {
+        kept.retried = true;
+        teach(kept, record, reward::asked_again(reward), Weight::Usual);
+    }
+}
+
+/// Somebody has spoken.
+fn rated(kept: &mut Kept, record: &mut ClassRecord, rating: Rating) {
+    let reward = reward::rated(kept.reward, rating);
+    teach(kept, record, reward, Weight::Said);
+}
+
+/// How much a lesson counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    Usual,
+    /// A person said it.
+    Said,
+}
+
+fn teach(kept: &mut Kept, record: &mut ClassRecord, reward: f64, weight: Weight) {
+    let Decision { model, rivals, probability, .. } = &kept.decision;
+    let (probability, strength) = match weight {
+        Weight::Usual => (*probability, 1.0),
+        Weight::Said => (None, RATING_STRENGTH),
+    };
+    learn(record, &Lesson { model, rivals, probability, reward, earlier: kept.reward, strength });
+    kept.reward = Some(reward);
+}

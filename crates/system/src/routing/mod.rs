@@ -1,0 +1,181 @@
+//! Chooses the model for requests that leave it to us, and learns from what came of it.
+//!
+//! The policies are `hob_agent::routing`'s and pure; here are the models, the measurements, the lots and the book that they need. No
+//! answer waits for the book: choices and their ends go to its writer, and a policy works with what was read last.
+
+mod book;
+mod ticket;
+mod writer;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use hob_agent::routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
+use hob_config::RouterKey;
+use hob_core::routing::{Candidate, Decision, Lot, ModelReason, NoChoice, QueryClass};
+use hob_core::{GenerateRequest, RouterPolicy};
+use hob_engine::select::CLOUD_KEY;
+
+pub use book::{RateError, Rated, RouterBook};
+pub use hob_agent::routing::grpo::{ENOUGH_SAMPLES, probabilities};
+pub(crate) use ticket::Ticket;
+
+use crate::caller::Caller;
+use crate::estimate::prompt_tokens;
+use crate::pool::ListedModel;
+
+/// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
+const MOST_CANDIDATES: usize = 64;
+
+/// Draws lots.
+pub(crate) type Lots = Arc<dyn Fn() -> Lot + Send + Sync>;
+
+/// Chooses.
+pub struct Router {
+    policy: RouterKey,
+    book: RouterBook,
+    under_way: UnderWay,
+    /// Whether models of the cloud may be chosen where another engine is the house's.
+    cloud: bool,
+    lots: Lots,
+}
+
+/// A model that was chosen.
+pub(crate) struct Routed {
+    pub(crate) model: String,
+    pub(crate) reason: ModelReason,
+    pub(crate) ticket: Ticket,
+}
+
+impl Default for Router {
+    /// Follows the rules, and keeps nothing.
+    fn default() -> Self {
+        Router::new(RouterKey::Heuristic, RouterBook::default())
+    }
+}
+
+impl Router {
+    pub fn new(policy: RouterKey, book: RouterBook) -> Self {
+        let lots = Arc::new(|| Lot::new(fastrand::f64()));
+        Router { policy, book, under_way: UnderWay::default(), cloud: false, lots }
+    }
+
+    /// The same with the models of the cloud, where the owner lets the cloud answer for other engines.
+    pub fn with_the_cloud(self) -> Self {
+        Router { cloud: true, ..self }
+    }
+
+    /// The same with other lots.
+    #[cfg(test)]
+    pub(crate) fn drawing(self, lots: Lots) -> Self {
+        Router { lots, ..self }
+    }
+
+    pub fn policy(&self) -> RouterKey {
+        self.policy
+    }
+
+    pub fn book(&self) -> &RouterBook {
+        &self.book
+    }
+
+    /// Chooses one of `models` for a request. `house` is the engine that is named where there is nothing to choose.
+    pub(crate) async fn route(
+        &self,
+        request: &GenerateRequest,
+        caller: &Caller,
+        models: &[ListedModel],
+        house: &str,
+    ) -> Result<Routed, NoChoice> {
+        self.book.ready().await;
+        let query = query(request, prompt_tokens(request));
+        let candidates = self.candidates(models, house);
+        let policy: Box<dyn RouterPolicy> = match self.policy {
+            RouterKey::Heuristic => Box::new(Heuristic),
+            RouterKey::Grpo => Box::new(Grpo {
+                record: self.book.class(query.class),
+                under_way: self.under_way.of(query.class),
+            }),
+        };
+        let Chosen { model, reason, probability, rivals } =
+            choose(policy.as_ref(), &query, &candidates, (self.lots)(), house)?;
+        let engine = models.iter().find(|listed| listed.model.id == model);
+        let decision = Decision {
+            run: Arc::clone(&caller.run),
+            decided: SystemTime::now(),
+            source: caller.source,
+            policy: policy.name().to_owned(),
+            class: query.class,
+            engine: engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone()),
+            model: model.clone(),
+            rivals,
+            probability,
+            question: question(request),
+        };
+        let at_work = self.under_way.begin(query.class, &model);
+        let ticket = Ticket::new(&decision, self.book.clone(), at_work);
+        self.book.decided(decision);
+        Ok(Routed { model, reason, ticket })
+    }
+
+    /// What could answer, with what was measured of it.
+    fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<Candidate> {
+        let may_answer =
+            |listed: &&ListedModel| listed.engine != CLOUD_KEY || house == CLOUD_KEY || self.cloud;
+        let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
+            let speed = self.book.speed(engine, &model.id);
+            Some(Candidate { speed, ..candidate(model)? })
+        });
+        known.take(MOST_CANDIDATES).collect()
+    }
+}
+
+/// How many questions models are at work on, by class.
+#[derive(Clone, Default)]
+pub(crate) struct UnderWay {
+    counts: Arc<Mutex<Counts>>,
+}
+
+type Counts = HashMap<QueryClass, BTreeMap<String, u64>>;
+
+impl UnderWay {
+    fn of(&self, class: QueryClass) -> BTreeMap<String, u64> {
+        self.counts().get(&class).cloned().unwrap_or_default()
+    }
+
+    fn begin(&self, class: QueryClass, model: &str) -> AtWork {
+        *self.counts().entry(class).or_default().entry(model.to_owned()).or_default() += 1;
+        AtWork { under_way: self.clone(), class, model: model.to_owned() }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One question that a model is at work on, for as long as this lives.
+pub(crate) struct AtWork {
+    under_way: UnderWay,
+    class: QueryClass,
+    model: String,
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut counts = self.under_way.counts();
+        if let Some(models) = counts.get_mut(&self.class)
+            && let Some(count) = models.get_mut(&self.model)
+        {
+            *count -= 1;
+            // Names of models that are gone do not gather.
+            if *count == 0 {
+                models.remove(&self.model);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "routing_tests.rs"]
+mod tests;

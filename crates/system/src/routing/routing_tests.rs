@@ -1,0 +1,255 @@
+use std::sync::Mutex;
+
+use futures::StreamExt;
+use hob_agent::ToolBox;
+use hob_core::routing::{Knowledge, Rating};
+use hob_core::{
+    Delta, Engine, EngineError, EventBus, FinishReason, Message, Role, Source, ToolCallDelta, Unrecorded,
+    Usage,
+};
+use hob_store::{Routing, Schema, Store};
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+use crate::caller::{AgentWish, AskError};
+use crate::system::{System, SystemParts};
+
+const SMALL: &str = "small:1b";
+const LARGE: &str = "large:70b";
+
+fn asking(model: &str, text: &str) -> GenerateRequest {
+    GenerateRequest {
+        model: model.into(),
+        messages: vec![Message::new(Role::User, text)],
+        ..GenerateRequest::default()
+    }
+}
+
+fn run(name: &str) -> Caller {
+    Caller { agent: AgentWish::None, ..Caller::trusted(Source::Server, name) }
+}
+
+fn engine() -> ScriptedEngine {
+    ScriptedEngine::saying(&["yes"]).with_models(&[LARGE, SMALL]).with_embedding_models(&["tiny-vectors:1m"])
+}
+
+fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<ScriptedEngine>) {
+    let engine = Arc::new(engine);
+    let parts = SystemParts {
+        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        default_model: default_model.map(str::to_owned),
+        agent: hob_agent::agent("simple"),
+        tools: ToolBox::default(),
+        max_turns: 10,
+        bus: EventBus::new(),
+        log: Arc::new(Unrecorded),
+    };
+    (System::new(parts), engine)
+}
+
+/// A house that learns, with lots that are the same every time.
+fn learning(engine: ScriptedEngine) -> System {
+    let book = RouterBook::over(Routing::new(Store::in_memory(Schema::HOB).unwrap()));
+    let drawn = Mutex::new(fastrand::Rng::with_seed(7));
+    let lots: Lots = Arc::new(move || Lot::new(drawn.lock().unwrap().f64()));
+    system(engine, None).0.with_router(Router::new(RouterKey::Grpo, book).drawing(lots))
+}
+
+/// What is in the book once everything is written.
+async fn learnt(system: &System) -> Knowledge {
+    let book = system.router().book();
+    book.clone().close().await;
+    book.find().unwrap().unwrap().knowledge().unwrap()
+}
+
+fn failing(model: &'static str) -> ScriptedEngine {
+    let script = move |request: &GenerateRequest| {
+        if request.model == model {
+            let reason = "it fell over".to_owned();
+            return vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason })];
+        }
+        vec![
+            Ok(Delta::text("yes")),
+            Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
+            Ok(Delta::Done { usage: Some(Usage::default()) }),
+        ]
+    };
+    ScriptedEngine::new(script).with_models(&[LARGE, SMALL])
+}
+
+#[tokio::test]
+async fn auto_is_answered_by_the_model_that_suits_the_question_and_says_why() {
+    let (system, engine) = system(engine(), None);
+    let plain = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
+    assert_eq!(plain.generation.model, SMALL);
+    let why = "heuristic: the question is short and plain, so the smallest of 2 models";
+    assert_eq!(plain.reason.unwrap().as_str(), why);
+
+    let streaming = system.stream(asking("auto", "What is 17 * 23?"), &run("2")).await.unwrap();
+    assert_eq!(streaming.model, LARGE);
+    let why = "heuristic: it is about mathematics, so the largest of 2 models";
+    assert_eq!(streaming.reason.unwrap().as_str(), why);
+    let asked: Vec<String> = engine.requests().into_iter().map(|request| request.model).collect();
+    assert_eq!(asked, [SMALL, LARGE]);
+}
+
+#[tokio::test]
+async fn auto_goes_through_agents_too() {
+    let (system, engine) = system(engine(), None);
+    let by_agent = Caller::trusted(Source::Server, "run");
+    let answer = system.complete(asking("auto", "Hello there"), &by_agent).await.unwrap();
+    assert_eq!((answer.generation.model.as_str(), answer.reason.is_some()), (SMALL, true));
+    assert_eq!(engine.requests()[0].model, SMALL);
+}
+
+#[tokio::test]
+async fn who_names_no_model_gets_auto_only_where_the_owner_says_so() {
+    let (plain, engine) = system(engine(), None);
+    assert!(plain.complete(asking("default", "Hello there"), &run("1")).await.unwrap().reason.is_none());
+    assert_eq!(engine.requests()[0].model, LARGE, "the first of the engine");
+
+    let (house, engine) = system(self::engine(), Some("auto"));
+    let answer = house.complete(asking("default", "Hello there"), &run("2")).await.unwrap();
+    assert_eq!((engine.requests()[0].model.as_str(), answer.reason.is_some()), (SMALL, true));
+    assert_eq!(house.steady_model().await.unwrap().as_deref(), Some(LARGE));
+}
+
+#[tokio::test]
+async fn a_model_that_was_asked_for_is_never_replaced() {
+    let (system, engine) = system(engine(), Some("auto"));
+    let answer = system.complete(asking(LARGE, "Hello there"), &run("1")).await.unwrap();
+    assert_eq!((answer.reason, engine.requests()[0].model.as_str()), (None, LARGE));
+    let unknown = system.complete(asking("automatic", "Hello there"), &run("2")).await.unwrap_err();
+    assert!(matches!(unknown, AskError::Engine(EngineError::ModelNotFound { .. })), "{unknown}");
+}
+
+#[tokio::test]
+async fn an_engine_that_has_a_model_called_auto_keeps_it() {
+    let (system, engine) = system(engine().with_models(&["auto", SMALL]), None);
+    let answer = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
+    assert_eq!((answer.reason, engine.requests()[0].model.as_str()), (None, "auto"));
+}
+
+#[tokio::test]
+async fn without_a_model_that_can_answer_auto_says_so() {
+    let (system, _engine) = system(ScriptedEngine::saying(&[]).with_models(&["nomic-embed-text"]), None);
+    let refused = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap_err();
+    let told = "'auto' leaves the choice of a model to Hob, but scripted has none that can answer. ";
+    assert!(refused.to_string().starts_with(told), "{refused}");
+}
+
+#[tokio::test]
+async fn a_model_that_fails_is_chosen_less_and_less() {
+    let system = learning(failing(LARGE));
+    for number in 0..60 {
+        let question = format!("Tell me about number {number}");
+        let _ = system.complete(asking("auto", &question), &run(&number.to_string())).await;
+        // What was learnt is known to the next.
+        system.router().book().clone().close().await;
+    }
+    let knowledge = learnt(&system).await;
+    let record = knowledge.values().next().unwrap();
+    assert_eq!(knowledge.len(), 1);
+    let (small, large) = (record.models[SMALL], record.models[LARGE]);
+    assert_eq!((large.mean_reward(), small.samples + large.samples), (Some(0.0), 60));
+    assert!(small.samples > 45 && small.weight > 1.0, "{small:?} {large:?}");
+}
+
+#[tokio::test]
+async fn a_stream_teaches_when_it_ends_and_not_when_nobody_listens() {
+    let system = learning(failing("none"));
+    let mut heard = system.stream(asking("auto", "Hello there"), &run("1")).await.unwrap().deltas;
+    while heard.next().await.is_some() {}
+    drop(system.stream(asking("auto", "Good day to you"), &run("2")).await.unwrap());
+    let samples = |knowledge: &Knowledge| -> u64 {
+        knowledge.values().flat_map(|record| record.models.values()).map(|known| known.samples).sum()
+    };
+    assert_eq!(samples(&learnt(&system).await), 1);
+
+    let broken = learning(failing(SMALL));
+    for number in 0..8 {
+        let question = format!("Tell me about number {number}");
+        if let Ok(mut streaming) = broken.stream(asking("auto", &question), &run(&number.to_string())).await {
+            while streaming.deltas.next().await.is_some() {}
+        }
+    }
+    let knowledge = learnt(&broken).await;
+    let record = knowledge.values().next().unwrap();
+    assert_eq!(record.models[SMALL].mean_reward(), Some(0.0));
+    assert_eq!(record.models[SMALL].samples + record.models[LARGE].samples, 8);
+}
+
+#[tokio::test]
+async fn a_rating_finds_the_answer_it_is_of_and_counts_for_more_than_the_rest() {
+    let system = learning(failing("none"));
+    let answered = system.complete(asking("auto", "Hello there"), &run("chatcmpl-1")).await.unwrap();
+    let book = system.router().book().clone();
+    let rate = |run: Option<&'static str>, rating| {
+        let book = book.clone();
+        async move { tokio::task::spawn_blocking(move || book.rate(run, rating)).await.unwrap() }
+    };
+    let rated = rate(Some("chatcmpl-1"), Rating::Bad).await.unwrap();
+    assert_eq!((rated.answer.model.as_str(), rated.learnt), (answered.generation.model.as_str(), true));
+    let reward = |knowledge: &Knowledge| {
+        let models = knowledge.values().flat_map(|record| record.models.values());
+        models.filter_map(|known| known.mean_reward()).next().unwrap()
+    };
+    let after_blame = reward(&learnt(&system).await);
+    assert!(after_blame < 0.1, "{after_blame}");
+    rate(Some("chatcmpl-1"), Rating::Bad).await.unwrap();
+    assert_eq!(reward(&learnt(&system).await), after_blame, "saying it twice changes nothing");
+    let last = rate(None, Rating::Good).await.unwrap();
+    assert_eq!(last.answer.run, "chatcmpl-1");
+    assert!(reward(&learnt(&system).await) > 0.9);
+    let unknown = rate(Some("chatcmpl-2"), Rating::Good).await.unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no answer 'chatcmpl-2' of the last days");
+}
+
+#[tokio::test]
+async fn a_question_that_is_asked_again_was_not_answered_well() {
+    let system = learning(failing("none"));
+    let mean = |knowledge: &Knowledge| {
+        let models = knowledge.values().flat_map(|record| record.models.values());
+        let (sum, count) =
+            models.fold((0.0, 0), |(sum, count), known| (sum + known.rewards, count + known.samples));
+        sum / count as f64
+    };
+    system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
+    let before = mean(&learnt(&system).await);
+    system.complete(asking("auto", "hello  there"), &run("2")).await.unwrap();
+    let after = mean(&learnt(&system).await);
+    assert!(after < before, "{before} {after}");
+
+    let scheduled = learning(failing("none"));
+    let task = |name: &str| Caller { source: Source::Scheduler, ..run(name) };
+    scheduled.complete(asking("auto", "Hello there"), &task("1")).await.unwrap();
+    scheduled.complete(asking("auto", "Hello there"), &task("2")).await.unwrap();
+    assert!(mean(&learnt(&scheduled).await) >= before - 0.2, "a task asks the same every day");
+}
+
+#[tokio::test]
+async fn tools_that_fail_speak_against_the_model_that_called_them() {
+    // Calls a tool that is not there, then answers.
+    let script = |request: &GenerateRequest| {
+        let used = request.messages.iter().any(|message| message.role == Role::Tool);
+        let call = ToolCallDelta {
+            id: Some("c".into()),
+            name: Some("nonsense".into()),
+            arguments: "{}".into(),
+            ..ToolCallDelta::default()
+        };
+        let (piece, reason) = match used {
+            true => (Delta::text("yes"), FinishReason::Stop),
+            false => (Delta::ToolCall(call), FinishReason::ToolCalls),
+        };
+        vec![Ok(piece), Ok(Delta::Finish { choice: 0, reason }), Ok(Delta::Done { usage: None })]
+    };
+    let system = learning(ScriptedEngine::new(script).with_models(&[SMALL, LARGE]));
+    let agent = AgentWish::Named("orchestrator".into());
+    let caller = Caller { agent, ..run("1") };
+    let answer = system.complete(asking("auto", "Hello there"), &caller).await.unwrap();
+    assert!(answer.tool_results.iter().any(|result| !result.success));
+    let knowledge = learnt(&system).await;
+    let mut rewards = knowledge.values().flat_map(|record| &record.recent);
+    assert!(rewards.next().is_some_and(|reward| *reward < 0.4), "{knowledge:?}");
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# stage.sh BINARY DIRECTORY: lays out what every package has, below DIRECTORY: the program, manual pages, completions, the unit.
+#
+# The program itself writes the pages and completions, so that they are those of this version.
+set -euo pipefail
+umask 022
+
+here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+binary=$1 root=$2
+
+install -D -m 0755 "$binary" "$root/bin/hob"
+# Without debug information, which is most of it; a release build has none.
+strip --strip-unneeded "$root/bin/hob"
+
+mkdir -p "$root/share/man/man1"
+# Run from a directory without settings: what it writes depends on the version only.
+HOB_HOME=$root/nowhere "$root/bin/hob" man "$root/share/man/man1"
+gzip -9n "$root"/share/man/man1/*.1
+
+# complete SHELL FILE
+complete() {
+    mkdir -p "$(dirname "$root/share/$2")"
+    HOB_HOME=$root/nowhere "$root/bin/hob" completions "$1" >"$root/share/$2"
+}
+complete bash bash-completion/completions/hob
+complete zsh zsh/vendor-completions/_hob
+complete fish fish/vendor_completions.d/hob.fish
+
+install -D -m 0644 "$here/hob.service" "$root/lib/systemd/system/hob.service"
+install -D -m 0644 "$here/hob.sysusers" "$root/lib/sysusers.d/hob.conf"

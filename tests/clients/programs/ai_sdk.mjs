@@ -1,0 +1,55 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { embedMany, generateText, Output, streamText, tool } from 'ai'
+import { z } from 'zod'
+
+const hob = createOpenAICompatible({
+  name: 'hob',
+  baseURL: process.env.HOB_URL ?? 'http://localhost:8000/v1',
+  apiKey: 'hob',
+  supportsStructuredOutputs: true,
+})
+const model = hob('default')
+const prompt = 'What is the capital of France? Answer in one sentence.'
+
+// A whole answer.
+const answer = await generateText({ model, prompt, temperature: 0, maxOutputTokens: 64 })
+console.log('answer:', answer.text)
+
+// The same as it comes.
+process.stdout.write('stream: ')
+const stream = streamText({ model, prompt, temperature: 0, maxOutputTokens: 64 })
+for await (const piece of stream.textStream) process.stdout.write(piece)
+process.stdout.write('\n')
+
+// A function of yours that the model wants called.
+const weather = tool({
+  description: 'The weather in a city.',
+  inputSchema: z.object({ city: z.enum(['Paris', 'Rome']) }),
+})
+const asked = await generateText({
+  model,
+  prompt: 'What is the weather in Paris?',
+  tools: { weather },
+  toolChoice: 'required',
+  temperature: 0,
+  maxOutputTokens: 64,
+})
+console.log('tool:', asked.toolCalls[0].toolName, JSON.stringify(asked.toolCalls[0].input))
+
+// An answer of a given shape.
+const Place = z.object({ city: z.enum(['Paris', 'Rome']), in_europe: z.boolean() })
+const parsed = await generateText({
+  model,
+  prompt,
+  output: Output.object({ schema: Place }),
+  temperature: 0,
+  maxOutputTokens: 64,
+})
+console.log('parsed:', JSON.stringify(parsed.output))
+
+// Texts as vectors.
+const { embeddings } = await embedMany({
+  model: hob.embeddingModel('default'),
+  values: ['A man is eating food.', 'Someone has a meal.'],
+})
+console.log('vectors:', embeddings.length, 'of', embeddings[0].length, 'numbers')

@@ -1,0 +1,56 @@
+import OpenAI from 'openai'
+import { zodResponseFormat } from 'openai/helpers/zod'
+import { z } from 'zod'
+
+const client = new OpenAI() // reads OPENAI_BASE_URL and OPENAI_API_KEY
+const model = 'default'
+const messages = [{ role: 'user', content: 'What is the capital of France? Answer in one sentence.' }]
+
+// A whole answer.
+const answer = await client.chat.completions.create({ model, messages, temperature: 0, max_tokens: 16 })
+console.log('answer:', answer.choices[0].message.content)
+
+// The same as it comes.
+process.stdout.write('stream: ')
+const stream = await client.chat.completions.create({ model, messages, temperature: 0, max_tokens: 16, stream: true })
+for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? '')
+process.stdout.write('\n')
+
+// A function of yours that the model wants called.
+const weather = {
+  type: 'function',
+  function: {
+    name: 'weather',
+    description: 'The weather in a city.',
+    parameters: {
+      type: 'object',
+      properties: { city: { type: 'string', enum: ['Paris', 'Rome'] } },
+      required: ['city'],
+    },
+  },
+}
+const call = await client.chat.completions.create({
+  model,
+  messages: [{ role: 'user', content: 'What is the weather in Paris?' }],
+  tools: [weather],
+  tool_choice: 'required',
+  temperature: 0,
+  max_tokens: 64,
+})
+const { name, arguments: given } = call.choices[0].message.tool_calls[0].function
+console.log('tool:', name, given)
+
+// An answer of a given shape.
+const Place = z.object({ city: z.enum(['Paris', 'Rome']), in_europe: z.boolean() })
+const parsed = await client.chat.completions.parse({
+  model,
+  messages,
+  response_format: zodResponseFormat(Place, 'place'),
+  temperature: 0,
+  max_tokens: 64,
+})
+console.log('parsed:', JSON.stringify(parsed.choices[0].message.parsed))
+
+// Texts as vectors.
+const vectors = await client.embeddings.create({ model, input: ['A man is eating food.', 'Someone has a meal.'] })
+console.log('vectors:', vectors.data.length, 'of', vectors.data[0].embedding.length, 'numbers')
