@@ -61,7 +61,6 @@ fn maker(key: &str) -> Option<Maker> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::env::Environment;
 
     fn odd(variable: &'static str, key: &str) -> Option<&'static str> {

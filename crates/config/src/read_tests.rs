@@ -134,6 +134,7 @@ fn the_defaults_are_the_documented_ones() {
     telemetry.enabled = true
     telemetry.retention_days = 0
     telemetry.metrics = true
+    telemetry.energy = true
     telemetry.otlp_endpoint = ""
     savings.prices = {}
     "#);

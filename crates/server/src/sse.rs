@@ -149,7 +149,7 @@ impl<'a> WirePiece<'a> {
 }
 
 /// Writing plain values into memory cannot fail.
-fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok());
 }

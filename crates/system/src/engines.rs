@@ -75,7 +75,13 @@ fn served<E: Engine + 'static>(
     let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
     let mut addresses = config.engine.addresses(key);
     if addresses.iter().any(|address| !is_own_address(address, &own)) {
-        addresses.retain(|address| !is_own_address(address, &own));
+        addresses.retain(|address| {
+            let is_own = is_own_address(address, &own);
+            if is_own {
+                tracing::warn!(engine = key.as_str(), host = address, "left out: this address is our own");
+            }
+            !is_own
+        });
     }
     let mut hosts: Vec<Arc<dyn Engine>> = Vec::with_capacity(addresses.len());
     for address in addresses {

@@ -57,10 +57,13 @@ fn questions(request: &GenerateRequest) -> impl Iterator<Item = String> {
 /// Instructions to the model are left out: they are the same for every question of a client.
 fn length(request: &GenerateRequest) -> Length {
     let said = request.messages.iter().filter(|message| message.role != Role::System);
-    match said.map(bytes).sum::<u64>() / BYTES_PER_TOKEN {
-        ..=SHORT => Length::Short,
-        ..=MEDIUM => Length::Medium,
-        _ => Length::Long,
+    let tokens = said.map(bytes).sum::<u64>() / BYTES_PER_TOKEN;
+    if tokens <= SHORT {
+        Length::Short
+    } else if tokens <= MEDIUM {
+        Length::Medium
+    } else {
+        Length::Long
     }
 }
 

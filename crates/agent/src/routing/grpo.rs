@@ -142,9 +142,10 @@ pub fn learn(record: &mut ClassRecord, lesson: &Lesson<'_>) {
         return;
     }
     let reward = lesson.reward.clamp(0.0, 1.0);
-    forget(&mut record.recent, lesson.earlier);
+    // What is known better now is compared with what it was taken for, too.
     let advantage = advantage(&record.recent, reward);
     step(record, lesson, advantage);
+    forget(&mut record.recent, lesson.earlier);
     record.recent.push(reward);
     let surplus = record.recent.len().saturating_sub(GROUP);
     record.recent.drain(..surplus);

@@ -116,6 +116,7 @@ fn a_new_reward_replaces_the_one_before() {
     let known = policy.record.models["a"];
     assert_eq!((known.samples, known.mean_reward()), (1, Some(1.0)));
     assert_eq!(policy.record.recent, [1.0]);
+    assert!(known.weight > 0.0, "praise counts from the first answer on");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! `hob chat`: in a terminal, and piped.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hob_testkit::{FakeServer, Hold, Reply};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::fakes::{self, END, piece};
 use crate::home::{Home, Ran};
@@ -165,6 +167,33 @@ async fn commands_tell_and_change_who_answers() {
 }
 
 #[tokio::test]
+async fn answers_draw_on_the_memory_until_it_is_switched_off() {
+    let ollama = answering([saying("It is 4711.")]).await;
+    let home = home(&ollama);
+    let notes = home.directory().join("notes");
+    std::fs::create_dir(&notes).expect("a directory");
+    std::fs::write(notes.join("gate.md"), "The code of the gate is 4711.\n").expect("a file");
+    let indexed = home.run(&["memory", "index", &notes.display().to_string()]).await;
+    assert_eq!(indexed.code, Some(0), "{}", indexed.stderr);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("What is the code of the gate?").await;
+    terminal.sees("memory: ").await;
+    terminal.sees("gate.md:1").await;
+    terminal.sees("It is 4711.").await;
+    terminal.line("/memory off").await;
+    terminal.sees("The memory is off.").await;
+    terminal.line("The code of the gate?").await;
+    terminal.sees("It is 4711.").await;
+    let roles = |messages: &Value| -> Vec<String> {
+        let messages = messages.as_array().expect("messages");
+        messages.iter().map(|message| message["role"].as_str().expect("a role").to_owned()).collect()
+    };
+    let asked = asked(&ollama);
+    assert_eq!(roles(&asked[0]), ["system", "user"]);
+    assert_eq!(roles(&asked[1]), ["user", "assistant", "user"], "what was recalled is not part of the talk");
+}
+
+#[tokio::test]
 async fn a_conversation_is_kept_and_gone_on_with() {
     let ollama = answering([saying("Paris."), saying("Madrid."), saying("Rom."), saying("Lisbon.")]).await;
     let home = home(&ollama);
@@ -305,6 +334,26 @@ async fn piped_in_there_is_a_message_and_an_answer_and_nothing_else() {
     let stdout = "**Paris**, \u{1b}[31mof course.\n".to_owned();
     assert_eq!(ran, Ran { code: Some(0), stdout, stderr: String::new() });
     assert_eq!(asked(&ollama), [json!([user("Capital?\nOf France.")])]);
+}
+
+#[tokio::test]
+async fn piped_in_a_signal_ends_it_and_what_was_answered_is_kept() {
+    let ollama = answering([Reply::ndjson(piece("Half")).then_silence(), saying("The rest.")]).await;
+    let home = home(&ollama);
+    let mut child = home.hob(&["chat"]).stdin(Stdio::piped()).spawn().expect("hob starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"Tell me.").await.expect("hob reads");
+    drop(stdin);
+    let mut answered = [0; 4];
+    child.stdout.as_mut().expect("a pipe").read_exact(&mut answered).await.expect("a piece");
+    assert_eq!(&answered, b"Half");
+    let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("hob runs");
+    kill_process(pid, Signal::INT).expect("hob runs");
+    assert_eq!(child.wait().await.expect("hob ends").code(), Some(130));
+    ollama.hung_up(1).await;
+    let ran = home.run_with_stdin(&["chat", "--continue"], b"Go on.").await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "The rest.\n"));
+    assert_eq!(asked(&ollama)[1], json!([user("Tell me."), assistant("Half"), user("Go on.")]));
 }
 
 #[tokio::test]

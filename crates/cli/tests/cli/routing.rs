@@ -21,8 +21,14 @@ async fn ollama() -> FakeServer {
             ];
             Reply::json(200, json!({ "models": models }).to_string())
         }
-        "/api/chat" if request.text().contains("\"stream\":true") => Reply::ndjson(piece("Yes.") + END),
-        "/api/chat" => Reply::json(200, END.replace("\"content\":\"\"", "\"content\":\"Yes.\"")),
+        "/api/chat" => {
+            let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+            let by_model = |text: String| text.replace("smollm2", body["model"].as_str().expect("a name"));
+            match &body["stream"] {
+                Value::Bool(true) => Reply::ndjson(by_model(piece("Yes.") + END)),
+                _ => Reply::json(200, by_model(END.replace("\"content\":\"\"", "\"content\":\"Yes.\""))),
+            }
+        }
         _ => Reply::json(404, "{\"error\": \"not found\"}"),
     })
     .await

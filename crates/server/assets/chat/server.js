@@ -78,7 +78,8 @@ function showState(state) {
 function showModels(ids) {
   const chosen = $("model").value;
   const named = ids.filter((id) => id !== "default" && id !== "auto");
-  const own = [["default", "Default model"], ...(ids.includes("auto") ? [["auto", "Whichever suits"]] : [])];
+  // Where there is one model, there is nothing to choose.
+  const own = [["default", "Default model"], ...(named.length > 1 ? [["auto", "Whichever suits"]] : [])];
   $("model").replaceChildren(...[...own, ...named.map((id) => [id, id])].map(([value, label]) => new Option(label, value)));
   chooseModel(chosen || "default");
 }

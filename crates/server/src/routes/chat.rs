@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -15,7 +14,7 @@ use crate::admission::Admitted;
 use crate::body::read_json;
 use crate::error::ApiError;
 use crate::router::App;
-use crate::sse::{ChatChunks, ChatStream};
+use crate::sse::{ChatChunks, ChatStream, push_json};
 use crate::trace::trace_parent;
 use crate::wire::request::{ChatRequest, Reply};
 use crate::wire::response::Completion;
@@ -44,8 +43,12 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
 
 async fn whole(app: &App, request: GenerateRequest, caller: &Caller) -> Result<Response, ApiError> {
     let Answered { engine, generation, reason, .. } = app.system.complete(request, caller).await?;
-    let body = Json(Completion::new(&caller.run, unix_now(), &generation)).into_response();
-    Ok(with_engine(with_reason(with_warnings(body, &generation.warnings), reason.as_ref()), &engine))
+    // Room for all of it at once, which a body that grows by itself takes step by step.
+    let mut body = Vec::with_capacity(512 + generation.answer.content.len());
+    push_json(&mut body, &Completion::new(&caller.run, unix_now(), &generation));
+    let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    let response = (headers, body).into_response();
+    Ok(with_engine(with_reason(with_warnings(response, &generation.warnings), reason.as_ref()), &engine))
 }
 
 async fn streamed(
@@ -96,7 +99,8 @@ fn with_engine(mut response: Response, engine: &str) -> Response {
 fn completion_id() -> String {
     let mut id = String::with_capacity(33);
     id.push_str("chatcmpl-");
-    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
+    let mut random = fastrand::Rng::new();
+    id.extend(std::iter::repeat_with(|| random.alphanumeric()).take(24));
     id
 }
 

@@ -235,8 +235,9 @@ fn the_words_of_chunks_that_come_together_are_written_in_one_piece() {
     let chunks = (0..500).map(|number| chunk("Number", &format!("the number {number}"))).collect();
     let memory = memory(&[source("/a", chunks), source("/b", vec![chunk("", "one more")])]);
     let pieces = memory.store.read(|connection| {
-        connection.query_row("SELECT count(DISTINCT segid) FROM memory_words_idx", [], |row| row.get(0))
+        connection
+            .query_row("SELECT count(DISTINCT segid) FROM memory_words_idx", [], |row| row.get::<_, i64>(0))
     });
-    assert_eq!(pieces.unwrap(), 1_i64);
+    assert_eq!(pieces.unwrap(), 1);
     memory.check().unwrap();
 }

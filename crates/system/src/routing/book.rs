@@ -24,6 +24,9 @@ use crate::record::{DATABASE, Record};
 /// What is known is read again after this long: other processes learn too.
 const FRESH: Duration = Duration::from_secs(10);
 
+/// The longest that the first question waits for what is known.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
 /// Speeds are sums over days, and change slowly.
 const SPEEDS_FRESH: Duration = Duration::from_secs(60);
 
@@ -114,12 +117,13 @@ impl RouterBook {
         .await;
     }
 
-    /// Waits for the first look into the book; later ones wait for nothing.
+    /// Waits a moment for the first look into the book; later ones wait for nothing.
     pub(super) async fn ready(&self) {
         let first = self.inner.first_read.get_or_init(|| async {
             let shelf = Arc::clone(&self.inner.shelf);
-            let read = tokio::task::spawn_blocking(move || shelf.read()).await;
-            if let Ok(Err(error)) = read {
+            let reading = tokio::task::spawn_blocking(move || shelf.read());
+            // What comes too late for this question is there for the next.
+            if let Ok(Ok(Err(error))) = tokio::time::timeout(FIRST_LOOK, reading).await {
                 tracing::warn!(%error, "what was learnt of models cannot be read");
             }
         });

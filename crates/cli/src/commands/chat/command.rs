@@ -148,7 +148,7 @@ fn unknown(name: &str) -> String {
 pub fn is_complete(typed: &str) -> bool {
     let backslashes = typed.len() - typed.trim_end_matches('\\').len();
     let fences = typed.lines().filter(|line| line.trim_start().starts_with("```")).count();
-    backslashes % 2 == 0 && fences % 2 == 0
+    backslashes.is_multiple_of(2) && fences.is_multiple_of(2)
 }
 
 /// The text without the backslashes that only said that it goes on.

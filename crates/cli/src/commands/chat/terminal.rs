@@ -44,10 +44,12 @@ mod unix {
 
     impl Drop for Terminal {
         fn drop(&mut self) {
+            let is_line_open = tcgetattr(io::stdin())
+                .is_ok_and(|now| self.found.is_some() && !now.local_modes.contains(LocalModes::ICANON));
             self.restore();
-            if self.found.is_some() && io::stderr().is_terminal() {
-                // Pasted text is no longer put in brackets.
-                let _ = io::stderr().write_all(b"\x1b[?2004l");
+            if is_line_open && io::stderr().is_terminal() {
+                // The editor had pasted text put in brackets.
+                let _ = io::stderr().write_all(b"\x1b[?2004l\n");
             }
         }
     }

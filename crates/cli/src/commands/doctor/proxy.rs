@@ -21,7 +21,7 @@ pub fn check(found: &[Surveyed]) -> Option<Check> {
     let spared =
         ["no_proxy", "NO_PROXY"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
     let lost = found.iter().find_map(|surveyed| match surveyed.state {
-        State::Silent | State::Failing { .. } => behind_proxy(surveyed.engine.as_ref(), &spared),
+        State::Silent | State::Failing { .. } => lost_behind_proxy(surveyed.engine.as_ref(), &spared),
         State::Ourselves | State::NotSetUp | State::Answers { .. } => None,
     });
     Some(match lost {
@@ -45,6 +45,14 @@ pub fn check(found: &[Surveyed]) -> Option<Check> {
 
 fn joined(spared: &str, host: &str) -> String {
     if spared.is_empty() { host.to_owned() } else { format!("{spared},{host}") }
+}
+
+/// One of its servers that is asked through the proxy: an engine may have several.
+fn lost_behind_proxy(engine: &dyn Engine, spared: &str) -> Option<(String, String)> {
+    match engine.members() {
+        [] => behind_proxy(engine, spared),
+        members => members.iter().find_map(|member| behind_proxy(member.as_ref(), spared)),
+    }
 }
 
 /// The engine and its host, if it is asked through the proxy.

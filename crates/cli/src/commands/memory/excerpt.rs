@@ -1,5 +1,9 @@
 //! The part of a passage that shows why it was found, on one line.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::ops::Range;
+
 use hob_core::Passage;
 
 /// Characters that stand before the first word that was found.
@@ -15,10 +19,10 @@ pub struct Piece {
     pub is_hit: bool,
 }
 
-/// About `most` characters around the first word that was found, or from the beginning when none was.
+/// About `most` characters, where most of the words that were found are, or from the beginning when none was.
 pub fn excerpt(passage: &Passage, most: usize) -> Vec<Piece> {
     let Passage { text, marks, .. } = passage;
-    let first = marks.first().map_or(0, |mark| mark.start);
+    let first = best_start(text, marks, most.saturating_sub(BEFORE));
     let start = text[..first].char_indices().rev().nth(BEFORE).map_or(0, |(at, _)| at);
     let end = text[start..].char_indices().nth(most).map_or(text.len(), |(at, _)| start + at);
     let mut pieces = Vec::new();
@@ -43,6 +47,19 @@ pub fn excerpt(passage: &Passage, most: usize) -> Vec<Piece> {
     pieces
 }
 
+/// From which mark on most different words are marked within so many bytes; of several, the one with most marks, then the first.
+fn best_start(text: &str, marks: &[Range<usize>], within: usize) -> usize {
+    let worth = |(index, mark): &(usize, &Range<usize>)| {
+        let near: Vec<String> = marks[*index..]
+            .iter()
+            .take_while(|other| other.end <= mark.start + within)
+            .map(|other| text[other.clone()].to_lowercase())
+            .collect();
+        (near.iter().collect::<HashSet<_>>().len(), near.len(), Reverse(mark.start))
+    };
+    marks.iter().enumerate().max_by_key(worth).map_or(0, |(_, mark)| mark.start)
+}
+
 /// Every run of blanks and line breaks as one blank.
 fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
@@ -61,11 +78,9 @@ fn spaced(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
-
     use super::*;
 
-    fn passage(text: &str, mark: Option<Range<usize>>) -> Passage {
+    fn passage(text: &str, marks: impl IntoIterator<Item = Range<usize>>) -> Passage {
         Passage {
             source: "a".into(),
             title: String::new(),
@@ -76,7 +91,7 @@ mod tests {
             end_line: 1,
             tokens: 1,
             score: 1.0,
-            marks: mark.into_iter().collect(),
+            marks: marks.into_iter().collect(),
         }
     }
 
@@ -91,6 +106,16 @@ mod tests {
         let far = "ä".repeat(500) + "boiler" + &"z".repeat(500);
         let text = shown(&passage(&far, Some(1000..1006)), 80);
         assert!(text.starts_with("…ä") && text.contains("ä[boiler]z") && text.ends_with("z…"), "{text}");
+    }
+
+    #[test]
+    fn the_part_with_most_of_the_words_is_shown() {
+        let text = format!("Pump. {}The pump, the boiler and the pump.", "z ".repeat(200));
+        let found = ["Pump", "pump", "boiler"].into_iter().flat_map(|word| text.match_indices(word));
+        let mut marks: Vec<Range<usize>> = found.map(|(at, word)| at..at + word.len()).collect();
+        marks.sort_by_key(|mark| mark.start);
+        let shown = shown(&passage(&text, marks), 120);
+        assert!(shown.ends_with("The [pump], the [boiler] and the [pump]."), "{shown}");
     }
 
     #[test]

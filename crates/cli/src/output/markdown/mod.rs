@@ -24,6 +24,9 @@ use crate::output::text::printable;
 /// A block that is longer is shown as far as it came, and what follows is another one.
 const LONGEST_BLOCK: usize = 64 << 10;
 
+/// A longer piece is taken bit by bit, because every look at a text begins where its block does.
+const LONGEST_BIT: usize = 1 << 10;
+
 /// Narrower than this, nothing is wrapped any further.
 const NARROWEST: usize = 20;
 
@@ -83,14 +86,19 @@ impl Markdown {
 
     /// Takes the next piece, and gives what can be shown now.
     pub fn push(&mut self, piece: &str) -> String {
-        let piece = printable(piece);
-        self.source.push_str(&piece);
         let mut out = String::new();
-        if words::may_end_a_word(&piece) {
-            self.advance(&mut out);
-        }
-        if self.source.len() > LONGEST_BLOCK {
-            self.close(&mut out);
+        let piece = printable(piece);
+        let mut rest = &*piece;
+        while !rest.is_empty() {
+            let (bit, others) = rest.split_at(rest.floor_char_boundary(LONGEST_BIT));
+            self.source.push_str(bit);
+            if words::may_end_a_word(bit) {
+                self.advance(&mut out);
+            }
+            if self.source.len() > LONGEST_BLOCK {
+                self.close(&mut out);
+            }
+            rest = others;
         }
         out
     }

@@ -193,8 +193,10 @@ impl Session {
 
     /// Whether it ended well, and what it printed.
     async fn bash(&self, script: &str) -> (bool, String) {
-        // A reader of `hob init` has no configuration yet.
-        if self.config_file().exists() || !script.contains("hob init") {
+        if script.contains("hob init") {
+            // Its reader has no configuration yet; ours is not there to be seen.
+            let _ = std::fs::remove_file(self.config_file());
+        } else {
             self.keep_to_itself();
         }
         let output = self

@@ -388,17 +388,25 @@ async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
              return [...choice.options].map((one) => one.value)"
         )
     };
-    assert_eq!(browser.run(&choose("large")).await, json!(["default", "small", "large"]));
+    assert_eq!(browser.run(&choose("large")).await, json!(["default", "auto", "small", "large"]));
     ask(&browser, "Hello").await;
     becomes(&browser, "complete").await;
     browser.shows("thread", "large").await;
     assert_eq!(engine.requests()[0].model, "large");
 
-    browser.run(&choose("gone")).await;
+    // Where the choice is left to Hob, it says which it was and why.
+    browser.run(&choose("auto")).await;
     ask(&browser, "Hello again").await;
+    until(&browser, "document.querySelectorAll('[data-state=complete]').length === 2").await;
+    let by = browser.run("return document.querySelector('.message:last-child .model').textContent").await;
+    let chosen = engine.requests().pop().unwrap().model;
+    assert!(by.as_str().unwrap().starts_with(&format!("{chosen} · ")), "{by}");
+
+    browser.run(&choose("gone")).await;
+    ask(&browser, "And again").await;
     becomes(&browser, "broken").await;
     browser.shows("thread", "'gone'").await;
-    assert_eq!(engine.requests().len(), 1);
+    assert_eq!(engine.requests().len(), 2);
 }
 
 #[tokio::test]
