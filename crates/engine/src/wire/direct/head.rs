@@ -113,7 +113,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
         None => Length::Open,
     };
     // Two lengths may mean two answers to whoever stands between us.
-    head.lasting &= !(chunked && announced.is_some()) && !matches!(head.length, Length::Open);
+    let ambiguous = chunked && announced.is_some();
+    head.lasting &= !ambiguous && !matches!(head.length, Length::Open);
     Ok(Some((head, end)))
 }
 
