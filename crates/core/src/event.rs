@@ -207,9 +207,11 @@ impl Subscribers {
         let mut handlers = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = handlers.to_vec();
         change(&mut changed);
-        let count = changed.len();
-        *handlers = changed.into();
-        self.count.store(count, Ordering::Release);
+        self.count.store(changed.len(), Ordering::Release);
+        let before = std::mem::replace(&mut *handlers, changed.into());
+        // What a handler holds may itself speak to the bus when it goes.
+        drop(handlers);
+        drop(before);
     }
 }
 

@@ -123,3 +123,37 @@ async fn a_stream_that_is_dropped_in_its_middle_closes_its_connection() {
     assert_eq!(peer.engine.list_models().await.unwrap().len(), 1);
     assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
 }
+
+#[tokio::test]
+async fn what_follows_an_answer_without_a_body_is_nobodys_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let planted = whole().replace("\"m\"", "\"planted\"");
+        for answer in ["HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n".to_owned() + &planted, whole()] {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            assert!(socket.read(&mut request).await.unwrap() > 0);
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            // Kept open, as one that would be used again.
+            tokio::spawn(async move { socket.read(&mut request).await });
+        }
+    });
+    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
+    let engine = OpenAiCompat::new(Style::VLLM, endpoint);
+    assert!(engine.list_models().await.is_err());
+    assert_eq!(engine.list_models().await.unwrap()[0].id, "m");
+}
+
+#[tokio::test]
+async fn an_engine_that_only_says_it_is_under_way_is_not_heard_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        while socket.write_all(&b"HTTP/1.1 100\n\n".repeat(1000)).await.is_ok() {}
+    });
+    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
+    let error = OpenAiCompat::new(Style::VLLM, endpoint).list_models().await.unwrap_err();
+    assert!(error.to_string().contains("does not end"), "{error}");
+}

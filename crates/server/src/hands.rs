@@ -16,6 +16,9 @@ use tokio_util::task::TaskTracker;
 /// More would only wait for each other at the kernel's door.
 const MOST: usize = 16;
 
+/// Threads for work that blocks, of all of them together.
+const MOST_BLOCKING: usize = 256;
+
 /// All of them. They stop with the value, and what they have not finished by then is dropped.
 pub(crate) struct Hands {
     hands: Vec<Hand>,
@@ -40,9 +43,11 @@ impl Hands {
     /// One for each processor.
     pub(crate) fn start() -> io::Result<Self> {
         let stop = CancellationToken::new();
+        // Also stops those that started when one cannot.
+        let guard = stop.clone().drop_guard();
         let count = available_parallelism().map_or(1, NonZero::get).min(MOST);
-        let hands = (0..count).map(|_| Hand::start(stop.clone())).collect::<io::Result<_>>()?;
-        Ok(Hands { hands, _stop: stop.drop_guard() })
+        let hands = (0..count).map(|_| Hand::start(count, stop.clone())).collect::<io::Result<_>>()?;
+        Ok(Hands { hands, _stop: guard })
     }
 
     /// Gives a connection to the one that has the fewest.
@@ -60,8 +65,11 @@ impl Hands {
 }
 
 impl Hand {
-    fn start(stop: CancellationToken) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+    fn start(count: usize, stop: CancellationToken) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(MOST_BLOCKING.div_ceil(count))
+            .build()?;
         let handle = runtime.handle().clone();
         thread::Builder::new().name("connections".to_owned()).spawn(move || run(runtime, &stop))?;
         Ok(Hand { runtime: handle, connections: Arc::default() })

@@ -17,5 +17,5 @@ mod trace;
 mod trust;
 mod wire;
 
-pub use listen::{ServeError, Server};
+pub use listen::{ServeError, Server, Stopped};
 pub use router::ServerParts;

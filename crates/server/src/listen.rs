@@ -63,6 +63,14 @@ pub struct Server {
     stopping: CancellationToken,
 }
 
+/// A server that serves no more. What requests have begun and left to itself, such as a task that was started, goes on until
+/// this is dropped.
+pub struct Stopped {
+    /// Answers that were cut off.
+    pub cut: usize,
+    _hands: Hands,
+}
+
 /// What every connection needs.
 struct Shared {
     door: Door,
@@ -102,9 +110,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until `shutdown`, then lets running answers end within the grace period. Cuts those that do not, and
-    /// returns how many that were.
-    pub async fn run(self, shutdown: CancellationToken) -> usize {
+    /// Serves until `shutdown`, then lets running answers end within the grace period, and cuts those that do not.
+    pub async fn run(self, shutdown: CancellationToken) -> Stopped {
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
         // No connection outlives this future, however it ends.
@@ -134,12 +141,12 @@ impl Server {
         self.stopping.cancel();
         connections.close();
         match tokio::time::timeout(self.shutdown_grace, connections.wait()).await {
-            Ok(()) => 0,
+            Ok(()) => Stopped { cut: 0, _hands: self.hands },
             Err(_) => {
-                let unfinished = connections.len();
+                let cut = connections.len();
                 drop(cut_at_the_end);
                 connections.wait().await;
-                unfinished
+                Stopped { cut, _hands: self.hands }
             }
         }
     }

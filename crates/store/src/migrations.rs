@@ -23,6 +23,7 @@ impl Schema {
             include_str!("../migrations/hob/5_chats.sql"),
             include_str!("../migrations/hob/6_energy.sql"),
             include_str!("../migrations/hob/7_series_totals.sql"),
+            include_str!("../migrations/hob/8_telemetry_pages.sql"),
         ],
     };
 
@@ -83,7 +84,9 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::savings::Prices;
     use crate::store::Store;
+    use crate::telemetry::{Row, Telemetry};
 
     /// The tables and indexes as SQLite has them.
     fn schema(connection: &Connection) -> Vec<String> {
@@ -137,6 +140,32 @@ mod tests {
             |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]),
         ).expect("readable");
         assert_eq!(sums, [7, 150, 15, 7]);
+    }
+
+    #[test]
+    fn calls_of_an_older_hob_are_still_on_record() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("hob.db");
+        left_at(Schema::HOB, 7, &path);
+        let connection = Connection::open(&path).expect("a file");
+        // The first day has more calls than a page takes, recorded in another order than they began.
+        connection
+            .execute_batch(
+                r#"INSERT INTO telemetry_series (id, engine, model, agent, source) VALUES (7, 'cloud', 'm', 'react', 'ask');
+                 WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < 1299)
+                 INSERT INTO telemetry_inference
+                 SELECT n + 1, 1300 - n, 7, 'r' || (1300 - n), 1, 10, 20, 5, 1, 4000000, 30, 'complete', 'stop', NULL, 9, 8
+                 FROM number;
+                 INSERT INTO telemetry_inference
+                 VALUES (2000, 86400000000, 7, 'last', 0, 1, 0, NULL, 0, 2, NULL, 'failed', NULL, 'say "no"', NULL, NULL);"#,
+            )
+            .expect("recorded");
+        let telemetry = Telemetry::new(Store::open(&path, Schema::HOB).expect("opened"), Prices::standard());
+        let rows: Vec<Row> = telemetry.export(None).collect::<Result<_, _>>().expect("readable");
+        let runs: Vec<&str> = rows.iter().map(|row| row.run.as_str()).collect();
+        let expected: Vec<String> = (1..=1300).map(|n| format!("r{n}")).chain(["last".to_owned()]).collect();
+        assert_eq!(runs, expected);
+        insta::assert_compact_json_snapshot!([&rows[0], &rows[1300]], @"");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! that could be measured. Knows nothing of how the figures are shown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use hob_core::{Ending, Inference, InferenceLog};
 
 /// Upper bounds of the buckets, in seconds. There is one more for everything above.
@@ -107,47 +108,54 @@ impl ModelTotals {
 /// Counts every inference, and passes it on to the record.
 pub struct Totals {
     record: Arc<dyn InferenceLog>,
-    models: RwLock<Vec<Arc<ModelTotals>>>,
+    /// Read for every inference, and exchanged for a longer one when a model answers for the first time.
+    models: ArcSwap<Vec<Arc<ModelTotals>>>,
+    /// Held while that is done.
+    growing: Mutex<()>,
 }
 
 impl Totals {
     pub fn before(record: Arc<dyn InferenceLog>) -> Self {
-        Totals { record, models: RwLock::default() }
+        Totals { record, models: ArcSwap::default(), growing: Mutex::default() }
     }
 
     /// All that was counted so far.
     pub fn models(&self) -> Vec<Arc<ModelTotals>> {
-        self.models.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.models.load().to_vec()
     }
 
-    fn find(&self, engine: &str, model: &str) -> Option<Arc<ModelTotals>> {
-        let models = self.models.read().unwrap_or_else(PoisonError::into_inner);
-        models.iter().find(|known| known.model == model && known.engine == engine).cloned()
+    fn count(&self, inference: &Inference) {
+        let models = self.models.load();
+        match find(&models, &inference.engine, &inference.model) {
+            Some(known) => known.add(inference),
+            None => self.name(inference).add(inference),
+        }
     }
 
     /// A model earns its name by an answer; anybody can ask for one that does not exist.
-    fn totals_of(&self, inference: &Inference) -> Arc<ModelTotals> {
-        let (engine, model) = (inference.engine.as_str(), inference.model.as_str());
-        if let Some(known) = self.find(engine, model) {
-            return known;
-        }
-        let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+    fn name(&self, inference: &Inference) -> Arc<ModelTotals> {
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let models = self.models.load();
         let answered = matches!(inference.ending, Ending::Complete(_)) || inference.first_token.is_some();
-        let name = if answered && models.len() < MOST_MODELS { model } else { OTHER };
+        let name = if answered && models.len() < MOST_MODELS { &inference.model } else { OTHER };
         // Somebody else may have been here first.
-        let known = models.iter().find(|known| known.model == name && known.engine == engine);
-        if let Some(known) = known {
+        if let Some(known) = find(&models, &inference.engine, name) {
             return Arc::clone(known);
         }
-        let new = Arc::new(ModelTotals::new(engine, name));
-        models.push(Arc::clone(&new));
+        let new = Arc::new(ModelTotals::new(&inference.engine, name));
+        let longer = models.iter().chain([&new]).map(Arc::clone).collect();
+        self.models.store(Arc::new(longer));
         new
     }
 }
 
+fn find<'a>(models: &'a [Arc<ModelTotals>], engine: &str, model: &str) -> Option<&'a Arc<ModelTotals>> {
+    models.iter().find(|known| known.model == model && known.engine == engine)
+}
+
 impl InferenceLog for Totals {
     fn record(&self, inference: Inference) {
-        self.totals_of(&inference).add(&inference);
+        self.count(&inference);
         self.record.record(inference);
     }
 }

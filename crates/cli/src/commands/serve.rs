@@ -133,16 +133,18 @@ async fn run_both(
     grace: Duration,
 ) -> usize {
     let serving = async {
-        let cut_off = server.run(shutdown.clone()).await;
+        let stopped = server.run(shutdown.clone()).await;
         // However it ended, there is nothing to wait for any more.
         shutdown.cancel();
-        cut_off
+        stopped
     };
     let draining = async {
         shutdown.cancelled().await;
         scheduler.drain(grace).await;
     };
-    tokio::join!(serving, draining).0
+    // Tasks that a request has started live as long as what the server leaves.
+    let (stopped, ()) = tokio::join!(serving, draining);
+    stopped.cut
 }
 
 /// The model for those who name none. One that the engine does not have is worth a word, not a refusal: it may come.

@@ -115,6 +115,8 @@ impl<D: Decoder> Deltas<D> {
 
     fn fail(&mut self, error: EngineError) -> Poll<Option<Result<Delta, EngineError>>> {
         self.state = State::Over;
+        // The engine need not go on, however long the reader of the error takes.
+        self.response.close();
         Poll::Ready(Some(Err(error)))
     }
 }

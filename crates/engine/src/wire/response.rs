@@ -32,6 +32,7 @@ pub struct Response {
 /// What follows the head.
 pub(super) enum Body {
     Direct(Box<DirectBody>),
+    Closed,
     Client(Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>),
 }
 
@@ -41,9 +42,15 @@ impl Response {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
 
+    /// Ends the connection, which tells the engine to stop.
+    pub fn close(&mut self) {
+        self.body = Body::Closed;
+    }
+
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         match &mut self.body {
             Body::Direct(body) => body.poll_chunk(context),
+            Body::Closed => Poll::Ready(None),
             Body::Client(body) => {
                 body.as_mut().poll_next(context).map(|next| next.map(|piece| piece.map_err(Broken::from)))
             }

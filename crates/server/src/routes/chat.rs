@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use hob_core::{GenerateRequest, ModelReason, Source, Warning};
 use hob_system::{Answered, Caller, Streaming};
 
@@ -25,19 +26,31 @@ pub(super) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
 const MODEL_REASON: HeaderName = HeaderName::from_static("x-hob-model-reason");
 /// The key of the engine that answers.
 const ENGINE: HeaderName = HeaderName::from_static("x-hob-engine");
+/// A body that takes noticeably long to read, such as one with pictures in it.
+const LARGE: usize = 1 << 20;
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let permit = app.trust.permit(request.extensions());
     let trace_parent = trace_parent(request.headers());
     let body = read_json(request, app.body_limits).await?;
-    let ChatRequest { request, reply, agent } = ChatRequest::parse(&body)?;
-    drop(body);
+    let ChatRequest { request, reply, agent } = parse(body).await?;
     let caller = Caller { permit, agent, trace_parent, ..Caller::trusted(Source::Server, completion_id()) };
     let admitted = app.admission.enter().await?;
     match reply {
         Reply::Whole => whole(&app, request, &caller).await,
         Reply::Streamed { include_usage } => streamed(&app, request, &caller, include_usage, admitted).await,
+    }
+}
+
+/// Reads a request; a large one where it holds nobody else up.
+async fn parse(body: Bytes) -> Result<ChatRequest, ApiError> {
+    if body.len() < LARGE {
+        return ChatRequest::parse(&body);
+    }
+    match tokio::task::spawn_blocking(move || ChatRequest::parse(&body)).await {
+        Ok(parsed) => parsed,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 

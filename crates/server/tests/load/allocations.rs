@@ -26,7 +26,7 @@ const MOST_FOR_A_STREAM: usize = 120;
 const MOST_FOR_AN_EVENT: usize = 2;
 
 const MODELS: &str =
-    "HTTP/1.1 200 OK\r\ncontent-length: 36\r\n\r\n{\"object\":\"list\",\"data\":[{\"id\":\"m\"}]}";
+    "HTTP/1.1 200 OK\r\ncontent-length: 37\r\n\r\n{\"object\":\"list\",\"data\":[{\"id\":\"m\"}]}";
 
 fn whole() -> String {
     let body = r#"{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Blue light is scattered more than red."},"finish_reason":"stop"}],"usage":{"prompt_tokens":12,"completion_tokens":9,"total_tokens":21}}"#;

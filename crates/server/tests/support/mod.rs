@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
 use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
-use hob_server::{Server, ServerParts};
+use hob_server::{Server, ServerParts, Stopped};
 use hob_system::{System, SystemParts, ToolBox};
 use hob_testkit::FakeServer;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub client: reqwest::Client,
     pub shutdown: CancellationToken,
-    serving: JoinHandle<usize>,
+    serving: JoinHandle<Stopped>,
 }
 
 impl Running {
@@ -67,7 +67,7 @@ impl Running {
     /// Stops, and says how many connections had to be cut.
     pub async fn stop(self) -> usize {
         self.shutdown.cancel();
-        self.serving.await.unwrap()
+        self.serving.await.unwrap().cut
     }
 }
 

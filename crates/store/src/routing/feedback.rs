@@ -4,18 +4,25 @@ use std::time::{Duration, SystemTime};
 
 use hob_core::Source;
 use hob_core::routing::Rating;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use crate::error::StoreError;
 use crate::routing::Routing;
+use crate::telemetry::{Outcome, Row, Search, newest};
 use crate::time::Moment;
 
 /// Ratings that are kept.
 const MOST: i64 = 10_000;
 
-/// How long an answer of which only the telemetry knows can be rated: it is searched for row by row.
+/// How long an answer of which only the telemetry knows can be rated: it is searched for page by page.
 const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Who asks for answers that nobody reads.
+const UNREAD: [Source; 2] = [Source::Scheduler, Source::Bench];
+
+/// Runs of the command line once shared a name, by which nobody can tell them apart.
+const NAMELESS: [&str; 3] = ["", "ask", "chat"];
 
 /// An answer that somebody may rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,28 +49,31 @@ impl Routing {
             if let Some(answer) = connection.prepare_cached(sql)?.query_row([run], read).optional()? {
                 return Ok(Some(answer));
             }
-            let sql = format!("{OF_TELEMETRY} AND run = ?2 ORDER BY started DESC LIMIT 1");
-            connection.prepare_cached(&sql)?.query_row(params![oldest(now), run], read).optional()
+            let quoted = serde_json::Value::from(run).to_string();
+            let search = Search { since: oldest(now), text: &quoted };
+            let recorded = newest(connection, &search, |inference, _| inference.run == run)?;
+            Ok(recorded.map(Answer::from))
         })
     }
 
     /// The last answer that somebody may have read: not that of a task or of a measurement.
     pub fn last_answer(&self, now: SystemTime) -> Result<Option<Answer>, StoreError> {
         self.store.read(|connection| {
-            // Runs of the command line once shared a name, by which nobody can tell them apart.
-            let asked = format!(
-                "source NOT IN ('{}', '{}') AND run NOT IN ('', 'ask', 'chat')",
-                Source::Scheduler.as_str(),
-                Source::Bench.as_str()
-            );
+            let since = oldest(now);
             let sql = format!(
-                "SELECT run, engine, model, source, decided FROM router_decision WHERE decided >= ?1 AND {asked}
-                 ORDER BY decided DESC LIMIT 1"
+                "SELECT run, engine, model, source, decided FROM router_decision
+                 WHERE decided >= ?1 AND source NOT IN ('{}') AND run NOT IN ('{}') ORDER BY decided DESC LIMIT 1",
+                UNREAD.map(Source::as_str).join("', '"),
+                NAMELESS.join("', '"),
             );
-            let chosen = connection.prepare_cached(&sql)?.query_row([oldest(now)], read).optional()?;
-            let sql = format!("{OF_TELEMETRY} AND outcome = 'complete' AND {asked} ORDER BY started DESC LIMIT 1");
-            let recorded = connection.prepare_cached(&sql)?.query_row([oldest(now)], read).optional()?;
-            Ok(chosen.into_iter().chain(recorded).max_by_key(|answer: &Answer| answer.at))
+            let chosen = connection.prepare_cached(&sql)?.query_row([since.microseconds()], read).optional()?;
+            let search = Search { since, text: "\"complete\"" };
+            let recorded = newest(connection, &search, |inference, name| {
+                inference.outcome == Outcome::Complete
+                    && !UNREAD.iter().any(|source| source.as_str() == name.source)
+                    && !NAMELESS.contains(&&*inference.run)
+            })?;
+            Ok(chosen.into_iter().chain(recorded.map(Answer::from)).max_by_key(|answer: &Answer| answer.at))
         })
     }
 
@@ -99,14 +109,8 @@ impl Routing {
     }
 }
 
-/// Answers of which the telemetry knows, from the moment `?1` on.
-const OF_TELEMETRY: &str = "
-    SELECT run, engine, model, source, started
-    FROM telemetry_inference AS inference JOIN telemetry_series AS series ON series.id = inference.series
-    WHERE started >= ?1";
-
-fn oldest(now: SystemTime) -> i64 {
-    Moment::of(now.checked_sub(REMEMBERED).unwrap_or(SystemTime::UNIX_EPOCH)).microseconds()
+fn oldest(now: SystemTime) -> Moment {
+    Moment::of(now.checked_sub(REMEMBERED).unwrap_or(SystemTime::UNIX_EPOCH))
 }
 
 fn count(connection: &Connection, rating: Rating) -> rusqlite::Result<u64> {
@@ -115,7 +119,14 @@ fn count(connection: &Connection, rating: Rating) -> rusqlite::Result<u64> {
     Ok(count.unsigned_abs())
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Answer> {
+impl From<Row> for Answer {
+    fn from(recorded: Row) -> Self {
+        let Row { run, engine, model, source, started, .. } = recorded;
+        Answer { run, engine, model, source, at: started }
+    }
+}
+
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Answer> {
     Ok(Answer {
         run: row.get(0)?,
         engine: row.get(1)?,

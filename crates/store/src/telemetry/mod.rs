@@ -1,18 +1,24 @@
-//! The record of inferences: every one as a row, and sums per day that keep reports fast however many there are.
+//! The record of inferences: every one, packed in pages, and sums per day that keep reports fast however many there are.
 //!
 //! | file | what |
 //! |---|---|
 //! | `entry` | an inference in the database's terms, within bounds |
-//! | `record` | writes a batch: rows and sums in one transaction |
+//! | `packed` | an inference as it stands in a page |
+//! | `pages` | writes pages: a row of the database for many inferences of one day |
+//! | `record` | writes a batch: pages and sums in one transaction |
 //! | `report` | sums: overview, models, engines, agents, days |
-//! | `rows` | single rows: the last ones, and all of them as a stream |
+//! | `rows` | single inferences: the last ones, and the last of a kind |
+//! | `export` | all of them as a stream |
 //! | `retention` | deletes: everything, or what is too old |
 //! | `served` | what savings are computed from |
 //! | `timing` | how long calls took |
 //! | `writer` | takes records without blocking and writes them from its own thread |
 
 mod entry;
+mod export;
 mod histogram;
+mod packed;
+mod pages;
 mod record;
 mod report;
 mod retention;
@@ -23,8 +29,10 @@ mod writer;
 
 use std::sync::Arc;
 
+pub use export::Export;
 pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
-pub use rows::{Export, Outcome, Row};
+pub use rows::{Outcome, Row};
+pub(crate) use rows::{Search, newest};
 pub use timing::{Timing, Timings};
 pub use writer::TelemetryWriter;
 

@@ -1,22 +1,17 @@
-//! Writes inferences: each as a row, and all of them into the sums, in one transaction.
+//! Writes inferences: into pages, and into the sums, in one transaction.
 
 use std::collections::HashMap;
 
 use hob_core::Inference;
-use rusqlite::{OptionalExtension, Statement, Transaction, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::error::StoreError;
 use crate::telemetry::Telemetry;
 use crate::telemetry::entry::{Cost, Entry, Series};
 use crate::telemetry::histogram::Durations;
+use crate::telemetry::pages::Pages;
 use crate::telemetry::rows::Outcome;
-use crate::time::UtcDay;
-
-const INSERT_ROW: &str = "
-    INSERT INTO telemetry_inference (
-        started, series, run, streamed, prompt_tokens, completion_tokens, cached_tokens, estimated, latency_us,
-        first_token_us, outcome, finish_reason, error, cost_pico, energy_uj
-    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+use crate::time::{Moment, UtcDay};
 
 // SQLite turns a sum that is too large into a floating-point number; `min` turns that back into the largest whole one.
 const ADD_TO_DAY: &str = "
@@ -73,18 +68,26 @@ impl Telemetry {
     /// Records all of them or, when that fails, none.
     pub fn record_batch(&self, batch: &[Inference]) -> Result<(), StoreError> {
         self.store.write(|transaction| {
-            let mut row = transaction.prepare_cached(INSERT_ROW)?;
+            let mut pages = Pages::new(transaction, batch.len())?;
             let mut series = SeriesIds::default();
             let mut sums = Sums::default();
-            for inference in batch {
+            for inference in by_start(batch) {
                 let entry = Entry::of(inference, &self.prices);
                 let id = series.of(transaction, entry.series)?;
-                insert(&mut row, id, &entry)?;
+                pages.add(id, &entry)?;
                 sums.add(id, &entry);
             }
+            pages.finish()?;
             sums.write(transaction)
         })
     }
+}
+
+/// They come in the order in which they ended.
+fn by_start(batch: &[Inference]) -> Vec<&Inference> {
+    let mut sorted: Vec<&Inference> = batch.iter().collect();
+    sorted.sort_by_key(|inference| Moment::of(inference.started));
+    sorted
 }
 
 /// The series of a batch by their ids.
@@ -118,31 +121,6 @@ fn series_id(transaction: &Transaction<'_>, series: &Series<'_>) -> rusqlite::Re
         Some(id) => Ok(id),
         None => transaction.prepare_cached(INSERT_SERIES)?.insert(names),
     }
-}
-
-fn insert(statement: &mut Statement<'_>, series: i64, entry: &Entry<'_>) -> rusqlite::Result<()> {
-    let cost = match entry.cost {
-        Cost::Pico(pico) => Some(pico),
-        Cost::Free | Cost::Unknown => None,
-    };
-    statement.execute(params![
-        entry.started.microseconds(),
-        series,
-        entry.run,
-        entry.streamed,
-        entry.prompt_tokens,
-        entry.completion_tokens,
-        entry.cached_tokens,
-        entry.estimated,
-        entry.latency_us,
-        entry.first_token_us,
-        entry.outcome.as_str(),
-        entry.finish_reason,
-        entry.error,
-        cost,
-        entry.energy_uj,
-    ])?;
-    Ok(())
 }
 
 /// What a batch adds to the sums. Gathered first: calls of one batch mostly belong together.

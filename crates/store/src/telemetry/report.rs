@@ -133,7 +133,8 @@ impl Telemetry {
 }
 
 pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<Moment>> {
-    let first = connection.query_row("SELECT min(started) FROM telemetry_inference", [], |row| row.get(0))?;
+    let first =
+        connection.query_row("SELECT min(first_started) FROM telemetry_page", [], |row| row.get(0))?;
     Ok(Option::<i64>::map(first, Moment::from_microseconds))
 }
 

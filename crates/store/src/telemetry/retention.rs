@@ -1,6 +1,8 @@
-//! Deletes records. Rows and sums of a day always go together, so that the sums stay those of the rows.
+//! Deletes records. Pages and sums of a day always go together, so that the sums stay those of the inferences.
 
 use std::time::SystemTime;
+
+use rusqlite::Connection;
 
 use crate::error::StoreError;
 use crate::telemetry::Telemetry;
@@ -22,12 +24,12 @@ impl Telemetry {
     /// Deletes all records, and says how many there were.
     pub fn clear(&self) -> Result<u64, StoreError> {
         self.store.write(|transaction| {
-            let deleted = transaction.execute("DELETE FROM telemetry_inference", [])?;
+            let deleted = recorded(transaction, i64::MIN, i64::MAX)?;
             transaction.execute_batch(
-                "DELETE FROM telemetry_day; DELETE FROM telemetry_latency; DELETE FROM telemetry_served;
-                 DELETE FROM telemetry_series",
+                "DELETE FROM telemetry_page; DELETE FROM telemetry_day; DELETE FROM telemetry_latency;
+                 DELETE FROM telemetry_served; DELETE FROM telemetry_series",
             )?;
-            Ok(deleted as u64)
+            Ok(deleted)
         })
     }
 
@@ -50,8 +52,9 @@ impl Telemetry {
     fn delete_day(&self, day: UtcDay) -> Result<u64, StoreError> {
         let (start, end) = (day.start().microseconds(), day.next().start().microseconds());
         self.store.write(|transaction| {
-            let deleted = transaction.execute(
-                "DELETE FROM telemetry_inference WHERE started >= ?1 AND started < ?2",
+            let deleted = recorded(transaction, start, end)?;
+            transaction.execute(
+                "DELETE FROM telemetry_page WHERE first_started >= ?1 AND first_started < ?2",
                 [start, end],
             )?;
             transaction.execute(SUBTRACT_DAY, [day.days()])?;
@@ -65,7 +68,15 @@ impl Telemetry {
                 "DELETE FROM telemetry_series WHERE id NOT IN (SELECT series FROM telemetry_day)",
                 [],
             )?;
-            Ok(deleted as u64)
+            Ok(deleted)
         })
     }
+}
+
+/// How many inferences are in the pages that begin from `start` on and before `end`.
+fn recorded(connection: &Connection, start: i64, end: i64) -> rusqlite::Result<u64> {
+    let sql =
+        "SELECT coalesce(sum(count), 0) FROM telemetry_page WHERE first_started >= ?1 AND first_started < ?2";
+    let count: i64 = connection.query_row(sql, [start, end], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }

@@ -1,29 +1,31 @@
-//! Single inferences: the last ones, and all of them as a stream that takes the same memory however many there are.
+//! Single inferences: the last ones, and the last of a kind.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use hob_core::Energy;
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use rusqlite::{Connection, params};
-use serde::Serialize;
+use rusqlite::types::FromSqlError;
+use rusqlite::{CachedStatement, Connection, params};
+use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::savings::Dollars;
-use crate::store::Store;
+use crate::telemetry::packed::{Packed, unpack};
 use crate::telemetry::{Telemetry, as_joules_if_known};
-use crate::time::{Moment, UtcDay, as_seconds, as_seconds_if_known, from_microseconds};
+use crate::time::{Moment, as_seconds, as_seconds_if_known, from_microseconds};
 
-/// Rows fetched at a time.
-const PAGE: usize = 1000;
+const NEWEST_PAGES: &str =
+    "SELECT last_started, inferences FROM telemetry_page ORDER BY last_started DESC, id DESC";
 
-const SELECT_ROWS: &str = "
-    SELECT
-        inference.id, started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens,
-        cached_tokens, estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico, energy_uj
-    FROM telemetry_inference AS inference JOIN telemetry_series AS series ON series.id = inference.series";
+const NEWEST_PAGES_WITH: &str = "
+    SELECT last_started, inferences FROM telemetry_page WHERE last_started >= ?1 AND instr(inferences, ?2) > 0
+    ORDER BY last_started DESC, id DESC";
+
+const FIND_NAMES: &str = "SELECT source, engine, model, agent FROM telemetry_series WHERE id = ?1";
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Complete,
@@ -40,13 +42,6 @@ impl Outcome {
             Outcome::Cancelled => "cancelled",
             Outcome::Failed => "failed",
         }
-    }
-}
-
-impl FromSql for Outcome {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let word = value.as_str()?;
-        Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == word).ok_or(FromSqlError::InvalidType)
     }
 }
 
@@ -86,132 +81,131 @@ impl Telemetry {
     pub fn recent(&self, most: usize) -> Result<Vec<Row>, StoreError> {
         self.store.read(|connection| recent(connection, most))
     }
-
-    /// Every inference there is now from `since` on, oldest first.
-    pub fn export(&self, since: Option<UtcDay>) -> Export {
-        let before = since.map_or(-1, |day| day.start().microseconds() - 1);
-        Export {
-            store: self.store.clone(),
-            newest: None,
-            last: Position { started: before, id: i64::MAX },
-            page: Vec::new().into_iter(),
-            state: ExportState::More,
-        }
-    }
 }
 
+/// Of pages that overlap, the one that ends last may not have all of the last ones: pages are read until the next is older than
+/// all that was found.
 pub(super) fn recent(connection: &Connection, most: usize) -> rusqlite::Result<Vec<Row>> {
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let sql = format!("{SELECT_ROWS} ORDER BY started DESC, inference.id DESC LIMIT ?1");
-    let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_map([most], |row| Ok(read_row(row)?.1))?.collect()
+    let mut names = Names::new(connection)?;
+    let mut statement = connection.prepare_cached(NEWEST_PAGES)?;
+    let mut pages = statement.query([])?;
+    let mut found: Vec<Row> = Vec::new();
+    while let Some(page) = pages.next()? {
+        let ends = Moment::from_microseconds(page.get(0)?);
+        if found.len() >= most && found.last().is_none_or(|oldest| ends < oldest.started) {
+            break;
+        }
+        for inference in page_of(page, 1)?.into_iter().rev().take(most) {
+            found.push(names.row(inference)?);
+        }
+        found.sort_by_key(|row| std::cmp::Reverse(row.started));
+        found.truncate(most);
+    }
+    Ok(found)
 }
 
-/// Where a row stands in the order of an export.
-#[derive(Debug, Clone, Copy)]
-struct Position {
-    started: i64,
-    id: i64,
+/// Where to look for an inference.
+pub(crate) struct Search<'a> {
+    pub(crate) since: Moment,
+    /// Pages without this text are not opened.
+    pub(crate) text: &'a str,
 }
 
-/// A stream of rows. Fetches a page at a time and holds no lock in between, so that a reader that dawdles (a pager, a slow
-/// pipe) keeps nobody from writing. Ends after its first error.
-pub struct Export {
-    store: Store,
-    /// Rows above this id came after the export began, and are left out so that it ends.
-    newest: Option<i64>,
-    last: Position,
-    page: std::vec::IntoIter<Row>,
-    state: ExportState,
-}
-
-#[derive(PartialEq, Eq)]
-enum ExportState {
-    More,
-    Over,
-}
-
-impl Export {
-    fn fetch(&mut self) -> Result<(), StoreError> {
-        let (newest, mut last) = (self.newest, self.last);
-        let (newest, rows) = self.store.read(|connection| {
-            let newest = match newest {
-                Some(newest) => newest,
-                None => connection.query_row(
-                    "SELECT coalesce(max(id), 0) FROM telemetry_inference",
-                    [],
-                    |row| row.get(0),
-                )?,
-            };
-            let sql = format!(
-                "{SELECT_ROWS} WHERE (started, inference.id) > (?1, ?2) AND inference.id <= ?3
-                 ORDER BY started, inference.id LIMIT ?4"
-            );
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut found = statement.query(params![last.started, last.id, newest, PAGE as i64])?;
-            let mut rows = Vec::with_capacity(PAGE);
-            while let Some(row) = found.next()? {
-                let (id, row) = read_row(row)?;
-                last = Position { started: row.started.microseconds(), id };
-                rows.push(row);
+/// The newest inference that is `wanted`.
+pub(crate) fn newest(
+    connection: &Connection,
+    search: &Search<'_>,
+    wanted: impl Fn(&Packed<'_>, &Name) -> bool,
+) -> rusqlite::Result<Option<Row>> {
+    let mut names = Names::new(connection)?;
+    let mut statement = connection.prepare_cached(NEWEST_PAGES_WITH)?;
+    let mut pages = statement.query(params![search.since.microseconds(), search.text])?;
+    let mut found: Option<Row> = None;
+    while let Some(page) = pages.next()? {
+        let ends = Moment::from_microseconds(page.get(0)?);
+        if found.as_ref().is_some_and(|found| ends <= found.started) {
+            break;
+        }
+        let after =
+            found.as_ref().map_or(search.since.microseconds(), |found| found.started.microseconds() + 1);
+        for inference in page_of(page, 1)?.into_iter().rev() {
+            if inference.started < after {
+                break;
             }
-            Ok((newest, rows))
-        })?;
-        if rows.len() < PAGE {
-            self.state = ExportState::Over;
+            if wanted(&inference, names.of(inference.series)?) {
+                found = Some(names.row(inference)?);
+                break;
+            }
         }
-        self.newest = Some(newest);
-        self.last = last;
-        self.page = rows.into_iter();
-        Ok(())
+    }
+    Ok(found)
+}
+
+/// The inferences of a page out of this column of a row.
+pub(super) fn page_of<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Vec<Packed<'r>>> {
+    Ok(unpack(row.get_ref(column)?.as_str()?).map_err(FromSqlError::other)?)
+}
+
+/// What the calls of a series have in common.
+pub(crate) struct Name {
+    pub(crate) source: String,
+    engine: String,
+    model: String,
+    agent: Option<String>,
+}
+
+/// The names of series, each looked up once. For one reading only: the id of one that was deleted is given to another.
+pub(super) struct Names<'c> {
+    find: CachedStatement<'c>,
+    known: HashMap<i64, Name>,
+}
+
+impl<'c> Names<'c> {
+    pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Names { find: connection.prepare_cached(FIND_NAMES)?, known: HashMap::new() })
+    }
+
+    /// An inference with the names of its series.
+    pub(super) fn row(&mut self, inference: Packed<'_>) -> rusqlite::Result<Row> {
+        let name = self.of(inference.series)?;
+        let Packed { completion_tokens, outcome, .. } = inference;
+        let latency = from_microseconds(inference.latency_us);
+        let measurable = outcome == Outcome::Complete && completion_tokens > 0 && !latency.is_zero();
+        Ok(Row {
+            started: Moment::from_microseconds(inference.started),
+            run: inference.run.into_owned(),
+            source: name.source.clone(),
+            engine: name.engine.clone(),
+            model: name.model.clone(),
+            agent: name.agent.clone(),
+            streamed: inference.streamed != 0,
+            prompt_tokens: inference.prompt_tokens,
+            completion_tokens,
+            cached_tokens: inference.cached_tokens,
+            estimated: inference.estimated != 0,
+            latency,
+            first_token: inference.first_token_us.map(from_microseconds),
+            tokens_per_second: measurable.then(|| completion_tokens as f64 / latency.as_secs_f64()),
+            outcome,
+            finish_reason: inference.finish_reason,
+            error: inference.error,
+            cost: inference.cost_pico.map(|pico| Dollars::from_pico(u128::from(pico))),
+            energy: inference.energy_uj.map(Energy::from_microjoules),
+        })
+    }
+
+    fn of(&mut self, series: i64) -> rusqlite::Result<&Name> {
+        match self.known.entry(series) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => Ok(unknown.insert(self.find.query_row([series], read_name)?)),
+        }
     }
 }
 
-impl Iterator for Export {
-    type Item = Result<Row, StoreError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.page.len() == 0
-            && self.state == ExportState::More
-            && let Err(error) = self.fetch()
-        {
-            self.state = ExportState::Over;
-            return Some(Err(error));
-        }
-        self.page.next().map(Ok)
-    }
-}
-
-/// A row of [`SELECT_ROWS`], and its id. By position, as exports are long and names take time to look up.
-fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, Row)> {
-    let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::unsigned_abs));
-    let agent: String = row.get(6)?;
-    let completion_tokens = count(9)?.unwrap_or_default();
-    let latency = from_microseconds(row.get(12)?);
-    let outcome = row.get(14)?;
-    let measurable = outcome == Outcome::Complete && completion_tokens > 0 && !latency.is_zero();
-    let read = Row {
-        started: Moment::from_microseconds(row.get(1)?),
-        run: row.get(2)?,
-        source: row.get(3)?,
-        engine: row.get(4)?,
-        model: row.get(5)?,
-        agent: Some(agent).filter(|agent| !agent.is_empty()),
-        streamed: row.get(7)?,
-        prompt_tokens: count(8)?.unwrap_or_default(),
-        completion_tokens,
-        cached_tokens: count(10)?,
-        estimated: row.get(11)?,
-        latency,
-        first_token: row.get::<_, Option<i64>>(13)?.map(from_microseconds),
-        tokens_per_second: measurable.then(|| completion_tokens as f64 / latency.as_secs_f64()),
-        outcome,
-        finish_reason: row.get(15)?,
-        error: row.get(16)?,
-        cost: count(17)?.map(|pico| Dollars::from_pico(u128::from(pico))),
-        energy: count(18)?.map(Energy::from_microjoules),
-    };
-    Ok((row.get(0)?, read))
+fn read_name(row: &rusqlite::Row<'_>) -> rusqlite::Result<Name> {
+    let agent: String = row.get(3)?;
+    let agent = Some(agent).filter(|agent| !agent.is_empty());
+    Ok(Name { source: row.get(0)?, engine: row.get(1)?, model: row.get(2)?, agent })
 }
 
 #[cfg(test)]

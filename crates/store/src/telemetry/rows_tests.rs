@@ -1,58 +1,51 @@
-//! Exports, however large and however slowly read.
+//! The last calls, in whatever batches they were recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::Inference;
+use proptest::prelude::*;
 
 use super::*;
-use crate::telemetry::tests::{DAY, inference, noon, telemetry};
+use crate::telemetry::tests::{inference, noon, telemetry};
 
-/// So many rows, several of them in each millisecond, with their number for a name.
-fn filled(rows: u64) -> Telemetry {
-    let telemetry = telemetry();
-    let numbered = |number: u64| Inference {
-        started: noon() + Duration::from_millis(number / 7),
-        run: Arc::from(number.to_string()),
-        ..inference()
-    };
-    let batch: Vec<Inference> = (0..rows).map(numbered).collect();
-    telemetry.record_batch(&batch).expect("recorded");
-    telemetry
-}
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
-#[test]
-fn a_hundred_thousand_rows_are_exported_a_page_at_a_time() {
-    let telemetry = filled(100_000);
-    let mut export = telemetry.export(None);
-    let mut exported = 0;
-    while let Some(row) = export.next() {
-        assert_eq!(row.expect("readable").run, exported.to_string());
-        assert!(export.page.len() < PAGE);
-        exported += 1;
+    #[test]
+    fn the_last_calls_are_the_last_however_batches_overlap(
+        batches in prop::collection::vec(prop::collection::vec((0u64..200_000, 0u8..4), 0..20), 1..8),
+        most in 0usize..40,
+        run in 0u8..5,
+        ago in 0u64..200_000,
+    ) {
+        let telemetry = telemetry();
+        let began = |ago: u64| noon() - Duration::from_secs(ago);
+        for batch in &batches {
+            let call = |(ago, run): &(u64, u8)| Inference {
+                started: began(*ago),
+                run: Arc::from(format!("\"{run}\"")),
+                ..inference()
+            };
+            telemetry.record_batch(&batch.iter().map(call).collect::<Vec<_>>()).expect("recorded");
+        }
+        let mut all: Vec<(Moment, u8)> =
+            batches.iter().flatten().map(|(ago, run)| (Moment::of(began(*ago)), *run)).collect();
+        all.sort_by_key(|(started, _)| std::cmp::Reverse(*started));
+
+        let recent: Vec<Moment> =
+            telemetry.recent(most).expect("readable").into_iter().map(|row| row.started).collect();
+        let expected: Vec<Moment> = all.iter().take(most).map(|(started, _)| *started).collect();
+        prop_assert_eq!(recent, expected);
+
+        let (since, wanted) = (Moment::of(began(ago)), format!("\"{run}\""));
+        let quoted = serde_json::Value::from(wanted.as_str()).to_string();
+        let search = Search { since, text: &quoted };
+        let found = telemetry
+            .store
+            .read(|connection| newest(connection, &search, |inference, _| inference.run == wanted))
+            .expect("readable");
+        let expected = all.iter().find(|(started, its)| *its == run && *started >= since);
+        prop_assert_eq!(found.map(|row| row.started), expected.map(|(started, _)| *started));
     }
-    assert_eq!(exported, 100_000);
-}
-
-#[test]
-fn what_is_recorded_during_an_export_is_not_part_of_it_and_need_not_wait() {
-    let telemetry = filled(2500);
-    let later = Inference { started: noon() + DAY, ..inference() };
-    let mut exported = 0;
-    for row in telemetry.export(None) {
-        row.expect("readable");
-        telemetry.record_batch(std::slice::from_ref(&later)).expect("recorded");
-        exported += 1;
-    }
-    assert_eq!(exported, 2500);
-    assert_eq!(telemetry.export(Some(UtcDay::of(noon()).next())).count(), 2500);
-}
-
-#[test]
-fn an_export_of_nothing_is_empty_and_an_error_ends_it() {
-    let telemetry = telemetry();
-    assert_eq!(telemetry.export(None).count(), 0);
-    telemetry.store.writer().execute_batch("DROP TABLE telemetry_series").expect("spoilt");
-    let rows: Vec<Result<Row, StoreError>> = telemetry.export(None).collect();
-    assert!(matches!(rows[..], [Err(StoreError::Failed { .. })]), "{rows:?}");
 }

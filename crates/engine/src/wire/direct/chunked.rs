@@ -21,10 +21,14 @@ enum Place {
     },
     /// Behind a length, in its line.
     Extension,
+    /// At the end of a length's line, before its line feed.
+    LengthEnd,
     /// In a piece, with so much of it to come.
     Piece,
-    /// Between a piece and the next length.
-    PieceEnd,
+    /// Between a piece and the next length; whether its carriage return came.
+    PieceEnd {
+        returned: bool,
+    },
     /// Behind the last piece, after so many bytes of a line.
     Trailer {
         line: usize,
@@ -61,7 +65,7 @@ impl Chunked {
                 at += here;
                 self.left -= here as u64;
                 if self.left == 0 {
-                    self.place = Place::PieceEnd;
+                    self.place = Place::PieceEnd { returned: false };
                 }
             } else {
                 self.step(input[at])?;
@@ -79,22 +83,22 @@ impl Chunked {
                 self.left = self.left << 4 | u64::from(digit);
                 Place::Length { digits: digits + 1 }
             }
-            (Place::Length { digits: 1.. }, b'\r' | b';' | b' ' | b'\t') => Place::Extension,
-            (Place::Length { digits: 1.. } | Place::Extension, b'\n') if self.left == 0 => {
-                Place::Trailer { line: 0 }
-            }
-            (Place::Length { digits: 1.. } | Place::Extension, b'\n') => Place::Piece,
+            (Place::Length { digits: 1.. }, b';' | b' ' | b'\t') => Place::Extension,
+            (Place::Length { digits: 1.. } | Place::Extension, b'\r') => Place::LengthEnd,
+            (Place::Length { digits: 1.. } | Place::Extension | Place::LengthEnd, b'\n') => match self.left {
+                0 => Place::Trailer { line: 0 },
+                _ => Place::Piece,
+            },
             (Place::Extension, _) => {
                 self.count_aside()?;
                 Place::Extension
             }
-            (Place::PieceEnd, b'\r') => Place::PieceEnd,
-            (Place::PieceEnd, b'\n') => Place::Length { digits: 0 },
+            (Place::PieceEnd { returned: false }, b'\r') => Place::PieceEnd { returned: true },
+            (Place::PieceEnd { .. }, b'\n') => Place::Length { digits: 0 },
             (Place::Trailer { line: 0 }, b'\n') => Place::Over,
-            (Place::Trailer { line }, b'\r') => Place::Trailer { line: *line },
             (Place::Trailer { .. }, b'\n') => Place::Trailer { line: 0 },
-            (Place::Trailer { line }, _) => {
-                let line = line + 1;
+            (Place::Trailer { line }, byte) => {
+                let line = line + usize::from(byte != b'\r');
                 self.count_aside()?;
                 Place::Trailer { line }
             }
@@ -136,7 +140,16 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for bad in ["\r\n", "x\r\n", "3\r\nabcd\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "3 \r\nabc0"] {
+        for bad in [
+            "\r\n",
+            "x\r\n",
+            "3\r\nabcd\r\n",
+            "-1\r\n",
+            "ffffffffffffffffff\r\n",
+            "3 \r\nabc0",
+            "3\rx\nabc",
+            "1\r\na\r\r\n",
+        ] {
             assert_eq!(decoded(&[bad.as_bytes()]), Err(BadChunk), "{bad:?}");
         }
         let endless = format!("1;{}", "x".repeat(1 << 20));

@@ -10,6 +10,9 @@ pub(super) const MAX_HEAD: usize = 64 << 10;
 
 const MAX_HEADERS: usize = 96;
 
+/// Heads before the answer's own that say only that it is under way.
+const MAX_ASIDES: usize = 8;
+
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum BadHead {
     #[error("its answer is no HTTP ({0})")]
@@ -71,19 +74,27 @@ impl Length {
 
 /// Reads a head, and gives where it ends. `None` when it is not all there yet.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut answer = httparse::Response::new(&mut headers);
-    let end = match answer.parse(bytes)? {
-        httparse::Status::Complete(end) => end,
-        httparse::Status::Partial if bytes.len() > MAX_HEAD => return Err(BadHead::Endless),
-        httparse::Status::Partial => return Ok(None),
-    };
-    let code = answer.code.unwrap_or_default();
-    let status = StatusCode::from_u16(code).map_err(|_| BadHead::Status(code))?;
-    if status.is_informational() {
-        // Not the answer yet; that follows.
-        return Ok(read(&bytes[end..])?.map(|(head, after)| (head, end + after)));
+    let mut start = 0;
+    for _ in 0..MAX_ASIDES {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut answer = httparse::Response::new(&mut headers);
+        let end = match answer.parse(&bytes[start..])? {
+            httparse::Status::Complete(end) => end,
+            httparse::Status::Partial if bytes.len() > MAX_HEAD => return Err(BadHead::Endless),
+            httparse::Status::Partial => return Ok(None),
+        };
+        start += end;
+        let code = answer.code.unwrap_or_default();
+        let status = StatusCode::from_u16(code).map_err(|_| BadHead::Status(code))?;
+        // What is only informational is not the answer yet; that follows.
+        if !status.is_informational() {
+            return Ok(Some((understand(status, &answer)?, start)));
+        }
     }
+    Err(BadHead::Endless)
+}
+
+fn understand(status: StatusCode, answer: &httparse::Response<'_, '_>) -> Result<Head, BadHead> {
     let mut head =
         Head { status, retry_after: None, length: Length::Open, lasting: answer.version == Some(1) };
     let (mut announced, mut chunked) = (None, false);
@@ -95,27 +106,29 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
                 return Err(BadHead::Length);
             }
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
-            // Any other coding is one nobody asked for.
-            if !value.eq_ignore_ascii_case(b"chunked") {
+            // Any other coding, or one upon another, is what nobody asked for.
+            if chunked || !value.eq_ignore_ascii_case(b"chunked") {
                 return Err(BadHead::Length);
             }
             chunked = true;
         } else if header.name.eq_ignore_ascii_case("connection") {
-            head.lasting &= !value.eq_ignore_ascii_case(b"close");
+            let mut wishes = value.split(|byte| *byte == b',');
+            head.lasting &= !wishes.any(|wish| wish.trim_ascii().eq_ignore_ascii_case(b"close"));
         } else if header.name.eq_ignore_ascii_case("retry-after") {
             head.retry_after = number(value);
         }
     }
+    let has_no_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     head.length = match announced {
-        _ if matches!(code, 204 | 304) => Length::Known(0),
+        _ if has_no_body => Length::Known(0),
         _ if chunked => Length::Chunked(Chunked::new()),
         Some(length) => Length::Known(length),
         None => Length::Open,
     };
-    // Two lengths may mean two answers to whoever stands between us.
-    let ambiguous = chunked && announced.is_some();
+    // Two lengths, or a length of what there is none of, may mean two answers to one of us.
+    let ambiguous = chunked && (announced.is_some() || has_no_body) || has_no_body && announced > Some(0);
     head.lasting &= !ambiguous && !matches!(head.length, Length::Open);
-    Ok(Some((head, end)))
+    Ok(head)
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -147,7 +160,15 @@ mod tests {
             ("HTTP/1.1 200 OK\r\n\r\n", 200, "open", false),
             ("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n", 200, "1", false),
             ("HTTP/1.1 503 Busy\r\ncontent-length: 1\r\nconnection: Close\r\n\r\n", 503, "1", false),
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: keep-alive, close\r\n\r\n",
+                200,
+                "1",
+                false,
+            ),
             ("HTTP/1.1 204 No Content\r\n\r\n", 204, "0", true),
+            ("HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n", 204, "0", false),
+            ("HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n", 204, "0", false),
             ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n", 200, "3", true),
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n",
@@ -175,7 +196,16 @@ mod tests {
             assert_eq!(head(text), Err(BadHead::Length), "{text:?}");
         }
         assert!(matches!(head("SSH-2.0-OpenSSH_9\r\n"), Err(BadHead::NoHttp(_))));
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n"),
+            Err(BadHead::Length)
+        );
         assert_eq!(head(&format!("HTTP/1.1 200 {}", "x".repeat(MAX_HEAD))), Err(BadHead::Endless));
+        assert_eq!(
+            head(&"HTTP/1.1 100 Continue\r\n\r\n".repeat(5000)),
+            Err(BadHead::Endless),
+            "no end of asides"
+        );
     }
 
     #[test]

@@ -33,11 +33,11 @@ impl Link {
     /// Whether the engine has left it open and has said nothing that nobody asked.
     pub(super) fn is_usable(&self) -> bool {
         let peeked = SockRef::from(&self.socket).peek(&mut [MaybeUninit::uninit()]);
-        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        self.ahead.is_empty() && peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Sends a request and waits for the head of its answer. An engine that answers before it has read everything is
-    /// heard, and its connection is not used again.
+    /// heard; it gets no more of the request, and its connection is not used again.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, Broken> {
         self.patience.restart();
         let mut unsent = request;
@@ -54,8 +54,11 @@ impl Link {
             self.poll_head(context, refused.as_ref())
         })
         .await?;
+        // What follows an answer without a body belongs to nobody.
+        let in_order =
+            unsent.is_empty() && refused.is_none() && (ahead.is_empty() || !head.length.is_reached());
         self.ahead = ahead;
-        Ok(Head { lasting: head.lasting && unsent.is_empty() && refused.is_none(), ..head })
+        Ok(Head { lasting: head.lasting && in_order, ..head })
     }
 
     /// The head and what came with it. Until it is whole its bytes wait in `ahead`.

@@ -18,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use tokio::net::TcpStream;
+use tokio::runtime;
 use tokio::time::Instant;
 use url::Url;
 
@@ -66,6 +67,8 @@ struct Shared {
 struct Idle {
     link: Link,
     since: Instant,
+    /// Who watches its socket; nobody else can use it once that one is gone.
+    watcher: runtime::Id,
 }
 
 impl std::fmt::Debug for Direct {
@@ -80,7 +83,11 @@ impl Direct {
         if url.scheme() != "http" {
             return None;
         }
-        let mut headers = format!("host: {}\r\n", url.authority()).into_bytes();
+        let authority = match url.port() {
+            Some(port) => format!("{}:{port}", url.host_str()?),
+            None => url.host_str()?.to_owned(),
+        };
+        let mut headers = format!("host: {authority}\r\n").into_bytes();
         for (name, value) in &options.headers {
             headers.extend_from_slice(name.as_str().as_bytes());
             headers.extend_from_slice(b": ");
@@ -155,17 +162,21 @@ impl Direct {
     /// The connection used last, which is the likeliest to be still open.
     fn take_idle(&self) -> Option<Link> {
         let mut idle = self.shelf();
-        let now = Instant::now();
-        if idle.last().is_some_and(|last| now.duration_since(last.since) > self.shared.idle_timeout) {
-            // The others idled even longer.
-            idle.clear();
-        }
-        while let Some(Idle { link, .. }) = idle.pop() {
-            if link.is_usable() {
-                return Some(link);
+        self.let_go(&mut idle);
+        let watcher = runtime::Handle::current().id();
+        while let Some(last) = idle.pop() {
+            if last.watcher == watcher && last.link.is_usable() {
+                return Some(last.link);
             }
         }
         None
+    }
+
+    /// Closes what idled for too long. The oldest are first.
+    fn let_go(&self, idle: &mut Vec<Idle>) {
+        let now = Instant::now();
+        let stale = idle.partition_point(|idle| now.duration_since(idle.since) > self.shared.idle_timeout);
+        idle.drain(..stale);
     }
 
     /// The idle connections of this thread.
@@ -179,8 +190,10 @@ impl Direct {
 
     fn keep(&self, link: Link) {
         let mut idle = self.shelf();
+        self.let_go(&mut idle);
         if idle.len() < MOST_IDLE {
-            idle.push(Idle { link, since: Instant::now() });
+            let watcher = runtime::Handle::current().id();
+            idle.push(Idle { link, since: Instant::now(), watcher });
         }
     }
 }
