@@ -24,6 +24,7 @@ impl Schema {
             include_str!("../migrations/hob/6_energy.sql"),
             include_str!("../migrations/hob/7_series_totals.sql"),
             include_str!("../migrations/hob/8_telemetry_pages.sql"),
+            include_str!("../migrations/hob/9_routing_outcomes.sql"),
         ],
     };
 
@@ -84,6 +85,7 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routing::Routing;
     use crate::savings::Prices;
     use crate::store::Store;
     use crate::telemetry::{Row, Telemetry};
@@ -165,7 +167,89 @@ mod tests {
         let runs: Vec<&str> = rows.iter().map(|row| row.run.as_str()).collect();
         let expected: Vec<String> = (1..=1300).map(|n| format!("r{n}")).chain(["last".to_owned()]).collect();
         assert_eq!(runs, expected);
-        insta::assert_compact_json_snapshot!([&rows[0], &rows[1300]], @"");
+        insta::assert_json_snapshot!([&rows[0], &rows[1300]], @r#"
+        [
+          {
+            "started": "1970-01-01T00:00:00.000001Z",
+            "run": "r1",
+            "source": "ask",
+            "engine": "cloud",
+            "model": "m",
+            "agent": "react",
+            "streamed": true,
+            "prompt_tokens": 10,
+            "completion_tokens": 20,
+            "cached_tokens": 5,
+            "estimated": true,
+            "latency_seconds": 4.0,
+            "first_token_seconds": 0.00003,
+            "tokens_per_second": 5.0,
+            "outcome": "complete",
+            "finish_reason": "stop",
+            "error": null,
+            "cost": 0.000000000009,
+            "energy_joules": 0.000008
+          },
+          {
+            "started": "1970-01-02T00:00:00.000000Z",
+            "run": "last",
+            "source": "ask",
+            "engine": "cloud",
+            "model": "m",
+            "agent": "react",
+            "streamed": false,
+            "prompt_tokens": 1,
+            "completion_tokens": 0,
+            "cached_tokens": null,
+            "estimated": false,
+            "latency_seconds": 0.000002,
+            "first_token_seconds": null,
+            "tokens_per_second": null,
+            "outcome": "failed",
+            "finish_reason": null,
+            "error": "say \"no\"",
+            "cost": null,
+            "energy_joules": null
+          }
+        ]
+        "#);
+    }
+
+    #[test]
+    fn what_an_older_hob_has_learnt_is_still_known() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("hob.db");
+        left_at(Schema::HOB, 8, &path);
+        let connection = Connection::open(&path).expect("a file");
+        connection
+            .execute_batch(
+                "INSERT INTO router_model VALUES ('code/short/english', 'm', 0.5, 3, 1.5, NULL, NULL);
+                 INSERT INTO router_decision
+                 SELECT run, 1, 'ask', 'grpo', 'code/short/english', 'ollama', 'm', '[\"m\"]', NULL, 7, FALSE, reward
+                 FROM (
+                     SELECT 'answered' AS run, 0.6 AS reward UNION SELECT 'failed', 0.0
+                     UNION SELECT 'open', NULL UNION SELECT 'rated', 0.96
+                 );
+                 INSERT INTO feedback VALUES ('rated', 2, 'good', 'ollama', 'm');",
+            )
+            .expect("learnt");
+        let routing = Routing::new(Store::open(&path, Schema::HOB).expect("opened"));
+        for (run, answered, implicit, reward) in [
+            ("answered", true, Some(0.6), Some(0.6)),
+            ("failed", false, Some(0.0), Some(0.0)),
+            ("open", false, None, None),
+            ("rated", true, None, Some(0.96)),
+        ] {
+            let found = routing.learn(run, |kept, record| {
+                assert_eq!(
+                    (kept.answered, kept.implicit, kept.reward),
+                    (answered, implicit, reward),
+                    "{run}"
+                );
+                assert_eq!((record.models["m"].tries, record.models["m"].samples), (3, 3));
+            });
+            assert!(found.expect("learnt"), "{run}");
+        }
     }
 
     #[test]

@@ -3,16 +3,20 @@
 //! Some engines answer a name they do not know with whatever model they have loaded. Nobody should get another model than
 //! the one asked for, so names are looked up here before the engine sees them.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 /// How long a list is believed.
 const FRESH: Duration = Duration::from_secs(30);
+
+/// How long it is made do with while a new one is asked for, so that nobody waits for an engine that is slow to list.
+pub(crate) const STALE: Duration = Duration::from_secs(300);
 
 /// A list that takes longer than this is done without: the engine will tell what it has when it is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,32 +52,52 @@ pub(crate) enum Lookup {
 
 /// One engine's models.
 pub(crate) struct Catalog {
+    shelf: Arc<Shelf>,
+    /// Whoever asks for a new list while the old one is used, and since when.
+    behind: std::sync::Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
+}
+
+/// What the engine listed, for those who use it and the one who asks anew.
+struct Shelf {
     engine: Arc<dyn Engine>,
     known: ArcSwapOption<Known>,
+    /// Where the engine did not list its models when it was asked last.
+    failure: ArcSwapOption<Failure>,
     /// Held by whoever asks the engine, so that a crowd asks once.
-    asking: Mutex<Option<Failure>>,
+    asking: Mutex<()>,
 }
 
 impl Catalog {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Catalog { engine, known: ArcSwapOption::empty(), asking: Mutex::new(None) }
+        let shelf = Shelf {
+            engine,
+            known: ArcSwapOption::empty(),
+            failure: ArcSwapOption::empty(),
+            asking: Mutex::new(()),
+        };
+        Catalog { shelf: Arc::new(shelf), behind: std::sync::Mutex::new(None) }
     }
 
     pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
-        &self.engine
+        &self.shelf.engine
+    }
+
+    /// What is known of a name without asking; `None` when nothing is that could be relied on.
+    pub(crate) fn recall(&self, model: &str) -> Option<bool> {
+        self.at_hand().map(|known| self.shelf.has(&known, model))
     }
 
     /// Whether the engine has a model of this name. Asks only when what is known does not say yes.
     pub(crate) async fn look_up(&self, model: &str) -> Lookup {
-        if self.fresh().is_some_and(|known| self.has(&known, model)) {
+        if self.recall(model) == Some(true) {
             return Lookup::Has;
         }
-        match self.refreshed().await {
-            Ok(known) if self.has(&known, model) => Lookup::Has,
-            Ok(_) if self.engine.lists_every_model() => Lookup::Lacks,
+        match self.shelf.refreshed().await {
+            Ok(known) if self.shelf.has(&known, model) => Lookup::Has,
+            Ok(_) if self.engine().lists_every_model() => Lookup::Lacks,
             Ok(_) => Lookup::MayHave,
             Err(error) => {
-                let had = self.known.load().as_ref().is_some_and(|known| self.has(known, model));
+                let had = self.shelf.known.load().as_ref().is_some_and(|known| self.shelf.has(known, model));
                 Lookup::Silent { had, error }
             }
         }
@@ -81,12 +105,12 @@ impl Catalog {
 
     /// Refuses a name that is no model of the engine. What cannot be known is let through: the engine will tell.
     pub(crate) async fn check(&self, model: &str) -> Result<(), EngineError> {
-        if !self.engine.lists_every_model() {
+        if !self.engine().lists_every_model() {
             return Ok(());
         }
         match self.look_up(model).await {
             Lookup::Lacks => Err(EngineError::ModelNotFound {
-                engine: self.engine.key().to_owned(),
+                engine: self.engine().key().to_owned(),
                 model: model.to_owned(),
                 available: self.names(),
             }),
@@ -96,38 +120,68 @@ impl Catalog {
 
     /// The models it has, as of a moment ago.
     pub(crate) async fn list(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        self.refreshed().await.map(|known| known.models.clone())
+        self.shelf.refreshed().await.map(|known| known.models.clone())
     }
 
-    /// The models it has, out of a list that may be half a minute old: a request does not pay for asking.
+    /// The models it has, out of a list that may be some minutes old: a request does not pay for asking, and does not wait for
+    /// an engine that did not answer the last time.
     pub(crate) async fn recent(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        match self.fresh() {
-            Some(known) => Ok(known.models.clone()),
-            None => self.list().await,
+        match (self.at_hand(), self.shelf.failure.load_full()) {
+            (Some(known), _) => Ok(known.models.clone()),
+            (None, Some(failure)) => {
+                self.refresh_behind();
+                Err(self.shelf.unreachable(&failure))
+            }
+            (None, None) => self.list().await,
         }
     }
 
     /// The ids it listed last.
     pub(crate) fn names(&self) -> Vec<String> {
-        let known = self.known.load();
+        let known = self.shelf.known.load();
         known.iter().flat_map(|known| &known.models).map(|model| model.id.clone()).collect()
     }
 
     /// The first model the engine lists that can answer.
     pub(crate) async fn first(&self) -> Result<Option<String>, EngineError> {
-        let known = match self.fresh() {
+        let known = match self.at_hand() {
             Some(known) => known,
-            None => self.refreshed().await?,
+            None => self.shelf.refreshed().await?,
         };
         let mut answering = known.models.iter().filter(|model| model.kind == ModelKind::Text);
         Ok(answering.next().map(|model| model.id.clone()))
     }
 
-    /// The list, if it is young enough to be believed.
-    fn fresh(&self) -> Option<Arc<Known>> {
-        self.known.load_full().filter(|known| known.at.elapsed() < FRESH)
+    /// The list, if it can be relied on. Where it is no longer young, a new one is asked for meanwhile.
+    fn at_hand(&self) -> Option<Arc<Known>> {
+        let known = self.shelf.known.load_full();
+        let age = known.as_ref().map(|known| known.at.elapsed());
+        if age.is_some_and(|age| age < FRESH) {
+            return known;
+        }
+        // An engine that did not answer since may have been started anew, with other models.
+        if age.is_none_or(|age| age >= STALE) || self.shelf.failure.load().is_some() {
+            return None;
+        }
+        self.refresh_behind();
+        known
     }
 
+    /// Asks for a new list without anybody waiting for it.
+    pub(crate) fn refresh_behind(&self) {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = |(since, asking): &(Instant, AbortOnDropHandle<()>)| {
+            asking.is_finished() && since.elapsed() >= RECHECK
+        };
+        if behind.as_ref().is_none_or(is_due) {
+            let shelf = Arc::clone(&self.shelf);
+            let asking = tokio::spawn(async move { drop(shelf.refreshed().await) });
+            *behind = Some((Instant::now(), AbortOnDropHandle::new(asking)));
+        }
+    }
+}
+
+impl Shelf {
     fn has(&self, known: &Known, asked: &str) -> bool {
         known.models.iter().any(|listed| self.engine.means(asked, &listed.id))
     }
@@ -135,16 +189,16 @@ impl Catalog {
     /// A list no older than [`RECHECK`]. Whoever waited for somebody else's question in vain does not ask again at once.
     async fn refreshed(&self) -> Result<Arc<Known>, EngineError> {
         let arrived = Instant::now();
-        let mut failure = self.asking.lock().await;
+        let _asking = self.asking.lock().await;
         if let Some(known) = self.known.load_full()
             && known.at.elapsed() < RECHECK
         {
             return Ok(known);
         }
-        if let Some(Failure { at, took, reason }) = &*failure
-            && (*at > arrived || at.elapsed() < *took)
+        if let Some(failure) = &*self.failure.load()
+            && (failure.at > arrived || failure.at.elapsed() < failure.took)
         {
-            return Err(self.unreachable(reason.clone()));
+            return Err(self.unreachable(failure));
         }
         let began = Instant::now();
         let listed = tokio::time::timeout(PATIENCE, self.engine.list_models()).await;
@@ -153,7 +207,7 @@ impl Catalog {
             Ok(models) => {
                 let known = Arc::new(Known { models, at: Instant::now() });
                 self.known.store(Some(Arc::clone(&known)));
-                *failure = None;
+                self.failure.store(None);
                 Ok(known)
             }
             Err(error) => {
@@ -161,17 +215,18 @@ impl Catalog {
                     EngineError::Unreachable { reason, .. } => reason.clone(),
                     other => other.to_string(),
                 };
-                *failure = Some(Failure { at: Instant::now(), took: began.elapsed(), reason });
+                let failure = Failure { at: Instant::now(), took: began.elapsed(), reason };
+                self.failure.store(Some(Arc::new(failure)));
                 Err(error)
             }
         }
     }
 
-    fn unreachable(&self, reason: String) -> EngineError {
+    fn unreachable(&self, failure: &Failure) -> EngineError {
         EngineError::Unreachable {
             engine: self.engine.key().to_owned(),
             address: self.engine.address().to_owned(),
-            reason,
+            reason: failure.reason.clone(),
         }
     }
 }

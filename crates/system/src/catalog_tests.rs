@@ -8,15 +8,40 @@ fn catalog_of(engine: ScriptedEngine) -> (Catalog, Arc<ScriptedEngine>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_model_costs_one_look_up_in_half_a_minute() {
+async fn a_known_model_is_looked_up_once_in_half_a_minute_and_nobody_waits_for_it() {
     let (catalog, engine) = catalog_of(ScriptedEngine::saying(&["hi"]));
     for _ in 0..100 {
         catalog.check("m").await.unwrap();
     }
     assert_eq!(engine.lists(), 1);
     tokio::time::advance(FRESH).await;
-    catalog.check("m").await.unwrap();
+    for _ in 0..100 {
+        catalog.check("m").await.unwrap();
+    }
+    assert_eq!(engine.lists(), 1, "it was not waited for");
+    behind().await;
     assert_eq!(engine.lists(), 2);
+}
+
+/// Lets happen what happens behind the requests.
+async fn behind() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_too_old_or_whose_engine_has_failed_since_is_not_relied_on() {
+    let (catalog, engine) = catalog_of(ScriptedEngine::saying(&["hi"]));
+    catalog.check("m").await.unwrap();
+    tokio::time::advance(FRESH).await;
+    engine.set_gone(true);
+    assert!(matches!(catalog.look_up("m").await, Lookup::Has));
+    behind().await;
+    assert!(matches!(catalog.look_up("m").await, Lookup::Silent { had: true, .. }));
+    engine.set_gone(false);
+    assert!(matches!(catalog.look_up("m").await, Lookup::Has));
+    engine.set_gone(true);
+    tokio::time::advance(STALE).await;
+    assert!(matches!(catalog.look_up("m").await, Lookup::Silent { had: true, .. }));
 }
 
 #[tokio::test(start_paused = true)]

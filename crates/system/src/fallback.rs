@@ -47,7 +47,7 @@ impl Fallback {
             Ok(engine) if !is_down(engine.as_ref(), error) => engine,
             Ok(_) | Err(_) => self.in_the_cloud().await?,
         };
-        let leaves_the_house = engine.key() == CLOUD_KEY && pool.chosen().key() != CLOUD_KEY;
+        let leaves_the_house = engine.key() == CLOUD_KEY && failed(pool, error) != CLOUD_KEY;
         if leaves_the_house && self.cloud.is_none() {
             tracing::warn!(
                 model = %self.model,
@@ -70,6 +70,17 @@ impl Fallback {
             Lookup::Lacks | Lookup::MayHave | Lookup::Silent { .. } => None,
         }
     }
+}
+
+/// The engine that could not answer: the one that says so, or where nobody has the model, the chosen one.
+fn failed<'a>(pool: &'a Pool, error: &EngineError) -> &'a str {
+    let named = match error {
+        EngineError::Unreachable { engine, .. }
+        | EngineError::Timeout { engine, .. }
+        | EngineError::ModelNotFound { engine, .. } => pool.with_key(engine),
+        _ => None,
+    };
+    named.unwrap_or(pool.chosen()).key()
 }
 
 /// Whether this engine is the one that could not be reached.

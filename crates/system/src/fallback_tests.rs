@@ -175,6 +175,52 @@ async fn a_cloud_of_the_pool_needs_leave_to_stand_in_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and_in_the_open() {
+    for allowed in [false, true] {
+        let house = house_with("gpt", "small", CloudUse::Forbidden);
+        let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
+        // Nobody has heard vLLM yet: the model may be its own.
+        house.vllm.set_gone(true);
+        let pool = Pool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
+        let system = house.system.with_pool(Arc::new(pool.letting_the_cloud_stand_in(allowed)));
+        let answered = system.complete(asking("default"), &caller()).await;
+        assert_eq!(answered.is_ok(), allowed);
+        if let Ok(answered) = answered {
+            assert_eq!(answered.generation.warnings, [Warning::CloudFallback]);
+            let reason = answered.reason.unwrap();
+            assert!(reason.as_str().starts_with("the cloud answers: cannot reach vllm"), "{reason}");
+        }
+        assert_eq!(house.cloud.requests().len(), usize::from(allowed));
+        // Whoever names it wants it.
+        let named = system.complete(asking("gpt"), &caller()).await.unwrap();
+        assert_eq!((named.engine.as_str(), named.generation.warnings), (CLOUD_KEY, Vec::new()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_house() {
+    for cloud_use in [CloudUse::Forbidden, CloudUse::Allowed] {
+        let house = house("gpt", cloud_use);
+        let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
+        let pool = Pool::new(shared(&house.cloud), vec![shared(&house.vllm)]);
+        let system = house.system.with_pool(Arc::new(pool));
+        assert_eq!(system.complete(asking("default"), &caller()).await.unwrap().engine, "vllm");
+        house.vllm.set_gone(true);
+        let answered = system.complete(asking("default"), &caller()).await;
+        match cloud_use {
+            CloudUse::Forbidden => {
+                let error = answered.err().unwrap().to_string();
+                assert!(error.starts_with("cannot reach vllm"), "{error}");
+                assert_eq!(house.cloud.requests(), []);
+            }
+            CloudUse::Allowed => {
+                assert_eq!(answered.unwrap().generation.warnings, [Warning::CloudFallback]);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_name_that_the_cloud_does_not_list_is_not_told_to_it() {
     let house = house("small", CloudUse::Allowed);
     house.vllm.set_gone(true);

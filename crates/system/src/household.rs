@@ -1,7 +1,7 @@
 //! Opens the house: makes the engines, starts the one that is ours to start, chooses who answers.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey, RouterKey};
@@ -110,14 +110,14 @@ impl Household {
         let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
         let accounts = Accounts::new(&config.telemetry, &record, traces.spans().clone());
         let default_model = config.default_model().map(str::to_owned);
-        let model = Arc::new(OnceLock::new());
         let bus = EventBus::new();
         let others = match wishes.engine {
             // This engine and no other.
             Some(_) => Vec::new(),
             None => beside(&engine, &engines, config),
         };
-        let pool = Arc::new(Pool::new(Arc::clone(&engine), others));
+        let pool = Pool::new(Arc::clone(&engine), others);
+        let pool = Arc::new(pool.letting_the_cloud_stand_in(config.intelligence.allow_cloud_fallback));
         let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
@@ -132,7 +132,7 @@ impl Household {
         let workshop = Workshop::open(
             config,
             WorkshopParts {
-                llm: Some(llm_tool(&pool.engine_for(default_model.as_deref()).await, &model, &accounts)),
+                llm: Some(llm_tool(&pool, default_model.as_deref(), &accounts).await),
                 memory: Some(memory.contract()),
                 schedule: Some(Arc::new(tasks.clone())),
                 channels: channels.as_ref().map(HouseChannels::contract),
@@ -152,10 +152,6 @@ impl Household {
         let system =
             system.with_memory(memory).with_embedder(embedder).with_router(router(config, home, &record));
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
-        if let Ok(Some(default)) = system.steady_model().await {
-            // Set once, here and nowhere else.
-            let _ = model.set(default);
-        }
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
             book: tasks,
@@ -221,8 +217,7 @@ fn router(config: &Config, home: &Path, record: &Record) -> Router {
         true => RouterBook::at(home, record.clone()),
         false => RouterBook::default(),
     };
-    let router = Router::new(policy, book);
-    if config.intelligence.allow_cloud_fallback { router.with_the_cloud() } else { router }
+    Router::new(policy, book)
 }
 
 /// Who answers for the default model when that is not to be had.
@@ -255,8 +250,10 @@ async fn embedding_engine(config: &Config, pool: &Pool) -> Arc<dyn Engine> {
     }
 }
 
-/// The tool `llm` asks the same engine, and what it asks is recorded like everything else.
-fn llm_tool(engine: &Arc<dyn Engine>, model: &Arc<OnceLock<String>>, accounts: &Accounts) -> LlmOptions {
+/// The tool `llm` asks one and the same model, of the engine that has it, and what it asks is recorded like everything else.
+async fn llm_tool(pool: &Pool, default_model: Option<&str>, accounts: &Accounts) -> LlmOptions {
+    let model = pool.steady(default_model).await.ok().flatten();
+    let engine = pool.engine_for(model.as_deref()).await;
     let origin = Origin {
         run: "".into(),
         source: Source::Server,
@@ -267,11 +264,7 @@ fn llm_tool(engine: &Arc<dyn Engine>, model: &Arc<OnceLock<String>>, accounts: &
         meters: accounts.meters.clone(),
         trace_parent: None,
     };
-    let model = Arc::clone(model);
-    LlmOptions {
-        engine: Arc::new(Metered::new(Arc::clone(engine), origin)),
-        model: Arc::new(move || model.get().cloned()),
-    }
+    LlmOptions { engine: Arc::new(Metered::new(engine, origin)), model: Arc::new(move || model.clone()) }
 }
 
 /// Who answers, by the rules of selection.
@@ -314,3 +307,7 @@ async fn start_managed(config: &Config, wishes: &Wishes) -> Result<Option<Manage
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+#[path = "household_tests.rs"]
+mod tests;

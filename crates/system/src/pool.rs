@@ -1,12 +1,14 @@
 //! Which engine has a model: the chosen one, or another of the pool. Without a pool there is only the chosen one.
 //!
-//! A name goes to the first engine in order that lists it. An engine that does not list all it knows may get a name that
-//! nobody lists; the cloud only where it was chosen itself, because a name that is mistyped, or whose engine is down, is no
-//! reason to send a conversation to strangers.
+//! A name goes to the first engine in order that lists it, and to the cloud only when no engine of the house does, wherever it
+//! is in the order. An engine that does not list all it knows may get a name that nobody lists; the cloud only where it was
+//! chosen itself, because a name that is mistyped, or whose engine is down, is no reason to send a conversation to strangers.
 
 use std::sync::Arc;
 
 use futures::future::join_all;
+use futures::stream::{FuturesOrdered, StreamExt};
+use hob_core::routing::AUTO;
 use hob_core::{Engine, EngineError, ModelInfo};
 use hob_engine::select::CLOUD_KEY;
 
@@ -20,17 +22,46 @@ pub struct ListedModel {
     pub model: ModelInfo,
 }
 
+/// Who named the model that is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    Caller,
+    /// We, for a caller who left it to us.
+    House,
+}
+
+/// An engine that has a model.
+pub(crate) struct Found {
+    pub(crate) engine: Arc<dyn Engine>,
+    /// Why it is the cloud, where an engine of the house might have the model and does not tell.
+    pub(crate) instead_of: Option<EngineError>,
+}
+
+impl Found {
+    fn at(engine: &Arc<dyn Engine>) -> Self {
+        Found { engine: Arc::clone(engine), instead_of: None }
+    }
+}
+
 /// The engines that may be asked.
 pub struct Pool {
     chosen: Catalog,
     /// In the order of the configuration.
     others: Vec<Catalog>,
+    /// Whether the cloud may answer where an engine of the house might have.
+    cloud_may_stand_in: bool,
 }
 
 impl Pool {
     /// The chosen engine, and the others in the order in which they are asked for what it does not have.
     pub fn new(chosen: Arc<dyn Engine>, others: Vec<Arc<dyn Engine>>) -> Self {
-        Pool { chosen: Catalog::new(chosen), others: others.into_iter().map(Catalog::new).collect() }
+        let others = others.into_iter().map(Catalog::new).collect();
+        Pool { chosen: Catalog::new(chosen), others, cloud_may_stand_in: false }
+    }
+
+    /// The same where the owner lets the cloud answer for engines of the house, or does not.
+    pub fn letting_the_cloud_stand_in(self, allowed: bool) -> Self {
+        Pool { cloud_may_stand_in: allowed, ..self }
     }
 
     /// The engine that answers for whatever no other has.
@@ -48,45 +79,98 @@ impl Pool {
         self.chosen.first().await
     }
 
-    /// The engine that has this model. Where the engine that had it is down, the error is that engine's.
+    /// The model for work that needs one and the same: the default, or where there is none or it is `auto`, the first of the
+    /// chosen engine.
+    pub(crate) async fn steady(&self, default: Option<&str>) -> Result<Option<String>, EngineError> {
+        match default {
+            Some(model) if model != AUTO => Ok(Some(model.to_owned())),
+            _ => self.first().await,
+        }
+    }
+
+    /// The engine that has a model that a caller named. Where the engine that had it is down, the error is that engine's.
     pub async fn engine_of(&self, model: &str) -> Result<Arc<dyn Engine>, EngineError> {
+        self.find(model, NamedBy::Caller).await.map(|found| found.engine)
+    }
+
+    /// The engine that has this model.
+    pub(crate) async fn find(&self, model: &str, named_by: NamedBy) -> Result<Found, EngineError> {
         if self.others.is_empty() {
             self.chosen.check(model).await?;
-            return Ok(Arc::clone(self.chosen()));
+            return Ok(Found::at(self.chosen()));
         }
+        if let Some(engine) = self.known_to_have(model) {
+            return Ok(Found::at(engine));
+        }
+        let is_ours = named_by == NamedBy::House;
         let mut may_have = None;
         let mut down = None;
         let mut silent = Vec::new();
-        for catalog in self.catalogs() {
-            let engine = catalog.engine();
-            let is_cloud = engine.key() == CLOUD_KEY && !self.is_chosen(engine);
-            match catalog.look_up(model).await {
+        // All are asked at once, and heard in their order.
+        let look_up = |catalog| async move { (Catalog::engine(catalog), catalog.look_up(model).await) };
+        let mut lookups: FuturesOrdered<_> = self.catalogs().map(look_up).collect();
+        while let Some((engine, lookup)) = lookups.next().await {
+            let is_chosen = self.is_chosen(engine);
+            let rather = |earlier: Option<_>| earlier.filter(|_| !is_chosen).or(Some(engine));
+            match lookup {
                 // Whether the cloud may answer for an engine that is down is not for the pool to decide.
-                Lookup::Has if is_cloud && down.is_some() => {}
-                Lookup::Has => return Ok(Arc::clone(engine)),
+                Lookup::Has if is_cloud(engine) && down.is_some() => {}
+                // Where the model might be here, it needs leave, unless somebody wants it by name.
+                Lookup::Has if is_cloud(engine) && !is_chosen && is_ours && !silent.is_empty() => {
+                    let (_, error) = silent.swap_remove(0);
+                    if self.cloud_may_stand_in {
+                        return Ok(Found { instead_of: Some(error), ..Found::at(engine) });
+                    }
+                    down = Some(error);
+                }
+                Lookup::Has => return Ok(Found::at(engine)),
                 Lookup::Lacks => {}
-                Lookup::MayHave if is_cloud => {}
-                Lookup::MayHave => may_have = may_have.or(Some(engine)),
+                Lookup::MayHave if is_cloud(engine) && !is_chosen => {}
+                Lookup::MayHave => may_have = rather(may_have),
                 Lookup::Silent { had: true, error } => down = down.or(Some(error)),
-                // It will tell by itself.
-                Lookup::Silent { .. } if self.is_chosen(engine) => may_have = may_have.or(Some(engine)),
-                Lookup::Silent { .. } => silent.push(engine.key()),
+                Lookup::Silent { error, .. } => {
+                    // It will tell by itself.
+                    if is_chosen {
+                        may_have = rather(may_have);
+                    }
+                    silent.push((engine.key(), error));
+                }
             }
         }
+        let silent: Vec<&str> = silent.iter().map(|(key, _)| *key).collect();
         match (down, may_have) {
             (Some(error), _) => Err(error),
-            (None, Some(engine)) => Ok(Arc::clone(engine)),
+            (None, Some(engine)) => Ok(Found::at(engine)),
             (None, None) => Err(self.not_found(model, &silent)),
         }
+    }
+
+    /// The engine that has this model by the lists that are known, where nobody has to be waited for. The cloud only where all
+    /// engines before it are known not to have it.
+    fn known_to_have(&self, model: &str) -> Option<&Arc<dyn Engine>> {
+        let mut unheard = Vec::new();
+        for catalog in self.catalogs() {
+            match catalog.recall(model) {
+                Some(true) if is_cloud(catalog.engine()) && !unheard.is_empty() => return None,
+                Some(true) => {
+                    // Whoever comes before it in the order is not forgotten.
+                    unheard.into_iter().for_each(Catalog::refresh_behind);
+                    return Some(catalog.engine());
+                }
+                Some(false) => {}
+                None => unheard.push(catalog),
+            }
+        }
+        None
     }
 
     /// The engine to ask for a model that was configured, which may be none, or not be there yet.
     pub(crate) async fn engine_for(&self, model: Option<&str>) -> Arc<dyn Engine> {
         let found = match model {
-            Some(model) if !self.others.is_empty() => self.engine_of(model).await.ok(),
+            Some(model) if !self.others.is_empty() => self.find(model, NamedBy::House).await.ok(),
             _ => None,
         };
-        found.unwrap_or_else(|| Arc::clone(self.chosen()))
+        found.map_or_else(|| Arc::clone(self.chosen()), |found| found.engine)
     }
 
     /// The engine of this key.
@@ -107,12 +191,17 @@ impl Pool {
         )
     }
 
-    /// The same out of lists that may be half a minute old, for those who choose among them.
+    /// The same out of lists that may be some minutes old, for those who choose among them. Only where nobody has answered the
+    /// last time is anybody waited for who had not.
     pub(crate) async fn recent(&self) -> Result<Vec<ListedModel>, EngineError> {
-        gather(
+        let recent = gather(
             join_all(self.catalogs().map(|catalog| async { (catalog.engine(), catalog.recent().await) }))
                 .await,
-        )
+        );
+        match recent {
+            Ok(models) => Ok(models),
+            Err(_) => self.list().await,
+        }
     }
 
     /// The model that a caller means by `id`, if any engine lists it.
@@ -124,8 +213,11 @@ impl Pool {
         Ok(self.list().await?.into_iter().find(means))
     }
 
+    /// In the order in which they are asked: the cloud last, because it takes no name from an engine of the house.
     fn catalogs(&self) -> impl Iterator<Item = &Catalog> {
-        std::iter::once(&self.chosen).chain(&self.others)
+        let all = || std::iter::once(&self.chosen).chain(&self.others);
+        let here = all().filter(|catalog| !is_cloud(catalog.engine()));
+        here.chain(all().filter(|catalog| is_cloud(catalog.engine())))
     }
 
     fn is_chosen(&self, engine: &Arc<dyn Engine>) -> bool {
@@ -151,6 +243,10 @@ impl Pool {
             available,
         }
     }
+}
+
+fn is_cloud(engine: &Arc<dyn Engine>) -> bool {
+    engine.key() == CLOUD_KEY
 }
 
 /// One list of several: each model under the first engine that has it. An engine's failure counts only where all have failed.

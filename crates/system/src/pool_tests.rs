@@ -1,6 +1,7 @@
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::catalog::STALE;
 
 fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(models))
@@ -40,13 +41,97 @@ async fn a_model_is_answered_by_the_first_engine_that_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_chosen_engine_is_asked_alone_while_it_has_the_model() {
+async fn nobody_is_asked_for_a_list_while_the_model_is_on_a_known_one() {
     let (ollama, vllm) = (engine("ollama", &["small"]), engine("vllm", &["large"]));
     let pool = pool(&[&ollama, &vllm]);
     for _ in 0..10 {
+        answers(&pool, "large").await.unwrap();
         answers(&pool, "small").await.unwrap();
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
     }
-    assert_eq!((ollama.lists(), vllm.lists()), (1, 0));
+    assert_eq!((ollama.lists(), vllm.lists()), (1, 1));
+}
+
+/// An engine that takes this long to list its models.
+struct SlowToList(Arc<ScriptedEngine>, std::time::Duration);
+
+#[async_trait::async_trait]
+impl Engine for SlowToList {
+    fn key(&self) -> &str {
+        self.0.key()
+    }
+
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+
+    async fn generate(
+        &self,
+        request: &hob_core::GenerateRequest,
+    ) -> Result<hob_core::Generation, EngineError> {
+        self.0.generate(request).await
+    }
+
+    async fn stream(
+        &self,
+        request: &hob_core::GenerateRequest,
+    ) -> Result<hob_core::GenerationStream, EngineError> {
+        self.0.stream(request).await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        tokio::time::sleep(self.1).await;
+        self.0.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_slow_engine_does_not_keep_the_callers_of_others_waiting() {
+    let second = std::time::Duration::from_secs(1);
+    let slow = |key: &str, models: &[&str], took| -> Arc<dyn Engine> {
+        Arc::new(SlowToList(engine(key, models), took))
+    };
+    let (ollama, vllm) = (slow("ollama", &["small"], 3 * second), slow("vllm", &["large"], 2 * second));
+    let pool = Pool::new(ollama, vec![vllm]);
+    let began = tokio::time::Instant::now();
+    assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"));
+    assert_eq!(began.elapsed(), 3 * second, "they are asked side by side");
+    for _ in 0..10 {
+        tokio::time::advance(20 * second).await;
+        let began = tokio::time::Instant::now();
+        for (model, key) in [("small", "ollama"), ("large", "vllm")] {
+            assert_eq!(answers(&pool, model).await.as_deref(), Ok(key));
+        }
+        assert_eq!(began.elapsed(), std::time::Duration::ZERO);
+        tokio::time::sleep(5 * second).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_hangs_keeps_only_those_waiting_whose_model_nobody_else_has() {
+    let forever = std::time::Duration::from_secs(1_000_000);
+    let hung: Arc<dyn Engine> = Arc::new(SlowToList(engine("ollama", &["small"]), forever));
+    let pool = Pool::new(hung, vec![engine("vllm", &["large"])]);
+    assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"));
+    tokio::time::advance(std::time::Duration::from_secs(20)).await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"));
+    assert_eq!(pool.recent().await.unwrap().len(), 1, "nor does who chooses among all");
+    assert_eq!(began.elapsed(), std::time::Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_chooses_among_all_finds_an_engine_that_is_back() {
+    let (ollama, vllm) = (engine("ollama", &["small"]), engine("vllm", &["large"]));
+    let pool = pool(&[&ollama, &vllm]);
+    [&ollama, &vllm].into_iter().for_each(|engine| engine.set_gone(true));
+    assert!(pool.recent().await.is_err());
+    ollama.set_gone(false);
+    assert_eq!(pool.recent().await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +140,7 @@ async fn an_engine_that_is_down_is_left_out_of_the_list_and_named_by_its_models(
     let pool = pool(&[&ollama, &vllm]);
     assert_eq!(pool.list().await.unwrap().len(), 2);
     vllm.set_gone(true);
-    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    tokio::time::advance(STALE).await;
     assert_eq!(
         answers(&pool, "large").await.unwrap_err(),
         "cannot reach vllm at http://vllm: Connection refused"
@@ -69,7 +154,7 @@ async fn an_engine_that_is_down_is_left_out_of_the_list_and_named_by_its_models(
     assert_eq!(answers(&pool, "small").await.as_deref(), Ok("ollama"));
 
     ollama.set_gone(true);
-    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    tokio::time::advance(STALE).await;
     assert!(pool.list().await.is_err(), "a list of nobody is no list");
     vllm.set_gone(false);
     assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"), "it is found as soon as it is back");
@@ -92,7 +177,7 @@ async fn the_cloud_gets_the_names_it_lists_and_no_others() {
     assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"), "what is here is answered here");
     assert!(answers(&pool, "qwen3:8").await.is_err(), "a slip of the pen is not told to strangers");
     ollama.set_gone(true);
-    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    tokio::time::advance(STALE).await;
     let answered = answers(&pool, "qwen3:8b").await;
     assert!(answered.as_deref().is_err_and(|error| error.contains("cannot reach ollama")), "{answered:?}");
 }
@@ -103,6 +188,56 @@ async fn a_cloud_that_was_chosen_does_not_capture_what_another_engine_has() {
     let pool = pool(&[&cloud, &ollama]);
     assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"));
     assert_eq!(answers(&pool, "gpt-preview").await.as_deref(), Ok(CLOUD_KEY), "it knows more than it lists");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_that_know_more_than_they_list_the_chosen_one_is_asked() {
+    let litellm = ScriptedEngine::saying(&["hi"]).called("litellm").with_unlisted_models();
+    let (cloud, litellm) = (cloud(&["gpt-5.2"]), Arc::new(litellm));
+    assert_eq!(answers(&pool(&[&cloud, &litellm]), "preview").await.as_deref(), Ok(CLOUD_KEY));
+    assert_eq!(answers(&pool(&[&litellm, &cloud]), "preview").await.as_deref(), Ok("litellm"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_both_have_is_answered_here_wherever_the_cloud_is_in_the_order() {
+    let both = ["qwen3:8b"];
+    let (cloud, ollama) = (cloud(&["qwen3:8b", "gpt-5.2"]), engine("ollama", &both));
+    let pool = pool(&[&cloud, &ollama]);
+    for _ in 0..2 {
+        assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"));
+        assert_eq!(answers(&pool, "gpt-5.2").await.as_deref(), Ok(CLOUD_KEY));
+    }
+    let owner = |listed: &ListedModel| (listed.model.id == "qwen3:8b").then(|| listed.engine.clone());
+    assert_eq!(pool.list().await.unwrap().iter().find_map(owner).as_deref(), Some("ollama"));
+    ollama.set_gone(true);
+    tokio::time::advance(STALE).await;
+    let answered = answers(&pool, "qwen3:8b").await;
+    assert!(answered.as_deref().is_err_and(|error| error.contains("cannot reach ollama")), "{answered:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_engine_might_have_is_not_given_to_the_cloud_unless_somebody_names_it_or_the_owner_allows_it()
+{
+    let engines = || (engine("ollama", &["small"]), engine("vllm", &["both"]), cloud(&["both"]));
+    for (down, allowed, named_by, key) in [
+        ("vllm", false, NamedBy::House, Err("cannot reach vllm")),
+        ("ollama", false, NamedBy::House, Err("cannot reach ollama")),
+        ("vllm", true, NamedBy::House, Ok(CLOUD_KEY)),
+        ("vllm", false, NamedBy::Caller, Ok(CLOUD_KEY)),
+    ] {
+        let (ollama, vllm, cloud) = engines();
+        // Nobody has heard it yet, so what it has is not known.
+        let vllm = if down == "ollama" { engine("vllm", &["large"]) } else { vllm };
+        (if down == "ollama" { &ollama } else { &vllm }).set_gone(true);
+        let pool = pool(&[&ollama, &vllm, &cloud]).letting_the_cloud_stand_in(allowed);
+        let found = pool.find("both", named_by).await;
+        assert_eq!(found.as_ref().is_ok_and(|found| found.instead_of.is_some()), allowed);
+        let found = found.map(|found| found.engine.key().to_owned()).map_err(|error| error.to_string());
+        match key {
+            Ok(key) => assert_eq!(found.as_deref(), Ok(key)),
+            Err(start) => assert!(found.as_ref().is_err_and(|error| error.starts_with(start)), "{found:?}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

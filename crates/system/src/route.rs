@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{Engine, ModelReason, Warning};
+use hob_core::{Engine, EngineError, ModelReason, Warning};
 use hob_engine::select::CLOUD_KEY;
 
 use crate::fallback::{Fallback, Handover, Relay, StandIn};
@@ -52,18 +52,18 @@ impl Route {
     }
 
     /// The same with somebody who wants to know how it ends.
-    pub(crate) fn watched(self, ticket: Option<Ticket>) -> Self {
-        Route { ticket, ..self }
+    pub(crate) fn watched(self, ticket: Ticket) -> Self {
+        Route { ticket: Some(ticket), ..self }
     }
 
-    /// Gives the ticket to whoever sees how it ends.
+    /// Gives the ticket to whoever sees how it ends. Where another model than the chosen one has answered, there is nothing to see.
     pub(crate) fn take_ticket(&mut self) -> Option<Ticket> {
-        self.ticket.take()
-    }
-
-    /// Whether another model than the one that was asked first has answered.
-    pub(crate) fn was_handed_over(&self) -> bool {
-        self.stand_in().is_some()
+        let ticket = self.ticket.take()?;
+        if self.stand_in().is_some() {
+            ticket.withdraw();
+            return None;
+        }
+        Some(ticket)
     }
 
     /// The same with somebody behind it.
@@ -82,6 +82,12 @@ impl Route {
             },
             _ => self,
         }
+    }
+
+    /// The same, where the cloud is asked because an engine of the house that might have the model failed so.
+    pub(crate) fn for_want_of(self, error: &EngineError) -> Self {
+        let reason = ModelReason::new(format!("the cloud answers: {error}"));
+        Route { warning: Some(Warning::CloudFallback), reason: Some(reason.after(self.reason)), ..self }
     }
 
     /// The key of the engine that is asked first.

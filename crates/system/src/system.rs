@@ -24,7 +24,7 @@ use crate::lane::{Delivery, Lane, Wish, lane};
 use crate::memory::HouseMemory;
 use crate::metered::{Metered, Origin};
 use crate::metrics::Totals;
-use crate::pool::{ListedModel, Pool};
+use crate::pool::{Found, ListedModel, NamedBy, Pool};
 use crate::route::Route;
 use crate::routing::{Routed, Router};
 use crate::trace::{Span, Spans, TracedStream, TracedTools, kind_of, kind_of_refusal, request_span, under};
@@ -251,11 +251,8 @@ impl System {
     ) -> Result<Answered, AskError> {
         let wish = self.wish(&caller.agent)?;
         let mut route = self.route(&mut request, caller).await?;
-        let ticket = route.take_ticket();
         let outcome = self.ask(&route, request, wish, caller, span).await;
-        if let Some(ticket) = ticket
-            && !route.was_handed_over()
-        {
+        if let Some(ticket) = route.take_ticket() {
             ticket.conclude(&outcome);
         }
         let AgentOutcome { mut generation, turns, tool_results } = outcome?;
@@ -314,16 +311,15 @@ impl System {
     ) -> Result<Streaming, AskError> {
         let wish = self.wish(&caller.agent)?;
         let mut route = self.route(&mut request, caller).await?;
-        let ticket = route.take_ticket();
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;
-        let GenerationStream { mut warnings, deltas } = match (begun, ticket) {
-            (Ok(begun), Some(ticket)) if !route.was_handed_over() => ticket.watch(begun),
+        let GenerationStream { mut warnings, deltas } = match (begun, route.take_ticket()) {
+            (Ok(begun), Some(ticket)) => ticket.watch(begun),
             (Err(error), Some(ticket)) => {
                 ticket.give_up(&error);
                 return Err(error);
             }
-            (begun, _) => begun?,
+            (begun, None) => begun?,
         };
         let told = route.tell(span);
         warnings.extend(told.warning);
@@ -415,10 +411,7 @@ impl System {
 
     /// The model for work that needs one and the same: the default, or where that is `auto`, the first of the engine.
     pub async fn steady_model(&self) -> Result<Option<String>, EngineError> {
-        match self.default_model().await? {
-            Some(model) if model == AUTO => self.pool.first().await,
-            model => Ok(model),
-        }
+        self.pool.steady(self.default_model.as_deref()).await
     }
 
     fn agent_stream(
@@ -536,11 +529,21 @@ impl System {
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
-        let (reason, ticket) = match self.resolve_model(request, caller).await? {
-            Some(Routed { reason, ticket, .. }) => (Some(reason), Some(ticket)),
-            None => (None, None),
+        let named_by = if is_ours_to_choose(&request.model) { NamedBy::House } else { NamedBy::Caller };
+        let Some(Routed { engine, reason, ticket, .. }) = self.resolve_model(request, caller).await? else {
+            let Found { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
+            let route = Route::to(engine, None);
+            return Ok(match instead_of {
+                Some(error) => route.for_want_of(&error),
+                None => route,
+            });
         };
-        Ok(Route::to(self.pool.engine_of(&request.model).await?, reason).watched(ticket))
+        // The engine whose model was chosen, whoever else has one of that name.
+        let engine = match self.pool.with_key(&engine) {
+            Some(engine) => Arc::clone(engine),
+            None => self.pool.find(&request.model, named_by).await?.engine,
+        };
+        Ok(Route::to(engine, Some(reason)).watched(ticket))
     }
 }
 

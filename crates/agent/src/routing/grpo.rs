@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use hob_core::RouterPolicy;
 use hob_core::routing::{Candidate, Choice, ClassRecord, Lot, ModelReason, Query};
 
-/// Until a model has so many rewards in a class, it is tried.
-pub const ENOUGH_SAMPLES: u64 = 4;
+/// Until a model was chosen so often in a class, it is tried. Not until it has so many rewards: one that never earns any, because
+/// its engine is away or refuses, would be tried for ever.
+pub const ENOUGH_TRIES: u64 = 4;
 
 /// How far a step goes.
 const LEARNING_RATE: f64 = 0.3;
@@ -28,7 +29,8 @@ const LEAST_SPREAD: f64 = 0.05;
 /// A reward that comes late does not drive a probability further than this from what it was, in either direction.
 const TRUST: f64 = 0.2;
 
-/// With weights up to this, no model's share falls below about a quarter of a percent: what has changed is noticed.
+/// With weights up to this, the worse of two models keeps a quarter of a percent, and the worst of many a smaller share, but one
+/// above nothing: what has changed is noticed.
 const MOST_WEIGHT: f64 = 3.0;
 
 /// The policy, with what is known of the class of the question.
@@ -40,19 +42,21 @@ pub struct Grpo {
 }
 
 impl Grpo {
-    fn samples(&self, model: &str) -> u64 {
-        let rewarded = self.record.models.get(model).map_or(0, |known| known.samples);
-        rewarded + self.under_way.get(model).copied().unwrap_or(0)
+    /// A try that is under way may not be in the record yet, or be in it already.
+    fn tries(&self, model: &str) -> u64 {
+        let known = self.record.models.get(model).copied().unwrap_or_default();
+        let under_way = self.under_way.get(model).copied().unwrap_or(0);
+        known.tries.max(known.samples + under_way)
     }
 
-    /// The models with the fewest samples, while those are not enough; by name.
+    /// The models that were tried least, while that is not enough; by name.
     fn least_known<'a>(&self, candidates: &[&'a Candidate]) -> Vec<&'a str> {
-        let fewest = candidates.iter().map(|candidate| self.samples(&candidate.model)).min();
-        let Some(fewest) = fewest.filter(|fewest| *fewest < ENOUGH_SAMPLES) else { return Vec::new() };
+        let fewest = candidates.iter().map(|candidate| self.tries(&candidate.model)).min();
+        let Some(fewest) = fewest.filter(|fewest| *fewest < ENOUGH_TRIES) else { return Vec::new() };
         let mut least: Vec<&str> = candidates
             .iter()
             .map(|candidate| candidate.model.as_str())
-            .filter(|model| self.samples(model) == fewest)
+            .filter(|model| self.tries(model) == fewest)
             .collect();
         least.sort_unstable();
         least
@@ -73,19 +77,21 @@ impl RouterPolicy for Grpo {
         if !least.is_empty() {
             let model = least[((lot.get() * least.len() as f64) as usize).min(least.len() - 1)];
             let probability = Some(share_of(model, &models, &shares));
-            let known = self.samples(model);
-            let why = format!("tried, as it has {known} of {ENOUGH_SAMPLES} samples for {class}");
+            let tries = self.tries(model);
+            let why = format!("tried, as it has had {tries} of {ENOUGH_TRIES} tries for {class}");
             return Some(Choice { model: model.to_owned(), reason: ModelReason::new(why), probability });
         }
         let model = draw(&models, &shares, lot)?;
         let probability = share_of(model, &models, &shares);
-        let mean = self.record.models.get(model).and_then(|known| known.mean_reward());
-        let why = format!(
-            "{:.0} % for {class}, by a mean reward of {:.2} after {} answers",
-            probability * 100.0,
-            mean.unwrap_or(0.0),
-            self.samples(model)
-        );
+        let percent = probability * 100.0;
+        let known = self.record.models.get(model).copied().unwrap_or_default();
+        let why = match known.mean_reward() {
+            Some(mean) => {
+                let samples = known.samples;
+                format!("{percent:.0} % for {class}, by a mean reward of {mean:.2} after {samples} answers")
+            }
+            None => format!("{percent:.0} % for {class}, as nothing is known of its answers yet"),
+        };
         Some(Choice {
             model: model.to_owned(),
             reason: ModelReason::new(why),

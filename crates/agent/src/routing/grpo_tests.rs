@@ -28,7 +28,7 @@ fn lesson<'a>(model: &'a str, rivals: &'a [String], reward: f64) -> Lesson<'a> {
 
 /// A class in which every model has been tried often enough.
 fn known(weights: &[(&str, f64)]) -> Grpo {
-    let of = |weight| ModelRecord { weight, samples: ENOUGH_SAMPLES, rewards: 2.0, ..ModelRecord::default() };
+    let of = |weight| ModelRecord { weight, samples: ENOUGH_TRIES, rewards: 2.0, ..ModelRecord::default() };
     let models = weights.iter().map(|(model, weight)| ((*model).to_owned(), of(*weight))).collect();
     Grpo { record: ClassRecord { recent: vec![0.5; 8], models }, under_way: BTreeMap::new() }
 }
@@ -38,24 +38,46 @@ fn models_that_are_not_known_yet_are_tried_evenly() {
     let rivals = names(&["a", "b", "c"]);
     let mut policy = Grpo::default();
     let mut tried = BTreeMap::<String, u64>::new();
-    for round in 0..3 * ENOUGH_SAMPLES {
+    for round in 0..3 * ENOUGH_TRIES {
         let choice = choose(&policy, &["a", "b", "c"], (round as f64 * 0.37).fract());
         assert!(choice.reason.as_str().starts_with("tried"), "{}", choice.reason);
         *tried.entry(choice.model.clone()).or_default() += 1;
         learn(&mut policy.record, &lesson(&choice.model, &rivals, 0.5));
     }
-    assert!(tried.values().all(|times| *times == ENOUGH_SAMPLES), "{tried:?}");
+    assert!(tried.values().all(|times| *times == ENOUGH_TRIES), "{tried:?}");
     let next = choose(&policy, &["a", "b", "c"], 0.0);
     assert_eq!(next.reason.as_str(), "33 % for code/short/english, by a mean reward of 0.50 after 4 answers");
 }
 
 #[test]
 fn questions_under_way_count_as_tries() {
-    let under_way = [("a".to_owned(), ENOUGH_SAMPLES)].into();
+    let under_way = [("a".to_owned(), ENOUGH_TRIES)].into();
     let policy = Grpo { under_way, ..Grpo::default() };
     for lot in [0.0, 0.5, 0.99] {
         assert_eq!(choose(&policy, &["a", "b"], lot).model, "b");
     }
+}
+
+#[test]
+fn a_model_that_never_earns_a_reward_is_not_tried_for_ever() {
+    let mut policy = known(&[("good", 0.0)]);
+    let tried = ModelRecord { tries: ENOUGH_TRIES - 1, ..ModelRecord::default() };
+    policy.record.models.insert("mute".into(), tried);
+    let choice = choose(&policy, &["good", "mute"], 0.0);
+    let why = "tried, as it has had 3 of 4 tries for code/short/english";
+    assert_eq!((choice.model.as_str(), choice.reason.as_str()), ("mute", why));
+    policy.record.models.entry("mute".into()).or_default().tries = ENOUGH_TRIES;
+    assert_eq!(choose(&policy, &["good", "mute"], 0.0).model, "good");
+    let why = "50 % for code/short/english, as nothing is known of its answers yet";
+    assert_eq!(choose(&policy, &["good", "mute"], 0.9).reason.as_str(), why);
+}
+
+#[test]
+fn a_try_that_is_under_way_and_in_the_record_counts_once() {
+    let tried = ModelRecord { tries: 2, samples: 1, ..ModelRecord::default() };
+    let record = ClassRecord { models: [("a".to_owned(), tried)].into(), ..ClassRecord::default() };
+    let policy = Grpo { record, under_way: [("a".to_owned(), 1)].into() };
+    assert_eq!(policy.tries("a"), 2);
 }
 
 #[test]

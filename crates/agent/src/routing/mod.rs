@@ -23,6 +23,9 @@ pub use heuristic::Heuristic;
 use hob_core::RouterPolicy;
 use hob_core::routing::{Candidate, Choice, Lot, ModelReason, NoChoice, Query};
 
+/// A question of up to so many tokens, with its answer, is taken to fit into a context that nobody tells: few engines serve less.
+const FITS_ANYWHERE: u64 = 4096;
+
 /// A model that was chosen, and those that it was chosen from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
@@ -56,7 +59,14 @@ pub fn choose(
     };
     let Choice { reason, model, probability } =
         choice.ok_or_else(|| NoChoice::NoModel { engine: engine.to_owned() })?;
-    let reason = ModelReason::new(format!("{}: {reason}", policy.name()));
+    let is_chosen = |candidate: &&&Candidate| candidate.model == model;
+    let doubt = match able.iter().find(is_chosen) {
+        Some(Candidate { context: None, .. }) if query.tokens > FITS_ANYWHERE => {
+            "; how long its context is, the engine does not tell"
+        }
+        _ => "",
+    };
+    let reason = ModelReason::new(format!("{}: {reason}{doubt}", policy.name()));
     let rivals = able.into_iter().map(|candidate| candidate.model.clone()).collect();
     Ok(Chosen { model, reason, probability, rivals })
 }
@@ -67,8 +77,15 @@ fn able<'a>(
     candidates: &'a [Candidate],
     engine: &str,
 ) -> Result<Vec<&'a Candidate>, NoChoice> {
-    // A context that nobody tells is taken to be long enough: the engine will say if it is not.
-    let fits = |candidate: &&Candidate| candidate.context.is_none_or(|context| query.tokens <= context);
+    let is_known_to_fit =
+        |candidate: &Candidate| candidate.context.is_some_and(|context| query.tokens <= context);
+    let none_is_known_to = !candidates.iter().any(is_known_to_fit);
+    // A context that nobody tells may be too short for a long question, and some engines then drop the beginning of it without
+    // a word. So those are asked only where no other is known to be long enough.
+    let may_fit = |candidate: &Candidate| {
+        candidate.context.is_none() && (none_is_known_to || query.tokens <= FITS_ANYWHERE)
+    };
+    let fits = |candidate: &&Candidate| is_known_to_fit(candidate) || may_fit(candidate);
     let fitting: Vec<&Candidate> = candidates.iter().filter(fits).collect();
     if fitting.is_empty() {
         let longest = candidates

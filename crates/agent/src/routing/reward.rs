@@ -43,7 +43,8 @@ pub enum RunEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
     pub seconds: f64,
-    pub dollars: f64,
+    /// `None` where nobody knows, which is not the same as free.
+    pub dollars: Option<f64>,
     pub tool_calls: u32,
     pub failed_tool_calls: u32,
     /// Whether it was ended before it was finished: by its length, or because it went in circles.
@@ -58,10 +59,8 @@ pub fn implicit(model: &str, end: &RunEnd, class: &ClassRecord) -> f64 {
         Some(usual) => ((usual - log_seconds(effort)) / FAR_APART.ln()).clamp(-1.0, 1.0),
         None => 0.0,
     };
-    let thrift = match mean(others().filter_map(|known| known.dollars)) {
-        Some(usual) if usual.max(effort.dollars) > 0.0 => {
-            (usual - effort.dollars) / usual.max(effort.dollars)
-        }
+    let thrift = match mean(others().filter_map(|known| known.dollars)).zip(effort.dollars) {
+        Some((usual, dollars)) if usual.max(dollars) > 0.0 => (usual - dollars) / usual.max(dollars),
         _ => 0.0,
     };
     let failed = match effort.tool_calls {
@@ -91,21 +90,20 @@ pub fn asked_again(reward: f64) -> f64 {
 pub fn note_effort(known: &mut ModelRecord, effort: &Effort) {
     let moved = |old: Option<f64>, new: f64| old.map_or(new, |old| old + NEWS * (new - old));
     known.log_seconds = Some(moved(known.log_seconds, log_seconds(effort)));
-    known.dollars = Some(moved(known.dollars, effort.dollars));
+    known.dollars = effort.dollars.map(|dollars| moved(known.dollars, dollars)).or(known.dollars);
 }
 
-/// Whether a failure says something of the model. A request that nobody could have answered, or an engine that is not there,
-/// does not.
+/// Whether a failure says something of the model. An engine that is not there, or does not let us in, or has too much to do, says
+/// nothing. A refusal does: where the request is to blame, the other models refuse it as well, and none of them stands out.
 pub fn is_models_fault(error: &EngineError) -> bool {
     match error {
         EngineError::Timeout { .. }
         | EngineError::Malformed { .. }
         | EngineError::Interrupted { .. }
-        | EngineError::ModelNotFound { .. } => true,
-        EngineError::Refused { status, .. } => *status >= 500 || error.is_context_overflow(),
-        EngineError::Unreachable { .. }
-        | EngineError::Unsupported { .. }
-        | EngineError::NotConfigured { .. } => false,
+        | EngineError::ModelNotFound { .. }
+        | EngineError::Unsupported { .. } => true,
+        EngineError::Refused { status, .. } => !matches!(status, 401 | 402 | 403 | 429),
+        EngineError::Unreachable { .. } | EngineError::NotConfigured { .. } => false,
     }
 }
 
@@ -127,7 +125,7 @@ mod tests {
     /// A class in which another model takes two seconds and two cents.
     fn class() -> ClassRecord {
         let mut known = ModelRecord::default();
-        note_effort(&mut known, &Effort { seconds: 2.0, dollars: 0.02, ..Effort::default() });
+        note_effort(&mut known, &Effort { seconds: 2.0, dollars: Some(0.02), ..Effort::default() });
         ClassRecord { models: [("other".to_owned(), known)].into(), ..ClassRecord::default() }
     }
 
@@ -136,7 +134,7 @@ mod tests {
     }
 
     const USUAL: Effort =
-        Effort { seconds: 2.0, dollars: 0.02, tool_calls: 0, failed_tool_calls: 0, cut_short: false };
+        Effort { seconds: 2.0, dollars: Some(0.02), tool_calls: 0, failed_tool_calls: 0, cut_short: false };
 
     #[test]
     fn an_answer_like_the_others_is_worth_the_usual() {
@@ -147,10 +145,10 @@ mod tests {
 
     #[test]
     fn faster_cheaper_and_without_failures_is_better() {
-        let better = [Effort { seconds: 1.0, ..USUAL }, Effort { dollars: 0.0, ..USUAL }];
+        let better = [Effort { seconds: 1.0, ..USUAL }, Effort { dollars: Some(0.0), ..USUAL }];
         let worse = [
             Effort { seconds: 4.0, ..USUAL },
-            Effort { dollars: 0.04, ..USUAL },
+            Effort { dollars: Some(0.04), ..USUAL },
             Effort { tool_calls: 2, failed_tool_calls: 1, ..USUAL },
             Effort { cut_short: true, ..USUAL },
         ];
@@ -163,15 +161,26 @@ mod tests {
     }
 
     #[test]
+    fn a_price_that_nobody_knows_is_not_free() {
+        assert_eq!(reward(Effort { dollars: None, ..USUAL }), reward(USUAL));
+        let mut known = ModelRecord::default();
+        note_effort(&mut known, &Effort { dollars: None, ..USUAL });
+        assert_eq!(known.dollars, None);
+        note_effort(&mut known, &USUAL);
+        note_effort(&mut known, &Effort { dollars: None, ..USUAL });
+        assert_eq!(known.dollars, USUAL.dollars, "what was known stays");
+    }
+
+    #[test]
     fn whatever_happens_a_reward_stays_between_failure_and_praise() {
         let dreadful = Effort {
             seconds: f64::MAX,
-            dollars: f64::MAX,
+            dollars: Some(f64::MAX),
             tool_calls: 1,
             failed_tool_calls: 9,
             cut_short: true,
         };
-        let wonderful = Effort { seconds: 0.0, dollars: 0.0, tool_calls: 3, ..USUAL };
+        let wonderful = Effort { seconds: 0.0, dollars: Some(0.0), tool_calls: 3, ..USUAL };
         assert_eq!(implicit("m", &RunEnd::Failed, &class()), 0.0);
         assert!(reward(dreadful) >= LEAST && reward(wonderful) <= MOST);
         assert!(rated(Some(reward(dreadful)), Rating::Good) > rated(Some(reward(wonderful)), Rating::Bad));
@@ -192,8 +201,11 @@ mod tests {
         for (error, expected) in [
             (refused(500, "out of memory"), true),
             (refused(400, "prompt exceeds the context length"), true),
-            (refused(400, "bad schema"), false),
+            (refused(400, "this model takes no tools"), true),
+            (refused(404, "no such model"), true),
+            (refused(401, "no key"), false),
             (refused(429, "slow down"), false),
+            (EngineError::Unsupported { engine: engine(), field: "tools".into(), hint: None }, true),
             (EngineError::Timeout { engine: engine(), after: Duration::from_secs(1) }, true),
             (
                 EngineError::Unreachable { engine: engine(), address: String::new(), reason: String::new() },

@@ -22,8 +22,8 @@ pub struct Decision {
     pub rivals: Vec<String>,
     /// How likely it was to be chosen; `None` where nothing was left to chance.
     pub probability: Option<f64>,
-    /// By which the same question is known again, and nothing else.
-    pub question: u64,
+    /// By which the same question is known again, and nothing else; `None` where nobody asked anything anew.
+    pub question: Option<u64>,
 }
 
 /// What somebody says of an answer.
@@ -61,6 +61,8 @@ pub struct ClassRecord {
 pub struct ModelRecord {
     /// In the softmax over the models.
     pub weight: f64,
+    /// How often it was chosen, whatever came of it.
+    pub tries: u64,
     /// Answers that had a reward.
     pub samples: u64,
     /// The sum of those rewards.

@@ -1,6 +1,7 @@
 //! Where a conversation's cache is: on the host that had its earlier turns. Pure, and without a memory.
 //!
-//! A conversation is known by its beginning, which all its turns share and which is what an engine's prefix cache holds.
+//! A conversation is known by its first question, which all its turns share. What the system says before it does not count: it
+//! may hold what was looked up for this turn.
 //! Every host has a weight for every conversation (rendezvous hashing), and the heaviest is its home: a host that
 //! comes or goes moves only the conversations that were or will be its own.
 
@@ -11,9 +12,6 @@ use hob_core::{Content, GenerateRequest, Message, Part, Role};
 /// So much of each message tells conversations apart.
 const ENOUGH_BYTES: usize = 16 << 10;
 
-/// A conversation that does not come to a question within so many messages is known by these.
-const ENOUGH_MESSAGES: usize = 8;
-
 /// The field by which callers of OpenAI say which requests share a prefix.
 const CACHE_KEY: &str = "prompt_cache_key";
 
@@ -23,7 +21,9 @@ pub(super) fn conversation(request: &GenerateRequest) -> u64 {
     request.model.hash(&mut hasher);
     match request.extra.get(CACHE_KEY).and_then(|key| key.as_str()) {
         Some(key) => hash_text(key, &mut hasher),
-        None => beginning(&request.messages).for_each(|message| hash_message(message, &mut hasher)),
+        None => {
+            beginning(&request.messages).into_iter().for_each(|message| hash_message(message, &mut hasher))
+        }
     }
     hasher.finish()
 }
@@ -43,11 +43,9 @@ pub(super) fn weight(conversation: u64, host: u64) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// Up to the first question, which is included.
-fn beginning(messages: &[Message]) -> impl Iterator<Item = &Message> {
-    let question = messages.iter().position(|message| message.role == Role::User);
-    let end = question.map_or(1, |question| question + 1);
-    messages.iter().take(end.min(ENOUGH_MESSAGES))
+/// The first question, or what there is where nobody asks.
+fn beginning(messages: &[Message]) -> Option<&Message> {
+    messages.iter().find(|message| message.role == Role::User).or(messages.first())
 }
 
 fn hash_message(message: &Message, hasher: &mut DefaultHasher) {
@@ -88,7 +86,7 @@ mod tests {
     fn all_turns_of_a_conversation_are_known_as_one() {
         let first = talk(&[(Role::System, "Be brief."), (Role::User, "Hello?")]);
         let later = talk(&[
-            (Role::System, "Be brief."),
+            (Role::System, "Be brief. You know of what was asked now: the sea is salty."),
             (Role::User, "Hello?"),
             (Role::Assistant, "Hi."),
             (Role::User, "And now?"),
@@ -96,8 +94,7 @@ mod tests {
         assert_eq!(conversation(&first), conversation(&later));
         for other in [
             talk(&[(Role::System, "Be brief."), (Role::User, "Hello!")]),
-            talk(&[(Role::System, "Be long."), (Role::User, "Hello?")]),
-            talk(&[(Role::User, "Hello?")]),
+            talk(&[(Role::System, "Be brief.")]),
             GenerateRequest { model: "other".into(), ..first.clone() },
         ] {
             assert_ne!(conversation(&first), conversation(&other), "{other:?}");

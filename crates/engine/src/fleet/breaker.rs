@@ -1,8 +1,9 @@
 //! Whether a host is worth asking: a circuit breaker as a pure state machine. Time is passed in; it knows no host and no network.
 //!
-//! Closed, requests pass. Open, none does until a pause is over. Then one request is let through on trial: its success
-//! closes the breaker, its failure opens it again for twice as long, up to a bound. A host that nobody has heard of yet
-//! starts on trial, so that it is heard before it is relied on.
+//! Closed, requests pass. Open, none does until a pause is over. Then one request is let through on trial: a sign of life
+//! closes the breaker, a failure opens it again for twice as long, up to a bound. Only a whole answer forgives: until there
+//! is one, the next failure opens it again. A host that nobody has heard of yet starts on trial, so that it is heard before
+//! it is relied on.
 
 use std::time::Duration;
 
@@ -79,37 +80,41 @@ pub(super) enum Change {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Closed { blows: u32 },
-    Open { until: Instant, pause: Duration },
-    Trial { since: Instant, pause: Duration },
+    Closed,
+    Open { until: Instant },
+    Trial { since: Instant },
 }
 
 #[derive(Debug)]
 pub(super) struct Breaker {
     pace: Pace,
     state: State,
+    /// In a row, since the last whole answer.
+    blows: u32,
+    /// How long it was open last, since the last whole answer.
+    pause: Duration,
     opened: u64,
 }
 
 impl Breaker {
     pub(super) fn new(pace: Pace, now: Instant) -> Self {
-        Breaker { pace, state: State::Open { until: now, pause: Duration::ZERO }, opened: 0 }
+        Breaker { pace, state: State::Open { until: now }, blows: 0, pause: Duration::ZERO, opened: 0 }
     }
 
     pub(super) fn standing(&self, now: Instant) -> Standing {
         match self.state {
-            State::Closed { .. } => Standing::Closed,
-            State::Open { until, .. } if until <= now => Standing::Due,
-            State::Open { until, .. } => Standing::Shut { until },
-            State::Trial { since, .. } => Standing::Shut { until: since },
+            State::Closed => Standing::Closed,
+            State::Open { until } if until <= now => Standing::Due,
+            State::Open { until } => Standing::Shut { until },
+            State::Trial { since } => Standing::Shut { until: since },
         }
     }
 
     /// Lets a request through, whatever the standing is: where all hosts are shut, one is asked all the same.
     pub(super) fn begin(&mut self, now: Instant) -> Ticket {
         let standing = self.standing(now);
-        if let (Standing::Due, State::Open { pause, .. }) = (standing, self.state) {
-            self.state = State::Trial { since: now, pause };
+        if standing == Standing::Due {
+            self.state = State::Trial { since: now };
         }
         Ticket {
             opened: self.opened,
@@ -118,13 +123,21 @@ impl Breaker {
         }
     }
 
-    pub(super) fn succeeded(&mut self, ticket: Ticket) -> Change {
-        if ticket.opened != self.opened {
+    /// The host gave a sign of life, as a list or the beginning of an answer. That ends a trial and forgives nothing.
+    pub(super) fn heard(&mut self, ticket: Ticket) -> Change {
+        if ticket.opened != self.opened || self.state == State::Closed {
             return Change::None;
         }
-        let was_closed = matches!(self.state, State::Closed { .. });
-        self.state = State::Closed { blows: 0 };
-        if was_closed { Change::None } else { Change::Closed }
+        self.state = State::Closed;
+        Change::Closed
+    }
+
+    /// The host gave a whole answer.
+    pub(super) fn succeeded(&mut self, ticket: Ticket) -> Change {
+        if ticket.opened == self.opened {
+            (self.blows, self.pause) = (0, Duration::ZERO);
+        }
+        self.heard(ticket)
     }
 
     pub(super) fn failed(&mut self, ticket: Ticket, harm: Harm, now: Instant) -> Change {
@@ -134,12 +147,12 @@ impl Breaker {
         match (self.state, harm) {
             // Who refuses properly is there.
             (_, Harm::None) => self.succeeded(ticket),
-            (State::Closed { blows }, Harm::Blow) if blows + 1 < self.pace.blows => {
-                self.state = State::Closed { blows: blows + 1 };
+            (State::Closed, Harm::Blow) if self.blows + 1 < self.pace.blows => {
+                self.blows += 1;
                 Change::None
             }
-            (State::Closed { .. }, _) => self.open(Duration::ZERO, now),
-            (State::Trial { pause, .. }, _) if ticket.on_trial => self.open(pause, now),
+            (State::Closed, _) => self.open(now),
+            (State::Trial { .. }, _) if ticket.on_trial => self.open(now),
             // Asked for want of a better one; it was shut already.
             (State::Trial { .. } | State::Open { .. }, _) => Change::None,
         }
@@ -147,19 +160,18 @@ impl Breaker {
 
     /// The caller left, which says nothing of the host. Somebody else may try at once.
     pub(super) fn abandoned(&mut self, ticket: Ticket, now: Instant) {
-        if let State::Trial { pause, .. } = self.state
-            && ticket.on_trial
-            && ticket.opened == self.opened
-        {
-            self.state = State::Open { until: now, pause };
+        let is_trial = matches!(self.state, State::Trial { .. }) && ticket.on_trial;
+        if is_trial && ticket.opened == self.opened {
+            self.state = State::Open { until: now };
         }
     }
 
-    fn open(&mut self, last_pause: Duration, now: Instant) -> Change {
-        let pause = self.pace.after(last_pause);
+    fn open(&mut self, now: Instant) -> Change {
+        self.pause = self.pace.after(self.pause);
+        self.blows = self.pace.blows;
         self.opened += 1;
-        self.state = State::Open { until: now + pause, pause };
-        Change::Opened { pause }
+        self.state = State::Open { until: now + self.pause };
+        Change::Opened { pause: self.pause }
     }
 }
 
@@ -244,6 +256,34 @@ mod tests {
         assert_eq!(breaker.succeeded(trial), Change::Closed);
         let ticket = breaker.begin(now);
         assert_eq!(breaker.failed(ticket, Harm::Gone, now), Change::Opened { pause: seconds(1) }, "forgiven");
+    }
+
+    #[test]
+    fn a_sign_of_life_ends_a_trial_and_forgives_nothing() {
+        let mut now = Instant::now();
+        let mut breaker = proven(now);
+        let ticket = breaker.begin(now);
+        for _ in 0..2 {
+            breaker.failed(ticket, Harm::Blow, now);
+            assert_eq!(breaker.heard(ticket), Change::None);
+        }
+        assert_eq!(breaker.failed(ticket, Harm::Blow, now), Change::Opened { pause: seconds(1) });
+        for (pause, next) in [(1, 2), (2, 4), (4, 5)] {
+            now += seconds(pause);
+            let trial = breaker.begin(now);
+            assert_eq!(breaker.heard(trial), Change::Closed);
+            assert_eq!(breaker.standing(now), Standing::Closed);
+            assert_eq!(
+                breaker.failed(trial, Harm::Blow, now),
+                Change::Opened { pause: seconds(next) },
+                "it has answered nothing since"
+            );
+        }
+        now += seconds(5);
+        let trial = breaker.begin(now);
+        breaker.heard(trial);
+        breaker.succeeded(trial);
+        assert_eq!(breaker.failed(trial, Harm::Blow, now), Change::None, "a whole answer forgives");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! each host; conversations are not remembered at all.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hob_core::{Engine, ModelInfo};
 use tokio::time::Instant;
@@ -24,8 +25,23 @@ pub(super) struct Need<'a> {
 struct Seat {
     breaker: Breaker,
     in_flight: usize,
-    /// The ids it listed last; `None` when it has to be asked, as after it was away: it may have come back with others.
-    models: Option<Vec<String>>,
+    models: Models,
+}
+
+/// What a host has.
+enum Models {
+    /// It has to be asked, as after it was away: it may have come back with others.
+    Unheard,
+    /// It does not tell.
+    Untold,
+    /// The ids it listed last.
+    Listed(Vec<String>),
+}
+
+/// How a host was when it was looked at.
+struct Look {
+    at: Instant,
+    well: bool,
 }
 
 pub(super) struct Desk {
@@ -33,14 +49,20 @@ pub(super) struct Desk {
     /// The hosts' numbers for [`affinity::weight`].
     marks: Vec<u64>,
     seats: Mutex<Vec<Seat>>,
+    /// The last look at each host. Held by whoever looks, so that a crowd looks once.
+    looks: Vec<tokio::sync::Mutex<Option<Look>>>,
 }
 
 impl Desk {
     pub(super) fn new(hosts: Vec<Arc<dyn Engine>>, pace: Pace, now: Instant) -> Self {
-        let seat =
-            |_: &Arc<dyn Engine>| Seat { breaker: Breaker::new(pace, now), in_flight: 0, models: None };
+        let seat = |_: &Arc<dyn Engine>| Seat {
+            breaker: Breaker::new(pace, now),
+            in_flight: 0,
+            models: Models::Unheard,
+        };
         Desk {
             seats: Mutex::new(hosts.iter().map(seat).collect()),
+            looks: hosts.iter().map(|_| tokio::sync::Mutex::default()).collect(),
             marks: hosts.iter().map(|host| affinity::host(host.address())).collect(),
             hosts,
         }
@@ -74,6 +96,28 @@ impl Desk {
         Some(self.place(&mut seats[index], index, now))
     }
 
+    /// Whether somebody else could be asked who is not shut.
+    pub(super) fn has_another(&self, need: Need<'_>, tried: &[usize], now: Instant) -> bool {
+        self.lock().iter().enumerate().any(|(index, seat)| {
+            let is_open = !matches!(seat.breaker.standing(now), Standing::Shut { .. });
+            is_open && !tried.contains(&index) && self.may_have(index, seat, need.model)
+        })
+    }
+
+    /// Whether a host tells that it is well, or told somebody else within this time.
+    pub(super) async fn is_well(&self, index: usize, recent: Duration) -> bool {
+        let mut last = self.looks[index].lock().await;
+        if let Some(look) = &*last
+            && look.at.elapsed() < recent
+        {
+            return look.well;
+        }
+        let at = Instant::now();
+        let well = self.hosts[index].health().await;
+        *last = Some(Look { at, well });
+        well
+    }
+
     /// A place on every host that is not shut, or on all where all are, to ask them for their models.
     pub(super) fn take_all(self: &Arc<Self>, now: Instant) -> Vec<Place> {
         let mut seats = self.lock();
@@ -86,9 +130,12 @@ impl Desk {
     /// Every model that a host listed, each once.
     pub(super) fn listed(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
-        for id in self.lock().iter().filter_map(|seat| seat.models.as_ref()).flatten() {
-            if !all.contains(id) {
-                all.push(id.clone());
+        for seat in self.lock().iter() {
+            let Models::Listed(models) = &seat.models else { continue };
+            for id in models {
+                if !all.contains(id) {
+                    all.push(id.clone());
+                }
             }
         }
         all
@@ -103,7 +150,7 @@ impl Desk {
     fn place(self: &Arc<Self>, seat: &mut Seat, index: usize, now: Instant) -> Place {
         seat.in_flight += 1;
         let ticket = seat.breaker.begin(now);
-        let is_known = seat.models.is_some() || !self.hosts[index].lists_every_model();
+        let is_known = !matches!(seat.models, Models::Unheard) || !self.hosts[index].lists_every_model();
         Place {
             desk: Arc::clone(self),
             index,
@@ -115,8 +162,12 @@ impl Desk {
 
     fn may_have(&self, index: usize, seat: &Seat, model: &str) -> bool {
         let host = &self.hosts[index];
-        let has = |models: &Vec<String>| models.iter().any(|listed| host.means(model, listed));
-        !host.lists_every_model() || seat.models.as_ref().is_none_or(has)
+        match &seat.models {
+            Models::Listed(models) if host.lists_every_model() => {
+                models.iter().any(|listed| host.means(model, listed))
+            }
+            Models::Listed(_) | Models::Unheard | Models::Untold => true,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Seat>> {
@@ -153,19 +204,29 @@ impl Place {
         let ids: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
         let mut seats = self.desk.lock();
         let seat = &mut seats[self.index];
-        seat.models = Some(ids);
+        seat.models = Models::Listed(ids);
         self.desk.may_have(self.index, seat, model)
+    }
+
+    /// The host does not tell what it has.
+    pub(super) fn tells_nothing(&self) {
+        self.desk.lock()[self.index].models = Models::Untold;
     }
 
     /// The host says that it does not have this one, whatever it listed.
     pub(super) fn lacks(&self, model: &str) {
         let host = self.host();
-        if let Some(models) = &mut self.desk.lock()[self.index].models {
+        if let Models::Listed(models) = &mut self.desk.lock()[self.index].models {
             models.retain(|listed| !host.means(model, listed));
         }
     }
 
-    /// The host answers.
+    /// The host gives a sign of life.
+    pub(super) fn heard(&mut self) {
+        self.report(|breaker, ticket| breaker.heard(ticket));
+    }
+
+    /// The host gave a whole answer.
     pub(super) fn succeeded(&mut self) {
         self.report(|breaker, ticket| breaker.succeeded(ticket));
     }
@@ -182,7 +243,7 @@ impl Place {
             let seat = &mut seats[self.index];
             let change = tell(&mut seat.breaker, self.ticket);
             if let Change::Opened { .. } = change {
-                seat.models = None;
+                seat.models = Models::Unheard;
             }
             change
         };

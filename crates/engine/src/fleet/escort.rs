@@ -31,7 +31,7 @@ impl Begun {
     }
 }
 
-/// The rest of it. Holds the request's place on the host, and tells the host's breaker when the answer breaks off.
+/// The rest of it. Holds the request's place on the host, and tells the host's breaker how the answer ends.
 pub(super) struct Escorted {
     first: Option<Delta>,
     deltas: DeltaStream,
@@ -55,7 +55,11 @@ impl Stream for Escorted {
             None => ready!(this.deltas.as_mut().poll_next(context)),
         };
         match &next {
-            Some(Ok(Delta::Done { .. })) => this.place = None,
+            Some(Ok(Delta::Done { .. })) => {
+                if let Some(mut place) = this.place.take() {
+                    place.succeeded();
+                }
+            }
             Some(Ok(_)) => {}
             Some(Err(error)) => {
                 if let Some(mut place) = this.place.take() {

@@ -21,6 +21,20 @@ enum Mood {
     Hangs,
     /// Gives up after a while.
     TimesOut,
+    /// No longer has the model that it lists.
+    Lacks,
+    /// Answers, and refuses to list its models.
+    KeepsItsList(u16),
+}
+
+fn refused(status: u16) -> EngineError {
+    EngineError::Refused {
+        engine: "vllm".into(),
+        status,
+        message: "no".into(),
+        param: None,
+        retry_after: None,
+    }
 }
 
 struct Host {
@@ -29,6 +43,7 @@ struct Host {
     mood: Mutex<Mood>,
     asked: AtomicUsize,
     heard: AtomicUsize,
+    looked: AtomicUsize,
 }
 
 impl Host {
@@ -66,12 +81,11 @@ impl Host {
         }
         match mood {
             Mood::Gone => Err(self.gone()),
-            Mood::Refuses(status) => Err(EngineError::Refused {
+            Mood::Refuses(status) => Err(refused(status)),
+            Mood::Lacks => Err(EngineError::ModelNotFound {
                 engine: "vllm".into(),
-                status,
-                message: "no".into(),
-                param: None,
-                retry_after: None,
+                model: "m".into(),
+                available: Vec::new(),
             }),
             Mood::HangsUp => Ok(vec![Err(broken())]),
             Mood::BreaksOff => Ok(vec![Ok(Delta::text("half")), Err(broken())]),
@@ -79,7 +93,7 @@ impl Host {
             Mood::TimesOut => {
                 Err(EngineError::Timeout { engine: "vllm".into(), after: Duration::from_secs(120) })
             }
-            Mood::Well => Ok(vec![
+            Mood::Well | Mood::KeepsItsList(_) => Ok(vec![
                 Ok(Delta::text(self.address.clone())),
                 Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
                 Ok(Delta::Done { usage: None }),
@@ -118,10 +132,14 @@ impl Engine for Host {
             _ => {}
         }
         self.heard.fetch_add(1, Ordering::Relaxed);
+        if let Mood::KeepsItsList(status) = self.mood() {
+            return Err(refused(status));
+        }
         Ok(self.models.lock().unwrap().iter().map(|id| ModelInfo::named(*id)).collect())
     }
 
     async fn health(&self) -> bool {
+        self.looked.fetch_add(1, Ordering::Relaxed);
         !matches!(self.mood(), Mood::Gone | Mood::Hangs)
     }
 }
@@ -135,6 +153,7 @@ fn three(options: FleetOptions) -> (Arc<dyn Engine>, Vec<Arc<Host>>) {
             mood: Mutex::new(Mood::Well),
             asked: AtomicUsize::new(0),
             heard: AtomicUsize::new(0),
+            looked: AtomicUsize::new(0),
         })
     };
     let hosts: Vec<Arc<Host>> = ["a", "b", "c"].map(host).into();
@@ -229,6 +248,64 @@ async fn nothing_is_asked_again_once_a_piece_is_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_whose_answers_all_break_off_is_left_alone() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(2, &hosts);
+    hosts[2].set(Mood::BreaksOff);
+    for _ in 0..3 {
+        let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
+        assert!(deltas.last().unwrap().is_err());
+    }
+    let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
+    assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
+    assert_eq!(hosts[2].asked(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_longer_and_longer() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    hosts[0].set(Mood::HangsUp);
+    for _ in 0..3 {
+        answer(&engine, &request).await.unwrap();
+        engine.list_models().await.unwrap();
+    }
+    let mut asked = Vec::new();
+    for _ in 0..8 {
+        tokio::time::advance(Pace::default().first_pause).await;
+        engine.list_models().await.unwrap();
+        answer(&engine, &request).await.unwrap();
+        asked.push(hosts[0].asked());
+    }
+    assert_eq!(asked, [4, 4, 5, 5, 5, 5, 6, 6]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_lost_is_never_told_as_one_that_was_not_asked() {
+    for mood in [Mood::HangsUp, Mood::Refuses(500)] {
+        let (engine, hosts) = three(FleetOptions::default());
+        hosts.iter().for_each(|host| host.set(Mood::Lacks));
+        hosts[0].set(mood);
+        let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err();
+        assert!(!matches!(error, EngineError::ModelNotFound { .. }), "{error}");
+        assert_eq!(asked(&hosts), [1, 1, 1]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
+    for status in [401, 404] {
+        let (engine, hosts) = three(FleetOptions::default());
+        hosts.iter().for_each(|host| host.set(Mood::KeepsItsList(status)));
+        let request = question_for(1, &hosts);
+        for _ in 0..3 {
+            assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address, "{status}");
+        }
+        assert_eq!(hosts[1].heard(), 1, "and not for its list every time");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
     let (engine, hosts) = three(FleetOptions { resend: Resend::Never, ..FleetOptions::default() });
     let request = question_for(0, &hosts);
@@ -269,6 +346,34 @@ async fn who_waits_for_a_host_that_hangs_is_sent_elsewhere() {
     // Nobody else waits for it.
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere);
     assert_eq!(asked(&hosts)[0], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_only_host_with_a_model_goes_on_waiting() {
+    let (engine, hosts) = three(FleetOptions::default());
+    *hosts[2].models.lock().unwrap() = vec!["large"];
+    engine.list_models().await.unwrap();
+    hosts[2].set(Mood::Hangs);
+    let request = asking("large", "Hello?");
+    let waiting = timeout(Duration::from_secs(100), answer(&engine, &request)).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+    // Once another has it, nobody waits for the one that hangs.
+    *hosts[1].models.lock().unwrap() = vec!["large"];
+    engine.list_models().await.unwrap();
+    let began = Instant::now();
+    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
+    assert!(began.elapsed() <= FleetOptions::default().look_after * LOOKS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_that_waits_for_a_host_looks_at_it_together() {
+    let (engine, hosts) = three(FleetOptions::default());
+    let request = question_for(0, &hosts);
+    answer(&engine, &request).await.unwrap();
+    hosts[0].set(Mood::Hangs);
+    let crowd = join_all((0..4).map(|_| answer(&engine, &request))).await;
+    assert!(crowd.iter().all(Result::is_ok), "{crowd:?}");
+    assert_eq!((hosts[0].asked(), hosts[0].looked.load(Ordering::Relaxed)), (5, LOOKS as usize));
 }
 
 #[tokio::test(start_paused = true)]

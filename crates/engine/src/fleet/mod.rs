@@ -117,15 +117,14 @@ impl Fleet {
                 }
             }
             let may_lose = self.options.resend == Resend::Unanswered && !was_lost;
-            let is_last = tried.len() == self.desk.hosts().len();
             let asked = question(Arc::clone(place.host()));
-            let answer = match may_lose && !is_last {
-                true => self.unless_hung(place.host(), asked).await,
+            let answer = match may_lose {
+                true => self.unless_hung(need, &tried, place.index(), asked).await,
                 false => Ok(asked.await),
             };
             let (error, Verdict { harm, again }) = match answer {
                 Ok(Ok(answer)) => {
-                    place.succeeded();
+                    place.heard();
                     return Ok((answer, place));
                 }
                 Ok(Err(error)) => {
@@ -149,13 +148,20 @@ impl Fleet {
         Err(self.nobody(need.model, failure, &tried))
     }
 
-    /// The answer, unless the host stops answering anything at all.
-    async fn unless_hung<T>(&self, host: &Arc<dyn Engine>, answer: BoxFuture<'_, T>) -> Result<T, Hung> {
+    /// The answer, unless the host stops answering anything at all and somebody else could be asked.
+    async fn unless_hung<T>(
+        &self,
+        need: Need<'_>,
+        tried: &[usize],
+        host: usize,
+        answer: BoxFuture<'_, T>,
+    ) -> Result<T, Hung> {
+        let pause = self.options.look_after;
         let hung = async {
-            let mut looks = 0;
-            while looks < LOOKS {
-                tokio::time::sleep(self.options.look_after).await;
-                looks = if host.health().await { 0 } else { looks + 1 };
+            let mut in_vain = 0;
+            while in_vain < LOOKS || !self.desk.has_another(need, tried, Instant::now()) {
+                tokio::time::sleep(pause).await;
+                in_vain = if self.desk.is_well(host, pause).await { 0 } else { in_vain + 1 };
             }
         };
         tokio::select! {
@@ -206,8 +212,16 @@ fn at_home(request: &GenerateRequest) -> Need<'_> {
 
 /// Hears a host that is not relied on yet, so that no question is put at risk by it. Whether it has the model.
 async fn hear(place: &mut Place, model: &str) -> Result<bool, EngineError> {
-    let models = list(place).await?;
-    Ok(place.lists(&models, model))
+    match list(place).await {
+        Ok(models) => Ok(place.lists(&models, model)),
+        Err(error) if keeps_its_list(&error) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the host is well and only does not tell what it has, which is no reason not to ask it.
+fn keeps_its_list(error: &EngineError) -> bool {
+    verdict(error) == Verdict { harm: Harm::None, again: Again::No }
 }
 
 /// A host's models, within the time of a probe. Its breaker hears how that went.
@@ -216,17 +230,28 @@ async fn list(place: &mut Place) -> Result<Vec<ModelInfo>, EngineError> {
     let too_slow = || EngineError::Timeout { engine: host.key().to_owned(), after: PROBE_TIMEOUT };
     let listed = timeout(PROBE_TIMEOUT, host.list_models()).await.unwrap_or_else(|_| Err(too_slow()));
     match &listed {
-        Ok(_) => place.succeeded(),
+        Ok(_) => place.heard(),
+        Err(error) if keeps_its_list(error) => {
+            place.heard();
+            place.tells_nothing();
+        }
         Err(error) => place.failed(verdict(error).harm, Instant::now()),
     }
     listed
 }
 
-/// Of two failures the one that says more: a host that is away is less than one that has something to say.
+/// Of two failures the one that says more, of equals the later: a host that is away is less than one that has something to say,
+/// and nothing hides that a question was lost, because then it was asked.
 fn telling(earlier: Option<EngineError>, later: EngineError) -> EngineError {
-    match (earlier, later) {
-        (Some(earlier), EngineError::Unreachable { .. }) => earlier,
-        (_, later) => later,
+    let weight = |error: &EngineError| match error {
+        EngineError::Unreachable { .. } => 0,
+        EngineError::ModelNotFound { .. } => 1,
+        error if verdict(error).again == Again::Once => 3,
+        _ => 2,
+    };
+    match earlier {
+        Some(earlier) if weight(&earlier) > weight(&later) => earlier,
+        _ => later,
     }
 }
 
@@ -248,7 +273,8 @@ impl Engine for Fleet {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.generate(request).await })
         };
-        let (generation, _place) = self.ask(at_home(request), ask).await?;
+        let (generation, mut place) = self.ask(at_home(request), ask).await?;
+        place.succeeded();
         Ok(generation)
     }
 
@@ -265,7 +291,8 @@ impl Engine for Fleet {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.embed(request).await })
         };
-        let (embeddings, _place) = self.ask(self.anywhere(&request.model), ask).await?;
+        let (embeddings, mut place) = self.ask(self.anywhere(&request.model), ask).await?;
+        place.succeeded();
         Ok(embeddings)
     }
 

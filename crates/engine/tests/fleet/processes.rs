@@ -132,10 +132,8 @@ async fn hosts_are_killed_stopped_and_restarted_and_only_answers_under_way_are_l
     load.answers(2 * CROWD).await;
 
     // Restarted, it is found again.
-    let answers = hosts[0].answers();
     servers[0] = LlamaServer::start(ports[0], &ARGUMENTS).await;
     load.answers_of(&hosts[0], 2).await;
-    assert!(hosts[0].answers() > answers);
 
     // Stopped, it takes connections and says nothing; whoever waits for it is answered by others.
     signal(&servers[1], Signal::STOP);

@@ -14,21 +14,26 @@ use crate::time::Moment;
 /// Choices that are kept.
 const MOST: i64 = 10_000;
 
-const COLUMNS: &str =
-    "run, decided, source, policy, class, engine, model, rivals, probability, question, retried, reward";
+const COLUMNS: &str = "run, decided, source, policy, class, engine, model, rivals, probability, question, answered, \
+    retried, implicit, reward";
 
 /// A choice, and what came of it so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
     pub decision: Decision,
+    /// Whether the model's answer came to its end.
+    pub answered: bool,
     /// Whether the same question was asked again soon after.
     pub retried: bool,
+    /// The reward as it would be if nobody had said anything of the answer.
+    pub implicit: Option<f64>,
     pub reward: Option<f64>,
 }
 
 pub(super) fn insert(connection: &Connection, decision: &Decision) -> rusqlite::Result<()> {
     let sql = format!(
-        "INSERT OR REPLACE INTO router_decision ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, FALSE, NULL)"
+        "INSERT OR REPLACE INTO router_decision ({COLUMNS})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, FALSE, FALSE, NULL, NULL)"
     );
     connection.prepare_cached(&sql)?.execute(params![
         &*decision.run,
@@ -40,7 +45,7 @@ pub(super) fn insert(connection: &Connection, decision: &Decision) -> rusqlite::
         decision.model,
         json!(decision.rivals).to_string(),
         decision.probability,
-        decision.question.cast_signed(),
+        decision.question.map(u64::cast_signed),
     ])?;
     Ok(())
 }
@@ -59,8 +64,15 @@ pub(super) fn find(connection: &Connection, run: &str) -> rusqlite::Result<Optio
 }
 
 pub(super) fn update(connection: &Connection, kept: &Kept) -> rusqlite::Result<()> {
-    let sql = "UPDATE router_decision SET retried = ?2, reward = ?3 WHERE run = ?1";
-    connection.prepare_cached(sql)?.execute(params![&*kept.decision.run, kept.retried, kept.reward])?;
+    let Kept { decision, answered, retried, implicit, reward } = kept;
+    let sql =
+        "UPDATE router_decision SET answered = ?2, retried = ?3, implicit = ?4, reward = ?5 WHERE run = ?1";
+    connection.prepare_cached(sql)?.execute(params![&*decision.run, answered, retried, implicit, reward])?;
+    Ok(())
+}
+
+pub(super) fn delete(connection: &Connection, run: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM router_decision WHERE run = ?1")?.execute([run])?;
     Ok(())
 }
 
@@ -101,9 +113,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
             model: row.get(6)?,
             rivals: serde_json::from_str(&rivals).map_err(|_| odd(7, Type::Text))?,
             probability: row.get(8)?,
-            question: row.get::<_, i64>(9)?.cast_unsigned(),
+            question: row.get::<_, Option<i64>>(9)?.map(i64::cast_unsigned),
         },
-        retried: row.get(10)?,
-        reward: row.get(11)?,
+        answered: row.get(10)?,
+        retried: row.get(11)?,
+        implicit: row.get(12)?,
+        reward: row.get(13)?,
     })
 }

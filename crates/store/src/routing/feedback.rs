@@ -3,12 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use hob_core::Source;
-use hob_core::routing::Rating;
+use hob_core::routing::{ClassRecord, Rating};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use crate::error::StoreError;
-use crate::routing::Routing;
+use crate::routing::{Kept, Routing, learn};
 use crate::telemetry::{Outcome, Row, Search, newest};
 use crate::time::Moment;
 
@@ -62,7 +62,7 @@ impl Routing {
             let since = oldest(now);
             let sql = format!(
                 "SELECT run, engine, model, source, decided FROM router_decision
-                 WHERE decided >= ?1 AND source NOT IN ('{}') AND run NOT IN ('{}') ORDER BY decided DESC LIMIT 1",
+                 WHERE answered AND decided >= ?1 AND source NOT IN ('{}') AND run NOT IN ('{}') ORDER BY decided DESC LIMIT 1",
                 UNREAD.map(Source::as_str).join("', '"),
                 NAMELESS.join("', '"),
             );
@@ -77,14 +77,15 @@ impl Routing {
         })
     }
 
-    /// Keeps what somebody says of an answer, in the place of what was said before, and gives that. Only the last ten thousand
-    /// are kept.
+    /// Keeps what somebody says of an answer, in the place of what was said before. Where that is news, `lesson` changes what is
+    /// kept of the choice and of its class; says whether there is such a choice. Only the last ten thousand are kept.
     pub fn rate(
         &self,
         answer: &Answer,
         rating: Rating,
         now: SystemTime,
-    ) -> Result<Option<Rating>, StoreError> {
+        lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
+    ) -> Result<bool, StoreError> {
         self.store.write(|transaction| {
             let before: Option<String> = transaction
                 .prepare_cached("SELECT rating FROM feedback WHERE run = ?1")?
@@ -97,7 +98,13 @@ impl Routing {
             let sql = "DELETE FROM feedback WHERE rated <
                 (SELECT rated FROM feedback ORDER BY rated DESC LIMIT 1 OFFSET ?1)";
             transaction.prepare_cached(sql)?.execute([MOST - 1])?;
-            Ok(before.as_deref().and_then(Rating::parse))
+            // Saying the same twice does not make it truer.
+            let is_news = before.as_deref() != Some(rating.as_str());
+            learn(transaction, &answer.run, |kept, record| {
+                if is_news {
+                    lesson(kept, record);
+                }
+            })
         })
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::odd;
 
-const MODEL_COLUMNS: &str = "model, weight, samples, rewards, log_seconds, dollars";
+const MODEL_COLUMNS: &str = "model, weight, tries, samples, rewards, log_seconds, dollars";
 
 pub(super) fn read_class(connection: &Connection, class: QueryClass) -> rusqlite::Result<ClassRecord> {
     let class = class.to_string();
@@ -35,7 +35,7 @@ pub(super) fn write_class(
     let sql = "INSERT OR REPLACE INTO router_class (class, recent) VALUES (?1, ?2)";
     connection.prepare_cached(sql)?.execute(params![class, json!(record.recent).to_string()])?;
     let sql = format!(
-        "INSERT OR REPLACE INTO router_model (class, {MODEL_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        "INSERT OR REPLACE INTO router_model (class, {MODEL_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     for (model, known) in &record.models {
@@ -43,12 +43,22 @@ pub(super) fn write_class(
             class,
             model,
             known.weight,
+            known.tries.cast_signed(),
             known.samples.cast_signed(),
             known.rewards,
             known.log_seconds,
             known.dollars,
         ])?;
     }
+    Ok(())
+}
+
+/// Counts that a model was chosen.
+pub(super) fn count_try(connection: &Connection, class: QueryClass, model: &str) -> rusqlite::Result<()> {
+    let sql =
+        "INSERT INTO router_model (class, model, weight, tries, samples, rewards) VALUES (?1, ?2, 0, 1, 0, 0)
+        ON CONFLICT (class, model) DO UPDATE SET tries = tries + 1";
+    connection.prepare_cached(sql)?.execute(params![class.to_string(), model])?;
     Ok(())
 }
 
@@ -85,10 +95,11 @@ fn read_rewards(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
 fn read_model(row: &Row<'_>, first: usize) -> rusqlite::Result<(String, ModelRecord)> {
     let known = ModelRecord {
         weight: row.get(first + 1)?,
-        samples: row.get::<_, i64>(first + 2)?.unsigned_abs(),
-        rewards: row.get(first + 3)?,
-        log_seconds: row.get(first + 4)?,
-        dollars: row.get(first + 5)?,
+        tries: row.get::<_, i64>(first + 2)?.unsigned_abs(),
+        samples: row.get::<_, i64>(first + 3)?.unsigned_abs(),
+        rewards: row.get(first + 4)?,
+        log_seconds: row.get(first + 5)?,
+        dollars: row.get(first + 6)?,
     };
     Ok((row.get(first)?, known))
 }

@@ -15,6 +15,7 @@ mod knowledge;
 use std::time::SystemTime;
 
 use hob_core::routing::{ClassRecord, Decision, Knowledge};
+use rusqlite::Connection;
 use rusqlite::types::Type;
 
 pub use decisions::Kept;
@@ -34,12 +35,18 @@ impl Routing {
         Routing { store }
     }
 
-    /// Keeps a choice. Only the last ten thousand are kept.
+    /// Keeps a choice, and counts it as a try of the model. Only the last ten thousand are kept.
     pub fn keep(&self, decision: &Decision) -> Result<(), StoreError> {
         self.store.write(|transaction| {
+            knowledge::count_try(transaction, decision.class, &decision.model)?;
             decisions::insert(transaction, decision)?;
             decisions::prune(transaction)
         })
+    }
+
+    /// Keeps a choice no longer, because another model has answered. It stays a try.
+    pub fn withdraw(&self, run: &str) -> Result<(), StoreError> {
+        self.store.write(|transaction| decisions::delete(transaction, run))
     }
 
     /// The last choice for the same question since a moment, other than that of `run`; `None` where it was not asked.
@@ -58,14 +65,7 @@ impl Routing {
         run: &str,
         lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
     ) -> Result<bool, StoreError> {
-        self.store.write(|transaction| {
-            let Some(mut kept) = decisions::find(transaction, run)? else { return Ok(false) };
-            let mut record = knowledge::read_class(transaction, kept.decision.class)?;
-            lesson(&mut kept, &mut record);
-            decisions::update(transaction, &kept)?;
-            knowledge::write_class(transaction, kept.decision.class, &record)?;
-            Ok(true)
-        })
+        self.store.write(|transaction| learn(transaction, run, lesson))
     }
 
     /// Everything that was learnt.
@@ -87,6 +87,19 @@ impl Routing {
             Ok(forgotten as u64)
         })
     }
+}
+
+fn learn(
+    transaction: &Connection,
+    run: &str,
+    lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
+) -> rusqlite::Result<bool> {
+    let Some(mut kept) = decisions::find(transaction, run)? else { return Ok(false) };
+    let mut record = knowledge::read_class(transaction, kept.decision.class)?;
+    lesson(&mut kept, &mut record);
+    decisions::update(transaction, &kept)?;
+    knowledge::write_class(transaction, kept.decision.class, &record)?;
+    Ok(true)
 }
 
 /// A value in a row that this Hob cannot have written.

@@ -27,8 +27,14 @@ fn decision(run: &str, seconds: u64) -> Decision {
         model: "a".into(),
         rivals: vec!["a".into(), "b".into()],
         probability: Some(0.5),
-        question: u64::MAX - 7,
+        question: Some(u64::MAX - 7),
     }
+}
+
+/// The choice before it is known what came of it.
+fn kept_anew(run: &str, seconds: u64) -> Kept {
+    let decision = decision(run, seconds);
+    Kept { decision, answered: false, retried: false, implicit: None, reward: None }
 }
 
 fn routing() -> Routing {
@@ -59,16 +65,28 @@ fn recorded(store: &Store, run: &str, source: Source, seconds: u64) {
 fn what_was_learnt_is_there_after_the_next_start() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
-    let learnt =
-        ModelRecord { weight: -1.25, samples: 3, rewards: 2.5, log_seconds: Some(0.5), dollars: None };
+    let learnt = ModelRecord {
+        weight: -1.25,
+        tries: 5,
+        samples: 3,
+        rewards: 2.5,
+        log_seconds: Some(0.5),
+        dollars: None,
+    };
     {
         let routing = Routing::new(Store::open(&path, Schema::HOB).expect("opened"));
         routing.keep(&decision("r", 0)).expect("kept");
         let found = routing.learn("r", |kept, record| {
-            assert_eq!(*kept, Kept { decision: decision("r", 0), retried: false, reward: None });
-            assert_eq!(*record, ClassRecord::default());
-            kept.reward = Some(0.75);
-            kept.retried = true;
+            assert_eq!(*kept, kept_anew("r", 0));
+            let tried = ModelRecord { tries: 1, ..ModelRecord::default() };
+            assert_eq!(*record, ClassRecord { models: [("a".to_owned(), tried)].into(), recent: Vec::new() });
+            *kept = Kept {
+                answered: true,
+                retried: true,
+                implicit: Some(0.5),
+                reward: Some(0.75),
+                ..kept.clone()
+            };
             record.recent = vec![0.5, 0.75];
             record.models.insert("a".into(), learnt);
         });
@@ -78,7 +96,14 @@ fn what_was_learnt_is_there_after_the_next_start() {
     let record = ClassRecord { recent: vec![0.5, 0.75], models: [("a".to_owned(), learnt)].into() };
     assert_eq!(routing.knowledge().expect("read"), Knowledge::from([(CODE, record.clone())]));
     let found = routing.learn("r", |kept, known| {
-        assert_eq!((kept.reward, kept.retried), (Some(0.75), true));
+        let expected = Kept {
+            answered: true,
+            retried: true,
+            implicit: Some(0.5),
+            reward: Some(0.75),
+            ..kept_anew("r", 0)
+        };
+        assert_eq!(*kept, expected);
         assert_eq!(*known, record);
     });
     assert!(found.expect("learnt"));
@@ -97,7 +122,7 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     let routing = routing();
     routing.keep(&decision("first", 0)).expect("kept");
     routing.keep(&decision("second", 60)).expect("kept");
-    let question = decision("", 0).question;
+    let question = decision("", 0).question.expect("a question");
     let before = |run: &str, since| routing.asked_before(question, run, at(since)).expect("looked");
     assert_eq!(before("third", 0).as_deref(), Some("second"));
     assert_eq!(before("second", 0).as_deref(), Some("first"));
@@ -106,12 +131,23 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
 }
 
 #[test]
+fn every_choice_is_a_try_even_one_that_is_withdrawn() {
+    let routing = routing();
+    routing.keep(&decision("answered", 0)).expect("kept");
+    routing.keep(&Decision { question: None, ..decision("handed over", 1) }).expect("kept");
+    routing.withdraw("handed over").expect("withdrawn");
+    let tries = routing.knowledge().expect("read")[&CODE].models["a"].tries;
+    assert_eq!((tries, routing.decisions().expect("counted")), (2, 1));
+    assert_eq!(routing.answer("handed over", at(2)).expect("looked"), None);
+}
+
+#[test]
 fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
     let routing = routing();
     routing.keep(&decision("r", 0)).expect("kept");
     routing.learn("r", |_, record| record.recent.push(0.5)).expect("learnt");
     let answer = routing.answer("r", at(1)).expect("looked").expect("found");
-    routing.rate(&answer, Rating::Good, at(1)).expect("rated");
+    routing.rate(&answer, Rating::Good, at(1), |_, _| {}).expect("rated");
     assert_eq!(routing.reset().expect("reset"), 1);
     assert_eq!(
         (routing.knowledge().expect("read"), routing.decisions().expect("counted")),
@@ -133,11 +169,39 @@ fn any_answer_on_record_can_be_rated_and_a_second_rating_replaces_the_first() {
         at: Moment::of(at(5)),
     };
     assert_eq!(answer, expected);
-    assert_eq!(routing.rate(&answer, Rating::Good, at(11)).expect("rated"), None);
-    assert_eq!(routing.rate(&answer, Rating::Bad, at(12)).expect("rated"), Some(Rating::Good));
+    let rate = |rating, seconds| {
+        let rated = routing.rate(&answer, rating, at(seconds), |_, _| panic!("nobody chose the model"));
+        rated.expect("rated")
+    };
+    assert_eq!((rate(Rating::Good, 11), rate(Rating::Bad, 12)), (false, false));
     assert_eq!(routing.ratings().expect("counted"), Ratings { good: 0, bad: 1 });
     assert_eq!(routing.answer("chatcmpl-2", at(10)).expect("looked"), None);
     assert_eq!(routing.answer("chatcmpl-1", at(40 * 24 * 3600)).expect("looked"), None, "too long ago");
+}
+
+#[test]
+fn a_rating_teaches_when_it_is_news() {
+    let routing = routing();
+    routing.keep(&decision("r", 0)).expect("kept");
+    let answer = routing.answer("r", at(1)).expect("looked").expect("found");
+    let lessons = std::cell::Cell::new(0);
+    for rating in [Rating::Good, Rating::Good, Rating::Bad] {
+        let found = routing.rate(&answer, rating, at(1), |_, _| lessons.set(lessons.get() + 1));
+        assert!(found.expect("rated"));
+    }
+    assert_eq!(lessons.get(), 2);
+}
+
+#[test]
+fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
+    let routing = routing();
+    routing.keep(&decision("r", 0)).expect("kept");
+    routing.learn("r", |_, _| {}).expect("learnt");
+    let answer = routing.answer("r", at(1)).expect("looked").expect("found");
+    let broken = "UPDATE router_class SET recent = 'nonsense'";
+    routing.store.write(|transaction| transaction.execute(broken, [])).expect("written");
+    assert!(routing.rate(&answer, Rating::Good, at(1), |_, _| {}).is_err());
+    assert_eq!(routing.ratings().expect("counted"), Ratings::default());
 }
 
 #[test]
@@ -150,6 +214,8 @@ fn the_last_answer_is_one_that_somebody_may_have_read() {
     recorded(&routing.store, "measured", Source::Bench, 3);
     assert_eq!(last().as_deref(), Some("chatcmpl-1"));
     routing.keep(&decision("ask-1", 4)).expect("kept");
+    assert_eq!(last().as_deref(), Some("chatcmpl-1"), "nobody can have read what was not answered");
+    routing.learn("ask-1", |kept, _| kept.answered = true).expect("learnt");
     assert_eq!(last().as_deref(), Some("ask-1"));
     recorded(&routing.store, "ask-2", Source::Ask, 5);
     assert_eq!(last().as_deref(), Some("ask-2"));

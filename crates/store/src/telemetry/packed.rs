@@ -1,4 +1,4 @@
-//! An inference as it stands in a page: an array of JSON among others. A row of its own would cost ten times the work to
+//! An inference as it stands in a page: an array of JSON among others. A row of its own would be several times the work to
 //! write. Knows nothing of SQL.
 
 use std::borrow::Cow;

@@ -34,8 +34,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub const ALL: [Outcome; 3] = [Outcome::Complete, Outcome::Cancelled, Outcome::Failed];
-
     pub fn as_str(self) -> &'static str {
         match self {
             Outcome::Complete => "complete",

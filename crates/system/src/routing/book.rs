@@ -143,15 +143,13 @@ impl RouterBook {
         self.inner.shelf.known().speeds.get(engine)?.get(model).copied()
     }
 
-    /// What an answer cost in dollars. Only the cloud asks for money.
-    pub(super) fn price(&self, engine: &str, model: &str, usage: Usage) -> f64 {
+    /// What an answer cost in dollars; `None` where that is not known. Only the cloud asks for money.
+    pub(super) fn price(&self, engine: &str, model: &str, usage: Option<Usage>) -> Option<f64> {
         if engine != CLOUD_KEY {
-            return 0.0;
+            return Some(0.0);
         }
-        let price = self.inner.shelf.record.prices().of(model);
-        price.map_or(0.0, |price| {
-            (price.of_input(usage.prompt_tokens) + price.of_output(usage.completion_tokens)).as_f64()
-        })
+        let (price, usage) = (self.inner.shelf.record.prices().of(model)?, usage?);
+        Some((price.of_input(usage.prompt_tokens) + price.of_output(usage.completion_tokens)).as_f64())
     }
 
     pub(super) fn decided(&self, decision: Decision) {
@@ -160,6 +158,10 @@ impl RouterBook {
 
     pub(super) fn ended(&self, run: Arc<str>, end: RunEnd) {
         self.send(Entry::Ended { run, end });
+    }
+
+    pub(super) fn withdrawn(&self, run: Arc<str>) {
+        self.send(Entry::Withdrawn(run));
     }
 
     fn send(&self, entry: Entry) {
@@ -204,16 +206,20 @@ impl Shelf {
         let Some(routing) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let asked_by_people = !matches!(decision.source, Source::Scheduler | Source::Bench);
-        let before = match asked_by_people {
-            true => routing.asked_before(decision.question, &decision.run, since)?,
-            false => None,
+        let before = match decision.question {
+            Some(question) if asked_by_people => routing.asked_before(question, &decision.run, since)?,
+            _ => None,
         };
         routing.keep(decision)?;
         if let Some(run) = before {
             routing.learn(&run, asked_again)?;
-            self.read_knowledge(&routing)?;
         }
-        Ok(())
+        self.read_knowledge(&routing)
+    }
+
+    /// Another model has answered.
+    pub(super) fn withdraw(&self, run: &str) -> Result<(), StoreError> {
+        self.open()?.map_or(Ok(()), |routing| routing.withdraw(run))
     }
 
     /// Learns from the end of an answer.
@@ -235,13 +241,7 @@ impl Shelf {
             None => routing.last_answer(now)?,
         };
         let answer = answer.ok_or_else(nothing)?;
-        let before = routing.rate(&answer, rating, now)?;
-        let learnt = routing.learn(&answer.run, |kept, record| {
-            // Saying the same twice does not make it truer.
-            if before != Some(rating) {
-                rated(kept, record, rating);
-            }
-        })?;
+        let learnt = routing.rate(&answer, rating, now, |kept, record| rated(kept, record, rating))?;
         self.read_knowledge(&routing)?;
         Ok(Rated { answer, rating, learnt })
     }
@@ -323,14 +323,18 @@ impl Shelf {
     }
 }
 
-/// An answer has ended, and nobody has said anything of it yet.
+/// An answer has ended. That counts once, and its reward is not what somebody said of it before.
 fn ended(kept: &mut Kept, record: &mut ClassRecord, end: &RunEnd) {
-    if kept.reward.is_some() {
+    if kept.implicit.is_some() {
         return;
     }
     let model = kept.decision.model.clone();
     let reward = reward::implicit(&model, end, record);
-    teach(kept, record, reward, Weight::Usual);
+    kept.answered = matches!(end, RunEnd::Answered(_));
+    kept.implicit = Some(reward);
+    if kept.reward.is_none() {
+        teach(kept, record, reward, Weight::Usual);
+    }
     if let RunEnd::Answered(effort) = end {
         reward::note_effort(record.models.entry(model).or_default(), effort);
     }
@@ -342,13 +346,14 @@ fn asked_again(kept: &mut Kept, record: &mut ClassRecord) {
         && !kept.retried
     {
         kept.retried = true;
+        kept.implicit = kept.implicit.map(reward::asked_again);
         teach(kept, record, reward::asked_again(reward), Weight::Usual);
     }
 }
 
-/// Somebody has spoken.
+/// Somebody has spoken, in the place of what was said before.
 fn rated(kept: &mut Kept, record: &mut ClassRecord, rating: Rating) {
-    let reward = reward::rated(kept.reward, rating);
+    let reward = reward::rated(kept.implicit, rating);
     teach(kept, record, reward, Weight::Said);
 }
 

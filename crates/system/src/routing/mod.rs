@@ -18,7 +18,7 @@ use hob_core::{GenerateRequest, RouterPolicy};
 use hob_engine::select::CLOUD_KEY;
 
 pub use book::{RateError, Rated, RouterBook};
-pub use hob_agent::routing::grpo::{ENOUGH_SAMPLES, probabilities};
+pub use hob_agent::routing::grpo::{ENOUGH_TRIES, probabilities};
 pub(crate) use ticket::Ticket;
 
 use crate::caller::Caller;
@@ -36,13 +36,13 @@ pub struct Router {
     policy: RouterKey,
     book: RouterBook,
     under_way: UnderWay,
-    /// Whether models of the cloud may be chosen where another engine is the house's.
-    cloud: bool,
     lots: Lots,
 }
 
 /// A model that was chosen.
 pub(crate) struct Routed {
+    /// The key of the engine that has it.
+    pub(crate) engine: String,
     pub(crate) model: String,
     pub(crate) reason: ModelReason,
     pub(crate) ticket: Ticket,
@@ -58,12 +58,7 @@ impl Default for Router {
 impl Router {
     pub fn new(policy: RouterKey, book: RouterBook) -> Self {
         let lots = Arc::new(|| Lot::new(fastrand::f64()));
-        Router { policy, book, under_way: UnderWay::default(), cloud: false, lots }
-    }
-
-    /// The same with the models of the cloud, where the owner lets the cloud answer for other engines.
-    pub fn with_the_cloud(self) -> Self {
-        Router { cloud: true, ..self }
+        Router { policy, book, under_way: UnderWay::default(), lots }
     }
 
     /// The same with other lots.
@@ -101,13 +96,14 @@ impl Router {
         let Chosen { model, reason, probability, rivals } =
             choose(policy.as_ref(), &query, &candidates, (self.lots)(), house)?;
         let engine = models.iter().find(|listed| listed.model.id == model);
+        let engine = engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone());
         let decision = Decision {
             run: Arc::clone(&caller.run),
             decided: SystemTime::now(),
             source: caller.source,
             policy: policy.name().to_owned(),
             class: query.class,
-            engine: engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone()),
+            engine: engine.clone(),
             model: model.clone(),
             rivals,
             probability,
@@ -116,13 +112,13 @@ impl Router {
         let at_work = self.under_way.begin(query.class, &model);
         let ticket = Ticket::new(&decision, self.book.clone(), at_work);
         self.book.decided(decision);
-        Ok(Routed { model, reason, ticket })
+        Ok(Routed { engine, model, reason, ticket })
     }
 
-    /// What could answer, with what was measured of it.
+    /// What could answer, with what was measured of it. The cloud only where it is the engine of the house: whether it may stand in
+    /// for another that is down is the fallback's affair, and no reason to send questions away while all is well.
     fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<Candidate> {
-        let may_answer =
-            |listed: &&ListedModel| listed.engine != CLOUD_KEY || house == CLOUD_KEY || self.cloud;
+        let may_answer = |listed: &&ListedModel| listed.engine != CLOUD_KEY || house == CLOUD_KEY;
         let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
             let speed = self.book.speed(engine, &model.id);
             Some(Candidate { speed, ..candidate(model)? })

@@ -67,6 +67,11 @@ impl Ticket {
         }
     }
 
+    /// Another model has answered instead, so that nothing of the answer is this one's.
+    pub(crate) fn withdraw(self) {
+        self.book.withdrawn(Arc::clone(&self.run));
+    }
+
     /// Sees to it that the end of a stream is told.
     pub(crate) fn watch(self, stream: GenerationStream) -> GenerationStream {
         let GenerationStream { warnings, deltas } = stream;
@@ -77,7 +82,7 @@ impl Ticket {
     fn answered(self, signs: Signs, usage: Option<Usage>) {
         let effort = Effort {
             seconds: self.began.elapsed().as_secs_f64(),
-            dollars: self.book.price(&self.engine, &self.model, usage.unwrap_or_default()),
+            dollars: self.book.price(&self.engine, &self.model, usage),
             tool_calls: signs.tool_calls,
             failed_tool_calls: signs.failed_tool_calls,
             cut_short: signs.cut_short,

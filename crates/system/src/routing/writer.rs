@@ -23,6 +23,8 @@ pub(super) enum Entry {
         run: Arc<str>,
         end: RunEnd,
     },
+    /// Another model has answered.
+    Withdrawn(Arc<str>),
     /// Nothing: it is time to read again.
     Read,
     /// Everything before this is written when the sender hears of it.
@@ -83,6 +85,7 @@ fn write(shelf: &Shelf, entry: Entry) -> Result<(), StoreError> {
     match entry {
         Entry::Decided(decision) => shelf.keep(&decision),
         Entry::Ended { run, end } => shelf.end(&run, &end),
+        Entry::Withdrawn(run) => shelf.withdraw(&run),
         Entry::Read => shelf.read(),
         Entry::Flush(done) => {
             // Whoever asked may have stopped waiting.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use hob_config::RouterKey;
 use hob_core::routing::{ClassRecord, Knowledge, QueryClass};
-use hob_system::routing::{ENOUGH_SAMPLES, probabilities};
+use hob_system::routing::{ENOUGH_TRIES, probabilities};
 use hob_system::store::Routing;
 use hob_system::store::routing::Ratings;
 use serde::Serialize;
@@ -77,7 +77,7 @@ fn of_class(class: QueryClass, record: &ClassRecord) -> Class {
             samples: known.samples,
             mean_reward: known.mean_reward(),
             probability,
-            exploring: known.samples < ENOUGH_SAMPLES,
+            exploring: known.tries < ENOUGH_TRIES,
         })
         .collect();
     models.sort_by(|one, other| other.probability.total_cmp(&one.probability));
@@ -130,6 +130,7 @@ mod tests {
         let class = QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
         let known = |weight, samples| ModelRecord {
             weight,
+            tries: samples,
             samples,
             rewards: samples as f64 * 0.5,
             ..ModelRecord::default()

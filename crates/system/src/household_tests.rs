@@ -1,0 +1,25 @@
+use hob_core::routing::AUTO;
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn the_tool_llm_asks_the_engine_that_has_its_model() {
+    let ollama = Arc::new(ScriptedEngine::saying(&["hi"]).called("ollama").with_models(&["small"]));
+    // It gets every name that nobody lists, and `auto` is one.
+    let litellm = ScriptedEngine::saying(&["hi"]).called("litellm").with_models(&["large"]);
+    let litellm = Arc::new(litellm.with_unlisted_models());
+    let pool = Pool::new(ollama, vec![litellm]);
+    let home = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.telemetry.enabled = false;
+    config.telemetry.energy = false;
+    let record = Record::open(&config, home.path());
+    let accounts = Accounts::new(&config.telemetry, &record, Traces::open(None).spans().clone());
+    for (default, engine, model) in
+        [(Some(AUTO), "ollama", "small"), (None, "ollama", "small"), (Some("large"), "litellm", "large")]
+    {
+        let llm = llm_tool(&pool, default, &accounts).await;
+        assert_eq!((llm.engine.key(), (llm.model)().as_deref()), (engine, Some(model)), "{default:?}");
+    }
+}
