@@ -13,7 +13,7 @@ use super::values::{AgentChoice, agents, engines};
     "hob serve -e ollama -m qwen3:8b       this engine, and this model as the default"
     ""
     "curl http://localhost:8000/v1/chat/completions -H 'content-type: application/json' \\"
-    "  -d '{\"model\": \"default\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
+    "  -d '{\"model\": \"default\", \"agent\": \"none\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
 })]
 pub struct ServeArgs {
     /// Address to listen on [default: as configured, or 0.0.0.0]

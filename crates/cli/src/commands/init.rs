@@ -89,6 +89,10 @@ fn next_steps(engine: EngineKey, found: &[Surveyed]) -> Vec<String> {
     if !found.iter().filter(answers).any(|surveyed| is_recommended(&surveyed)) {
         let address = found.iter().find(is_recommended).map_or("", |surveyed| surveyed.engine.address());
         steps.push(format!("{}.", advice::how_to_start(engine.as_str(), address)));
+        let inside = |surveyed: &Surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str();
+        if !found.iter().any(|surveyed| answers(&surveyed)) && found.iter().any(inside) {
+            steps.push("Or let Hob answer by itself: hob model pull smollm2-135m-instruct".to_owned());
+        }
         if let Some(other) = found.iter().find(answers) {
             let (key, address) = (other.engine.key(), other.engine.address());
             steps.push(match address {

@@ -155,7 +155,13 @@ pub fn check_choice<'a>(
             );
             (Answering::Startable, check)
         }
-        None => (Answering::Nobody, Check::new(NAME, Status::Bad, "no engine answers").advise(remedy(&none))),
+        None => {
+            let mut advice = remedy(&none);
+            if has_embedded(found) {
+                advice += "; or let Hob answer by itself: 'hob model pull smollm2-135m-instruct'";
+            }
+            (Answering::Nobody, Check::new(NAME, Status::Bad, "no engine answers").advise(advice))
+        }
     }
 }
 
