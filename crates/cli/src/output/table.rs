@@ -59,7 +59,7 @@ pub fn terminal_width() -> Option<u16> {
     Table::new().width()
 }
 
-/// The same as [`print`], on a terminal and with words that stand out.
+/// The same as [`print()`], on a terminal and with words that stand out.
 pub fn print_marked(columns: &[Column], rows: &[Vec<Marked>]) -> io::Result<()> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| cell.0.clone()).collect()).collect();
