@@ -1,7 +1,7 @@
 //! Several servers of one engine, as one engine: who is asked, who is left out, and what is asked again elsewhere.
 //!
 //! Knows hosts only by the contract of an engine. The rules are pure and in files of their own: which host suits
-//! ([`choice`], [`affinity`]), which is left alone for a while ([`breaker`]), and what a failure means ([`verdict`]).
+//! (`choice`, `affinity`), which is left alone for a while (`breaker`), and what a failure means (`verdict`).
 //!
 //! A question goes to another host only while nothing of an answer has reached the caller, and only if the first did nothing
 //! with it, or what it did is lost and cost nothing but time.

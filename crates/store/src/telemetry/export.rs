@@ -44,7 +44,7 @@ struct Position {
 /// pipe) keeps nobody from writing. Ends after its first error.
 ///
 /// Pages overlap, as calls are recorded when they end: a row waits until no page that is still to come begins before it.
-/// Only where more than [`MOST_HELD`] would have to wait, some come earlier than they should.
+/// Only where more than `MOST_HELD` would have to wait, some come earlier than they should.
 pub struct Export {
     store: Store,
     /// Pages above this id came after the export began, and are left out so that it ends.
