@@ -204,14 +204,14 @@ impl<'a> Packer<'a> {
 
 /// How many tokens the pieces have together, where that can be told without counting all of them again.
 fn sum(repeated: &[Piece], own: &[Piece]) -> Option<usize> {
-    let mut sum = 0;
+    let mut sum: usize = 0;
     let mut before: Option<&Piece> = None;
     for piece in repeated.iter().chain(own) {
         if let Some(before) = before {
             if !piece.gap.starts_with('\n') {
                 return None;
             }
-            sum += tokens::count_break(before.text, piece.gap);
+            sum = sum.checked_add_signed(tokens::count_break(before.text, piece.gap))?;
         }
         sum += piece.tokens;
         before = Some(piece);
