@@ -2,8 +2,6 @@
 //! what is asked of it; that is [`crate::OpenAiCompat`]'s part.
 
 mod backoff;
-mod group;
-mod output;
 mod process;
 
 use std::path::PathBuf;

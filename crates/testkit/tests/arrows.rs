@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(&str, u8)] = &[
     ("core", 0),
     ("text", 0),
+    ("child", 0),
     ("config", 1),
     ("engine", 1),
     ("embedded", 1),
@@ -25,7 +26,7 @@ const FLOORS: &[(&str, u8)] = &[
 /// Libraries that only these crates may use.
 const RESERVED: &[(&str, &[&str])] = &[
     ("axum", &["server"]),
-    ("hyper", &["engine", "server"]),
+    ("hyper", &["server"]),
     ("tower-http", &["server"]),
     ("reqwest", &["engine", "embedded", "agent", "channel"]),
     ("tokio-tungstenite", &["channel"]),

@@ -5,10 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use hob_child::forget_our_keys;
 use thiserror::Error;
 use tokio::process::Command;
-
-use super::process::forget_our_keys;
 
 const SCRIPT: &str = "bridge.mjs";
 

@@ -2,7 +2,6 @@
 
 mod address;
 mod event;
-mod group;
 mod install;
 mod jid;
 mod link;

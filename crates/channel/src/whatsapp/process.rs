@@ -1,25 +1,19 @@
 //! The subprocess: its start, its lines, its last words, its end and that of whatever it started.
 
-use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use hob_child::{Group, Tail, drain, forget_our_keys, lead_a_group};
+use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
 
-use super::group::Group;
-
 /// Longer lines cost the process: they could not be skipped without being read.
 const MAX_LINE_BYTES: usize = 1 << 20;
-
-/// Longer lines of stderr are cut.
-const MAX_SAID_BYTES: usize = 300;
 
 /// As many lines of stderr as are shown when it dies.
 const KEPT_LINES: usize = 5;
@@ -49,7 +43,7 @@ pub(crate) struct Process {
     group: Group,
     stdin: Option<ChildStdin>,
     tail: Tail,
-    drain: JoinSet<()>,
+    drains: JoinSet<()>,
 }
 
 impl Process {
@@ -68,9 +62,7 @@ impl Process {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         forget_our_keys(&mut command);
-        // A group of its own: whatever it starts ends with it, and Ctrl-C on our terminal is ours to handle.
-        #[cfg(unix)]
-        command.process_group(0);
+        lead_a_group(&mut command);
         let mut child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => NotStarted::NoNode { node: program.node.clone() },
             _ => NotStarted::Failed { node: program.node.clone(), reason: error.to_string() },
@@ -80,13 +72,14 @@ impl Process {
             let reason = "it has no stdin or stdout".to_owned();
             return Err(NotStarted::Failed { node: program.node.clone(), reason });
         };
-        let tail = Tail::default();
-        let mut drain = JoinSet::new();
+        let tail = Tail::keeping(KEPT_LINES);
+        let mut drains = JoinSet::new();
         if let Some(stderr) = child.stderr.take() {
-            drain.spawn(drain_into(stderr, tail.clone()));
+            let tell = |line: &str| tracing::debug!(target: "hob_channel::whatsapp::output", "{line}");
+            drains.spawn(drain(stderr, tail.clone(), tell));
         }
         let lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(MAX_LINE_BYTES));
-        Ok((Process { child, group, stdin: Some(stdin), tail, drain }, lines))
+        Ok((Process { child, group, stdin: Some(stdin), tail, drains }, lines))
     }
 
     /// Gives it a line.
@@ -106,8 +99,8 @@ impl Process {
         };
         self.group.kill();
         // Its last words may still be in the pipe. Somebody who left the group could hold that open for ever.
-        let _ = timeout(END_WITHIN, self.drain.join_next()).await;
-        match self.tail.text() {
+        let _ = timeout(END_WITHIN, self.drains.join_next()).await;
+        match self.tail.joined(" / ") {
             words if words.is_empty() => status,
             words => format!("{status}; its last words: {words}"),
         }
@@ -126,13 +119,6 @@ impl Process {
         if let Err(error) = self.child.kill().await {
             tracing::warn!(%error, "the WhatsApp bridge cannot be killed");
         }
-    }
-}
-
-/// A program that talks to the internet has no business with our keys.
-pub(crate) fn forget_our_keys(command: &mut Command) {
-    for key in ["HOB_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"] {
-        command.env_remove(key);
     }
 }
 
@@ -181,48 +167,4 @@ impl Session {
             Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
         }
     }
-}
-
-/// The last lines of stderr.
-#[derive(Clone, Default)]
-struct Tail(Arc<Mutex<VecDeque<String>>>);
-
-impl Tail {
-    fn push(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == KEPT_LINES {
-            lines.pop_front();
-        }
-        lines.push_back(line);
-    }
-
-    fn text(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Vec::from(lines.clone()).join(" / ")
-    }
-}
-
-/// Reads stderr to its end, so that the process never waits for a full pipe.
-async fn drain_into(mut stderr: impl AsyncRead + Unpin, tail: Tail) {
-    let mut chunk = vec![0; 8_192];
-    let mut line = Vec::new();
-    let finish = |line: &mut Vec<u8>| {
-        let text = String::from_utf8_lossy(line).trim_end().to_owned();
-        line.clear();
-        if !text.is_empty() {
-            tracing::debug!(target: "hob_channel::whatsapp::output", "{text}");
-            tail.push(text);
-        }
-    };
-    // A pipe that cannot be read has ended, as far as anybody can tell.
-    while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
-        for piece in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
-            let room = MAX_SAID_BYTES - line.len();
-            line.extend_from_slice(&piece[..piece.len().min(room)]);
-            if piece.ends_with(b"\n") {
-                finish(&mut line);
-            }
-        }
-    }
-    finish(&mut line);
 }

@@ -4,16 +4,18 @@ use std::io::ErrorKind;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use hob_child::{Group, Tail, drain, lead_a_group};
 use tokio::net::{TcpListener, lookup_host};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::group::Group;
-use super::output::{Tail, drain};
 use super::{Backoff, ManagedError, ManagedOptions};
 use crate::wire::client::{Endpoint, EndpointOptions};
+
+/// As many lines of stderr as an error shows.
+const KEPT_LINES: usize = 12;
 
 /// How often a starting server is asked whether it is ready.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -112,9 +114,7 @@ impl Program {
             command.arg("-m").arg(model);
         }
         command.args(args);
-        // A group of its own: whatever the program starts ends with it, and Ctrl-C on our terminal is ours to handle.
-        #[cfg(unix)]
-        command.process_group(0);
+        lead_a_group(&mut command);
         let child = command.spawn().map_err(|source| {
             let binary = binary.clone();
             match source.kind() {
@@ -139,16 +139,17 @@ pub struct Process {
 
 impl Process {
     fn new(mut child: Child) -> Self {
-        let stderr = Tail::default();
+        let tell = |line: &str| tracing::debug!(target: "hob_engine::managed::output", "{line}");
+        let stderr = Tail::keeping(KEPT_LINES);
         let mut drains = JoinSet::new();
         if let Some(stream) = child.stdout.take() {
-            drains.spawn(drain(stream, Tail::default()));
+            drains.spawn(drain(stream, Tail::keeping(1), tell));
         }
         if let Some(stream) = child.stderr.take() {
-            drains.spawn(drain(stream, stderr.clone()));
+            drains.spawn(drain(stream, stderr.clone(), tell));
         }
-        let pid = child.id().unwrap_or_default();
-        Process { child, pid, group: Group::led_by(pid), stderr, drains }
+        let (pid, group) = (child.id().unwrap_or_default(), Group::led_by(child.id()));
+        Process { child, pid, group, stderr, drains }
     }
 
     pub fn pid(&self) -> u32 {
@@ -157,7 +158,7 @@ impl Process {
 
     /// The last lines it wrote to stderr.
     pub fn last_words(&self) -> String {
-        self.stderr.text()
+        self.stderr.joined("\n")
     }
 
     /// Waits until it is gone and its last words are read.

@@ -1,4 +1,4 @@
-//! What a child writes: every line goes to the log, the last ones are kept for when it dies.
+//! What a child writes: every line is told, the last ones are kept for when it dies.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,38 +8,44 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
 /// The longest line that is kept; the rest of a longer one is left out.
 const MAX_LINE_BYTES: usize = 2_048;
 
-/// As many lines as an error shows.
-const KEPT_LINES: usize = 12;
-
 /// The last lines of a stream.
-#[derive(Debug, Clone, Default)]
-pub struct Tail(Arc<Mutex<VecDeque<String>>>);
+#[derive(Debug, Clone)]
+pub struct Tail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    most: usize,
+}
 
 impl Tail {
+    /// Keeps so many.
+    pub fn keeping(most: usize) -> Self {
+        Tail { lines: Arc::default(), most }
+    }
+
     fn push(&self, line: String) {
         let mut lines = self.lock();
-        if lines.len() == KEPT_LINES {
+        if lines.len() >= self.most {
             lines.pop_front();
         }
         lines.push_back(line);
     }
 
-    pub fn text(&self) -> String {
-        Vec::from(self.lock().clone()).join("\n")
+    /// All of them, with this between two.
+    pub fn joined(&self, between: &str) -> String {
+        Vec::from(self.lock().clone()).join(between)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads until the end, so that the child never waits for a full pipe.
-pub async fn drain(stream: impl AsyncRead + Unpin, tail: Tail) {
+/// Reads until the end, so that the child never waits for a full pipe, and tells of each line.
+pub async fn drain(stream: impl AsyncRead + Unpin, tail: Tail, tell: impl Fn(&str)) {
     let mut reader = BufReader::new(stream);
     // A pipe that cannot be read has ended, as far as anybody can tell.
     while let Ok(Some(line)) = read_line(&mut reader).await {
         if !line.is_empty() {
-            tracing::debug!(target: "hob_engine::managed::output", "{line}");
+            tell(&line);
             tail.push(line);
         }
     }
@@ -73,9 +79,9 @@ mod tests {
     use super::*;
 
     async fn kept(written: &[u8]) -> String {
-        let tail = Tail::default();
-        drain(written, tail.clone()).await;
-        tail.text()
+        let tail = Tail::keeping(12);
+        drain(written, tail.clone(), |_| {}).await;
+        tail.joined("\n")
     }
 
     #[tokio::test]

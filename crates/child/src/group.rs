@@ -1,4 +1,4 @@
-//! The child and whatever it started, as one: a wrapper script that is told to stop takes the real server with it.
+//! The child and whatever it started, as one: a wrapper script that is told to stop takes the real program with it.
 
 #[cfg(unix)]
 pub use unix::Group;
@@ -16,8 +16,8 @@ mod unix {
 
     impl Group {
         /// The group of a child that was started as the leader of its own.
-        pub fn led_by(pid: u32) -> Self {
-            Group(i32::try_from(pid).ok().and_then(Pid::from_raw))
+        pub fn led_by(pid: Option<u32>) -> Self {
+            Group(pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
         }
 
         pub fn terminate(&self) {
@@ -53,7 +53,7 @@ mod other {
     pub struct Group;
 
     impl Group {
-        pub fn led_by(_pid: u32) -> Self {
+        pub fn led_by(_pid: Option<u32>) -> Self {
             Group
         }
 
