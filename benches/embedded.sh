@@ -11,7 +11,7 @@ set -euo pipefail
 cache=${HOB_CACHE:-$HOME/.cache/hob}
 mkdir -p "$cache/bench"
 
-found=$(python3 tests/parts/install.py "$cache/parts")
+found=$("${HOB_BENCH_PYTHON:-python3}" tests/parts/install.py "$cache/parts")
 HOB_TEST_PYTHON=$(sed -n 1p <<<"$found")
 export HOB_TEST_PYTHON
 

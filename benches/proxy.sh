@@ -10,6 +10,11 @@
 # count. Figures are also written as JSON into $HOB_CACHE/bench. $HOB_BENCH_BINARY names another hob than the release built here.
 set -euo pipefail
 
+if [ "$(uname -s)" != Linux ]; then
+    echo '!! this bench reads processor time and memory from /proc, which only Linux has.' >&2
+    exit 1
+fi
+
 cache=${HOB_CACHE:-$HOME/.cache/hob}
 out=$cache/bench
 mkdir -p "$out"
@@ -27,7 +32,7 @@ portkey=$cache/parts/portkey-1.15.2
 
 install_peers() {
     if [ ! -e "$litellm/complete" ]; then
-        python3 -m venv "$litellm"
+        "${HOB_BENCH_PYTHON:-python3}" -m venv "$litellm"
         "$litellm/bin/pip" install --quiet --disable-pip-version-check 'litellm[proxy]==1.108.4' >&2
         touch "$litellm/complete"
     fi
@@ -48,8 +53,8 @@ esac
 if [ "${1:-}" = --peers ]; then
     shift
     install_peers
-    set -- --peer "litellm=$PWD/benches/peers/litellm.sh $litellm {port} {engine}" \
-        --peer "portkey=$PWD/benches/peers/portkey.sh $portkey {port}" "$@"
+    set -- --peer "litellm='$PWD/benches/peers/litellm.sh' '$litellm' {port} {engine}" \
+        --peer "portkey='$PWD/benches/peers/portkey.sh' '$portkey' {port}" "$@"
 fi
 exec cargo run --quiet --release -p hob-testkit --example proxy_bench -- \
     --hob "$hob" --nginx "$nginx" --seconds "$seconds" --json "$out/proxy.json" "$@"

@@ -47,7 +47,8 @@ x86-64-v4) flags='avx512f avx512bw avx512vl' ;;
 esac
 
 mkdir -p "$root/DEBIAN" "$out"
-size=$(du -sk "$root" | cut -f 1)
+# By length: how many blocks a file takes differs from one time to the next.
+size=$(du -sk --apparent-size "$root" | cut -f 1)
 fill() {
     sed -e "s/@VERSION@/$version/" -e "s/@MAINTAINER@/$maintainer/" -e "s/@ARCHITECTURE@/$architecture/" -e "s/@SIZE@/$size/" -e "s/@DEPENDS@/$depends/" \
         -e "s/@CPU_FLAGS@/$flags/g" "$1"

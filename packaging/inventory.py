@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """inventory.py OUT [--target TRIPLE]: what a release of hob is made of.
 
-Writes OUT/sbom.cdx.json, a bill of materials in CycloneDX 1.6 with every library that is linked in, and
+Writes OUT/sbom.cdx.json, a bill of materials in CycloneDX 1.6 with every library that is linked in or helps to build it, and
 OUT/third-party-licences.txt, the texts that their licences ask to pass on. Both come from what cargo resolved and fetched;
 the standard library of Python is all it needs.
 """
@@ -11,16 +11,33 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import subprocess
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Libraries in other languages that crates bring along, by the crate. Their versions are found in the sources.
+# Libraries in other languages that crates bring along, by the crate: where their sources say which version they are, and where
+# their licence lies. A file that moved is an error: nobody would notice that something is missing.
 INSIDE = {
-    "llama-cpp-sys-2": {"name": "llama.cpp", "license": "MIT", "texts": ["llama.cpp/LICENSE"]},
-    "libsqlite3-sys": {"name": "SQLite", "license": "blessing", "texts": []},
-    "libmimalloc-sys": {"name": "mimalloc", "license": "MIT", "texts": ["c_src/mimalloc/LICENSE", "c_src/mimalloc3/LICENSE"]},
+    "llama-cpp-sys-2": {
+        "name": "ggml",  # llama.cpp's own library, which has a version where llama.cpp has none
+        "license": "MIT",
+        "version": ("llama.cpp/ggml/CMakeLists.txt", r"VERSION_MAJOR (\d+)\)\s+\S+VERSION_MINOR (\d+)\)\s+\S+VERSION_PATCH (\d+)"),
+        "texts": ["llama.cpp/LICENSE"],
+    },
+    "libsqlite3-sys": {
+        "name": "sqlite",
+        "license": "blessing",
+        "version": ("sqlite3/sqlite3.h", r'SQLITE_VERSION +"([0-9.]+)"'),
+        "texts": [],
+    },
+    "libmimalloc-sys": {
+        "name": "mimalloc",
+        "license": "MIT",
+        "version": ("c_src/mimalloc/v3/include/mimalloc.h", r"MI_MALLOC_VERSION (\d)(\d\d)(\d\d)"),
+        "texts": ["c_src/mimalloc/v3/LICENSE"],
+    },
 }
 
 
@@ -31,8 +48,18 @@ def metadata(target):
     return json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def linked(found):
+def built(target):
+    """Names and versions of what a build of hob compiles: cargo's metadata also has what the tests' features would add."""
+    command = ["cargo", "tree", "--locked", "-p", "hob", "-e", "no-dev", "--prefix", "none", "--format", "{p}"]
+    if target:
+        command += ["--target", target]
+    lines = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return {tuple(line.split()[:2]) for line in lines if line}
+
+
+def linked(found, compiled):
     """Ids of all packages that hob is built from, without those that only tests use, and who needs whom."""
+    names = {p["id"]: (p["name"], f"v{p['version']}") for p in found["packages"]}
     nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
     root = next(p["id"] for p in found["packages"] if p["name"] == "hob" and p["source"] is None)
     needs, waiting = {}, [root]
@@ -43,7 +70,8 @@ def linked(found):
         needs[package] = sorted(
             dependency["pkg"]
             for dependency in nodes[package]["deps"]
-            if any(kind["kind"] in (None, "build") for kind in dependency["dep_kinds"])
+            if names[dependency["pkg"]] in compiled
+            and any(kind["kind"] in (None, "build") for kind in dependency["dep_kinds"])
         )
         waiting += needs[package]
     return root, needs
@@ -90,16 +118,31 @@ def component(package, sums):
         entry["externalReferences"] = [{"type": "vcs", "url": package["repository"]}]
     if package["name"] in INSIDE:
         inside = INSIDE[package["name"]]
+        version = version_inside(package, *inside["version"])
         entry["components"] = [
             {
                 "type": "library",
                 "bom-ref": f"{reference(package)}#{inside['name']}",
                 "name": inside["name"],
-                "version": f"as in {package['name']} {package['version']}",
+                "version": version,
+                "purl": f"pkg:generic/{inside['name']}@{version}",
                 "licenses": [{"license": {"id": inside["license"]}}],
             }
         ]
     return entry
+
+
+def version_inside(package, file, pattern):
+    """The version that a library's own sources give it; parts such as 02 are numbers."""
+    text = (sources(package) / file).read_text(errors="replace")
+    found = re.search(pattern, text)
+    if not found:
+        raise SystemExit(f"inventory.py: {file} of {package['name']} {package['version']} no longer says its version")
+    return ".".join(str(int(part)) for group in found.groups() for part in group.split("."))
+
+
+def sources(package):
+    return pathlib.Path(package["manifest_path"]).parent
 
 
 def timestamp():
@@ -144,13 +187,12 @@ def bill(packages, root, needs):
 
 
 def licence_files(package):
-    directory = pathlib.Path(package["manifest_path"]).parent
+    directory = sources(package)
     named = [directory / package["license_file"]] if package.get("license_file") else []
     beginnings = ("licen", "copying", "notice", "unlicense", "copyright")
     usual = [file for file in sorted(directory.iterdir()) if file.name.lower().startswith(beginnings) and file.is_file()]
     inside = [directory / text for text in INSIDE.get(package["name"], {}).get("texts", [])]
-    files = [file for file in named + usual + inside if file.is_file()]
-    return list(dict.fromkeys(file.resolve() for file in files))
+    return list(dict.fromkeys(file.resolve(strict=True) for file in named + usual + inside))
 
 
 def texts(packages, root, needs):
@@ -181,7 +223,7 @@ def main():
     arguments = parser.parse_args()
     found = metadata(arguments.target)
     packages = {package["id"]: package for package in found["packages"]}
-    root, needs = linked(found)
+    root, needs = linked(found, built(arguments.target))
     arguments.out.mkdir(parents=True, exist_ok=True)
     sbom = json.dumps(bill(packages, root, needs), indent=1)
     (arguments.out / "sbom.cdx.json").write_text(sbom + "\n")

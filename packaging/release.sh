@@ -16,6 +16,11 @@ cd "$here/.."
 
 say() { printf '== %s\n' "$*" >&2; }
 
+if [ "$(uname -s)" != Linux ]; then
+    echo "!! a release is packed on Linux. Elsewhere 'cargo install --path crates/cli' builds hob for this machine." >&2
+    exit 1
+fi
+
 machine=$(uname -m)
 case $machine in
 x86_64) cpu=${HOB_CPU:-x86-64-v3} ;;
@@ -30,7 +35,15 @@ if [ -z "${HOB_BINARY:-}" ]; then
     say "building for $cpu"
     # Replaces 'target-cpu=native' of .cargo/config.toml, for Rust and for llama.cpp: a release is for other machines.
     # Paths of this machine have no place in the program.
-    RUSTFLAGS="-C target-cpu=$cpu --remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" \
+    # Encoded, as a path may have spaces.
+    flags=$(printf '%s\037' -C "target-cpu=$cpu" "--remap-path-prefix=$PWD=." \
+        "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo")
+    # The complaints of llama.cpp name its files. Its build knows no paths with spaces, which stay as they are.
+    case ${CARGO_HOME:-$HOME/.cargo} in
+    *' '*) map='' ;;
+    *) map=-ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=cargo ;;
+    esac
+    CFLAGS="${CFLAGS:-} $map" CXXFLAGS="${CXXFLAGS:-} $map" CARGO_ENCODED_RUSTFLAGS=${flags%?} \
         cargo build --release --locked -p hob --bin hob
     HOB_BINARY=${CARGO_TARGET_DIR:-target}/release/hob
 fi
@@ -49,14 +62,16 @@ packaging/stage.sh "$HOB_BINARY" "$work/$name"
 cp README.md LICENSE CHANGELOG.md config.example.toml "$out/third-party-licences.txt" "$work/$name/"
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work" -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
 
+files=("$name.tar.gz" sbom.cdx.json third-party-licences.txt)
 if command -v dpkg-deb >/dev/null; then
     say 'packing for Debian'
-    HOB_CPU=$cpu packaging/deb.sh "$HOB_BINARY" "$out" "$out/sbom.cdx.json" "$out/third-party-licences.txt" >&2
+    package=$(HOB_CPU=$cpu packaging/deb.sh "$HOB_BINARY" "$out" "$out/sbom.cdx.json" "$out/third-party-licences.txt")
+    files+=("$(basename "$package")")
 else
     say 'no dpkg-deb here, so no Debian package'
 fi
 
 # Of this release's files, whatever else lies there.
-(cd "$out" && sha256sum "$name.tar.gz" ./hob_"$version"_*.deb sbom.cdx.json third-party-licences.txt 2>/dev/null | sed 's, \./, ,' >SHA256SUMS)
+(cd "$out" && sha256sum "${files[@]}" >SHA256SUMS)
 say "done: $out"
 cat "$out/SHA256SUMS"

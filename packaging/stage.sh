@@ -5,6 +5,11 @@
 set -euo pipefail
 umask 022
 
+if [ "$(uname -s)" != Linux ]; then
+    echo '!! packages are laid out on Linux, with the tools of GNU.' >&2
+    exit 1
+fi
+
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 binary=$1 root=$2
 

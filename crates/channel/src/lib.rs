@@ -10,6 +10,7 @@ mod ledger;
 mod line;
 mod standing;
 mod state;
+mod station;
 mod switchboard;
 pub mod whatsapp;
 

@@ -76,6 +76,9 @@ impl Undelivered {
 pub(crate) trait Line: Send + Sync {
     /// Makes one attempt. Success means that the other side has the message.
     async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered>;
+
+    /// Somebody begins to listen on the channel, or listens no longer.
+    fn set_listening(&self, _is_listening: bool) {}
 }
 
 /// Makes one attempt, and tells the house when it succeeds.

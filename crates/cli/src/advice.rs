@@ -1,6 +1,6 @@
 //! What to do about an engine that does not answer.
 
-use hob_config::Config;
+use hob_config::{Config, EngineConfig};
 use hob_system::{BindAddress, Tried, WhyNot, is_own_address};
 use url::{Host, Url};
 
@@ -16,12 +16,24 @@ pub fn place(key: &str, address: &str) -> String {
 pub fn how_to_start(key: &str, address: &str) -> String {
     let place = Place::of(address);
     let port = place.port;
+    if let (Some(usual), Some(host), None) = (usual_port(key), &place.host, place.written_port) {
+        return format!(
+            "Its address names no port, so {} is asked. Set [engine.{key}] host = \"http://{host}:{usual}\" if it listens on \
+             its usual one",
+            port.unwrap_or_default()
+        );
+    }
+    // Some of them listen to their own machine only, unless they are told otherwise.
+    let (ollama, outside) = match place.elsewhere {
+        Some(_) => ("OLLAMA_HOST=0.0.0.0:", " --host 0.0.0.0"),
+        None => ("OLLAMA_HOST=127.0.0.1:", ""),
+    };
     let command = match key {
-        "ollama" if port == Some(11434) => "ollama serve".to_owned(),
-        "ollama" => with_port("OLLAMA_HOST=127.0.0.1:", port, " ollama serve"),
+        "ollama" if port == Some(11434) && place.elsewhere.is_none() => "ollama serve".to_owned(),
+        "ollama" => with_port(ollama, port, " ollama serve"),
         "vllm" => with_port("vllm serve MODEL --port ", port, ""),
-        "sglang" => with_port("python3 -m sglang.launch_server --model-path MODEL --port ", port, ""),
-        "llamacpp" => with_port("llama-server -m MODEL.gguf --port ", port, ""),
+        "sglang" => with_port("python3 -m sglang.launch_server --model-path MODEL --port ", port, outside),
+        "llamacpp" => with_port("llama-server -m MODEL.gguf --port ", port, outside),
         "litellm" => with_port("litellm --model MODEL --port ", port, ""),
         "cloud" if address.is_empty() => {
             return "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it".to_owned();
@@ -34,6 +46,12 @@ pub fn how_to_start(key: &str, address: &str) -> String {
         Some(host) => format!("Start it on {host} with '{command}'"),
         None => format!("Start it with '{command}'"),
     }
+}
+
+/// The same for one whose usual address is ours too.
+pub fn how_to_start_beside_us(key: &str) -> String {
+    const BESIDE: &str = "http://localhost:8001";
+    format!("{}, and set [engine.{key}] host = \"{BESIDE}\"", how_to_start(key, BESIDE))
 }
 
 /// How to get an engine a model to answer with, as a sentence without its full stop.
@@ -85,6 +103,13 @@ pub fn passed_over(key: &str, config: &Config) -> String {
     }
 }
 
+/// Where an engine listens when nobody says otherwise.
+fn usual_port(key: &str) -> Option<u16> {
+    let usual = EngineConfig::default();
+    let server = usual.server(key.parse().ok()?)?;
+    Place::of(&server.host).port
+}
+
 fn with_port(before: &str, port: Option<u16>, after: &str) -> String {
     let port = port.map_or_else(|| "PORT".to_owned(), |port| port.to_string());
     format!("{before}{port}{after}")
@@ -92,6 +117,9 @@ fn with_port(before: &str, port: Option<u16>, after: &str) -> String {
 
 struct Place {
     port: Option<u16>,
+    /// The same where the address names it, rather than leave it to the protocol.
+    written_port: Option<u16>,
+    host: Option<String>,
     /// The machine's name, when it is not this one.
     elsewhere: Option<String>,
 }
@@ -99,7 +127,7 @@ struct Place {
 impl Place {
     fn of(address: &str) -> Self {
         let Ok(url) = Url::parse(address) else {
-            return Place { port: None, elsewhere: None };
+            return Place { port: None, written_port: None, host: None, elsewhere: None };
         };
         let is_here = match url.host() {
             None => true,
@@ -109,6 +137,9 @@ impl Place {
         };
         Place {
             port: url.port_or_known_default(),
+            // An encrypted one is most often behind a proxy, which is meant to be where such are.
+            written_port: if url.scheme() == "http" { url.port() } else { url.port_or_known_default() },
+            host: url.host_str().map(str::to_owned),
             elsewhere: url.host_str().filter(|_| !is_here).map(str::to_owned),
         }
     }
@@ -124,7 +155,22 @@ mod tests {
             ("ollama", "http://localhost:11434", "Start it with 'ollama serve'"),
             ("ollama", "http://localhost:9999", "Start it with 'OLLAMA_HOST=127.0.0.1:9999 ollama serve'"),
             ("vllm", "http://127.0.0.1:8001", "Start it with 'vllm serve MODEL --port 8001'"),
-            ("llamacpp", "http://gpu.lan", "Start it on gpu.lan with 'llama-server -m MODEL.gguf --port 80'"),
+            (
+                "llamacpp",
+                "http://gpu.lan:8080",
+                "Start it on gpu.lan with 'llama-server -m MODEL.gguf --port 8080 --host 0.0.0.0'",
+            ),
+            (
+                "ollama",
+                "http://gpu.lan:11434",
+                "Start it on gpu.lan with 'OLLAMA_HOST=0.0.0.0:11434 ollama serve'",
+            ),
+            (
+                "ollama",
+                "http://gpu.lan",
+                "Its address names no port, so 80 is asked. Set [engine.ollama] host = \"http://gpu.lan:11434\" if it listens \
+                 on its usual one",
+            ),
             ("cloud", "", "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it"),
             ("embedded", "", "Get a model with 'hob model pull smollm2-135m-instruct'"),
         ] {

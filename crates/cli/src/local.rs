@@ -41,6 +41,11 @@ pub fn first_run(network: Network) -> FirstRun {
     }
 }
 
+/// Whether the model that a fresh machine starts with could be fetched now.
+pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
+    LocalModels::new(config, home).can_fetch_starter().await
+}
+
 /// What happens when vectors are wanted for the first time.
 pub fn first_vectors(network: Network) -> FirstRun {
     match network {
@@ -112,10 +117,17 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
 /// Finds the form of a model that runs fastest here.
 pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let models = LocalModels::new(config, &settings::home()?);
-    let report = {
-        let _waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
-        models.tune(id, if always { Keep::Always } else { Keep::IfFaster }).await?
+    let mut signals = Signals::listen()?;
+    let waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
+    let report = tokio::select! {
+        report = models.tune(id, if always { Keep::Always } else { Keep::IfFaster }) => report?,
+        stop = signals.next() => {
+            drop(waiting);
+            output::note(format_args!("Stopped. {id} is as it was; what was written of its other form is removed."));
+            return Ok(stop.exit_code());
+        }
     };
+    drop(waiting);
     print_tuning(id, &report)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,11 @@ pub fn first_run(_network: Network) -> FirstRun {
     FirstRun::Refuse
 }
 
+/// There is none.
+pub async fn can_fetch_starter(_config: &Config, _home: &Path) -> bool {
+    false
+}
+
 pub fn first_vectors(_network: Network) -> FirstRun {
     FirstRun::Refuse
 }

@@ -1,11 +1,11 @@
 //! What goes on inside, for the operator: on stderr, quiet unless asked.
 
-use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Args, Command};
+use crate::output::screen::{self, LogLines};
 
 /// Says in detail what is logged, such as `hob_engine=trace`, and goes before `-v`.
 const VARIABLE: &str = "HOB_LOG";
@@ -24,8 +24,8 @@ pub fn start(args: &Args) -> Result<()> {
     let format = tracing_subscriber::fmt()
         .compact()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never);
+        .with_writer(|| LogLines)
+        .with_ansi(screen::has_colours());
     // A command that ends in a moment needs no times; a server's log does.
     let started = match args.command {
         Some(Command::Serve(_)) => format.finish().try_init(),

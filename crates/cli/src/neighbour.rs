@@ -1,15 +1,21 @@
 //! Who listens at the server's address: a Hob that runs, somebody else, or nobody. Asks as any stranger on this machine could.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hob_config::ServerConfig;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 /// How long whoever listens there may take to say who it is, and how much of it is read.
 const PATIENCE: Duration = Duration::from_secs(3);
 const ENOUGH: u64 = 8 << 10;
+
+/// Bytes that hold any address.
+const LONGEST_ADDRESS: u64 = 100;
 
 /// Who was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +28,44 @@ pub enum Neighbour {
         /// The status it answers when asked for its health: 200, or 503 when its engine does not answer.
         health: u16,
     },
+}
+
+/// Where a server of this home is, or would be, and who is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub host: String,
+    pub port: u16,
+    pub who: Neighbour,
+}
+
+/// Looks for the server of this home: where the configuration has it, and where the one that was started last said it would
+/// be.
+pub async fn find(server: &ServerConfig, home: &Path) -> Found {
+    let at = async |host: String, port| Found { who: look(&host, port).await, host, port };
+    let usual = at(server.host.clone(), server.port);
+    let is_elsewhere = |noted: &SocketAddr| {
+        let noted = (reachable(&noted.ip().to_string()), noted.port());
+        noted != (reachable(&server.host), server.port)
+    };
+    let Some(noted) = last_noted(home).filter(is_elsewhere) else { return usual.await };
+    let (usual, noted) = tokio::join!(usual, at(noted.ip().to_string(), noted.port()));
+    match (usual.who, noted.who) {
+        (Neighbour::Nobody | Neighbour::Stranger, Neighbour::Hob { .. }) => noted,
+        _ => usual,
+    }
+}
+
+/// The file in which the server of a home says where it listens. One that was killed leaves it behind, so it is a hint: the
+/// address has to be asked who is there.
+pub fn note(home: &Path) -> PathBuf {
+    home.join("server.address")
+}
+
+/// What the server that was started last wrote there.
+pub fn last_noted(home: &Path) -> Option<SocketAddr> {
+    let mut text = String::new();
+    File::open(note(home)).ok()?.take(LONGEST_ADDRESS).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 /// Looks who listens where a server that is bound to `host` and `port` can be reached.
@@ -46,6 +90,16 @@ pub fn reachable(host: &str) -> String {
         Ok(IpAddr::V6(ip)) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.to_string(),
         _ => host.to_owned(),
     }
+}
+
+/// What a browser on this machine is to be pointed at.
+pub fn url(host: &str, port: u16) -> String {
+    let host = match reachable(host) {
+        host if host == "127.0.0.1" || host == "::1" => "localhost".to_owned(),
+        host if host.contains(':') => format!("[{host}]"),
+        host => host,
+    };
+    format!("http://{host}:{port}")
 }
 
 /// The head of the answer to a question for its health.
@@ -93,5 +147,14 @@ mod tests {
         assert_eq!(reachable("0.0.0.0"), "127.0.0.1");
         assert_eq!(reachable("::"), "::1");
         assert_eq!(reachable("box.lan"), "box.lan");
+    }
+
+    #[test]
+    fn a_server_is_shown_as_a_browser_finds_it() {
+        for host in ["0.0.0.0", "127.0.0.1", "::"] {
+            assert_eq!(url(host, 8000), "http://localhost:8000");
+        }
+        assert_eq!(url("fd00::1", 80), "http://[fd00::1]:80");
+        assert_eq!(url("box.lan", 80), "http://box.lan:80");
     }
 }

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hob_config::Config;
-use hob_core::{Engine, ModelInfo};
+use hob_core::{Engine, EngineError, ModelInfo};
 use hob_system::{BindAddress, leads_back, probe_all};
 
 use crate::failure;
 
 /// A list of models that takes longer than this is not worth waiting for.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Of one that did not answer to the first question nothing more is expected than a refusal.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// An engine and how it is.
 pub struct Surveyed {
@@ -30,6 +33,8 @@ pub enum State {
     /// It answers, but not to the question for its models.
     Failing {
         reason: String,
+        /// The status by which it refused.
+        refused: Option<u16>,
     },
     Answers {
         models: Vec<ModelInfo>,
@@ -59,7 +64,7 @@ pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveye
                     _ => State::NotSetUp,
                 }
             } else {
-                State::Silent
+                look_again(engine.as_ref()).await
             }
         };
         let (state, silent_hosts) = tokio::join!(state, silent_hosts);
@@ -71,7 +76,26 @@ pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveye
 async fn list(engine: &dyn Engine) -> State {
     match tokio::time::timeout(LIST_TIMEOUT, engine.list_models()).await {
         Ok(Ok(models)) => State::Answers { models },
-        Ok(Err(error)) => State::Failing { reason: failure::explain(&error.into()) },
-        Err(_) => State::Failing { reason: format!("no list of models within {} s", LIST_TIMEOUT.as_secs()) },
+        Ok(Err(error)) => failing(error),
+        Err(_) => State::Failing {
+            reason: format!("no list of models within {} s", LIST_TIMEOUT.as_secs()),
+            refused: None,
+        },
     }
+}
+
+/// Whoever does not say that it is well may say why when it is asked for its models.
+async fn look_again(engine: &dyn Engine) -> State {
+    match tokio::time::timeout(SECOND_LOOK, engine.list_models()).await {
+        Ok(Err(error @ (EngineError::Refused { .. } | EngineError::Malformed { .. }))) => failing(error),
+        _ => State::Silent,
+    }
+}
+
+fn failing(error: EngineError) -> State {
+    let refused = match &error {
+        EngineError::Refused { status, .. } => Some(*status),
+        _ => None,
+    };
+    State::Failing { reason: failure::explain(&error.into()), refused }
 }

@@ -84,7 +84,7 @@ pub(crate) const AGENT: Kind<Option<AgentKey>> = Kind {
         name => name.parse().ok().map(Some),
     },
     write: |key| quote(key.map_or("", AgentKey::as_str)),
-    exposure: Exposure::Open,
+    exposure: Exposure::OneOf(&["simple", "orchestrator", "react", "codeact"]),
 };
 
 #[cfg(test)]

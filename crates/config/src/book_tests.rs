@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use hob_testkit::repository::{pages, root};
 
 use crate::config::Config;
 use crate::env::VARIABLES;
@@ -25,10 +27,6 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("HF_TOKEN", "For models that the hub does not give to everybody."),
     ("HOME", "Where `~/.hob` and other paths with `~` are."),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-config the_page_of_settings`.
 #[test]
@@ -84,21 +82,10 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn markdown_below(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            markdown_below(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn every_example_of_settings_loads_without_a_warning() {
     let mut files = vec![root().join("README.md")];
-    markdown_below(&root().join("docs"), &mut files);
+    files.extend(pages());
     let mut examples = 0;
     for file in files {
         let text = std::fs::read_to_string(&file).expect("text");

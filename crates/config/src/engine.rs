@@ -19,6 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub struct EngineConfig {
     /// The engine the user chose; `None` when the user did not. See [`Self::default_on`].
     pub default: Option<EngineKey>,
+    /// The engine that `hob init` found to suit the machine. See [`Self::is_chosen`].
+    pub recommended: Option<EngineKey>,
     /// Engines that answer for the models they have, in this order behind the chosen one; empty asks the chosen one alone.
     pub pool: Vec<EngineKey>,
     pub ollama: EngineServer,
@@ -34,6 +36,21 @@ impl EngineConfig {
     /// The engine to try first: the user's choice, else what suits the machine.
     pub fn default_on(&self, hardware: &Hardware) -> EngineKey {
         self.default.unwrap_or_else(|| recommend(&hardware.gpus))
+    }
+
+    /// Whether the owner chose who answers. A default that `hob init` wrote is a recommendation as long as nobody has changed
+    /// it, or said anything of its engine.
+    pub fn is_chosen(&self) -> bool {
+        let is_chosen = |key| self.recommended != Some(key) || self.is_set_up(key);
+        !self.pool.is_empty() || self.default.is_some_and(is_chosen)
+    }
+
+    /// Whether an engine is said to be elsewhere than usual, or to be started.
+    fn is_set_up(&self, key: EngineKey) -> bool {
+        let usual = EngineConfig::default();
+        let is_started = key == EngineKey::Llamacpp && self.llamacpp.binary_path.is_some();
+        let has_key = self.server(key).is_some_and(|server| server.api_key.is_some());
+        is_started || has_key || self.addresses(key) != usual.addresses(key)
     }
 
     /// The settings of the engine's servers; `None` for those that have no server of their own, `cloud` and `embedded`.
@@ -64,6 +81,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         EngineConfig {
             default: None,
+            recommended: None,
             pool: Vec::new(),
             ollama: EngineServer::at("http://localhost:11434"),
             vllm: EngineServer::at("http://localhost:8000"),
@@ -78,8 +96,25 @@ impl Default for EngineConfig {
 
 impl Section for EngineConfig {
     fn keys<K: Keys>(&mut self, keys: &mut K) {
-        let EngineConfig { default, pool, ollama, vllm, sglang, llamacpp, litellm, cloud, embedded } = self;
+        let EngineConfig {
+            default,
+            recommended,
+            pool,
+            ollama,
+            vllm,
+            sglang,
+            llamacpp,
+            litellm,
+            cloud,
+            embedded,
+        } = self;
         keys.key("default", default, ENGINE, "The one to try first; \"\" picks by hardware.");
+        keys.key(
+            "recommended",
+            recommended,
+            ENGINE,
+            "What 'hob init' found to suit this machine. A default that is the same is not missed until it has answered once.",
+        );
         keys.key(
             "pool",
             pool,
@@ -134,7 +169,7 @@ impl EngineServer {
 
 keys_of! {
     EngineServer {
-        host: HTTP_URL, "Where it listens.";
+        host: HTTP_URL, "Where it listens; http:// may be left out.";
         hosts: HTTP_URLS, "Several servers that share the work, in place of host.";
         timeout: SECONDS, "Seconds it may take to answer.";
         api_key: SECRET, "Key it wants; \"\" sends none.";
@@ -275,6 +310,30 @@ mod tests {
         assert_eq!(engine.default_on(&bare), EngineKey::Llamacpp);
         engine.default = Some(EngineKey::Cloud);
         assert_eq!(engine.default_on(&bare), EngineKey::Cloud);
+    }
+
+    #[test]
+    fn a_default_that_was_only_recommended_is_nobodys_choice() {
+        let mut engine = EngineConfig::default();
+        assert!(!engine.is_chosen());
+        engine.default = Some(EngineKey::Llamacpp);
+        assert!(engine.is_chosen(), "written by hand");
+        engine.recommended = Some(EngineKey::Llamacpp);
+        assert!(!engine.is_chosen());
+
+        let changes: [fn(&mut EngineConfig); 6] = [
+            |engine| engine.default = Some(EngineKey::Ollama),
+            |engine| engine.pool = vec![EngineKey::Vllm],
+            |engine| engine.llamacpp.server.host = "http://gpu.lan:8080".into(),
+            |engine| engine.llamacpp.server.hosts = vec!["http://gpu.lan:8080".into()],
+            |engine| engine.llamacpp.server.api_key = Some("k".to_owned().into()),
+            |engine| engine.llamacpp.binary_path = Some("llama-server".into()),
+        ];
+        for change in changes {
+            let mut changed = engine.clone();
+            change(&mut changed);
+            assert!(changed.is_chosen(), "{changed:?}");
+        }
     }
 
     #[test]

@@ -67,6 +67,9 @@ impl FromStr for EngineKey {
     }
 }
 
+/// Their names, for those who mistype one.
+const NAMES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "cloud", "embedded"];
+
 /// An engine, or `""` for "not chosen".
 pub(crate) const ENGINE: Kind<Option<EngineKey>> = Kind {
     expected: "one of ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
@@ -75,7 +78,7 @@ pub(crate) const ENGINE: Kind<Option<EngineKey>> = Kind {
         name => name.parse().ok().map(Some),
     },
     write: |key| quote(key.map_or("", EngineKey::as_str)),
-    exposure: Exposure::Open,
+    exposure: Exposure::OneOf(&NAMES),
 };
 
 /// Several engines in an order. Each counts once, where it stands first.
@@ -92,7 +95,7 @@ pub(crate) const ENGINES: Kind<Vec<EngineKey>> = Kind {
         Some(keys)
     },
     write: |keys| quote_all(&keys.iter().map(|key| key.as_str()).collect::<Vec<_>>()),
-    exposure: Exposure::Open,
+    exposure: Exposure::OneOf(&NAMES),
 };
 
 #[cfg(test)]
@@ -102,6 +105,7 @@ mod tests {
 
     #[test]
     fn every_engine_is_read_by_its_name_and_named_in_the_messages() {
+        assert_eq!(NAMES, EngineKey::ALL.map(EngineKey::as_str));
         let refusal = UnknownEngine(String::new()).to_string();
         for key in EngineKey::ALL {
             assert_eq!(key.as_str().parse(), Ok(key));

@@ -5,6 +5,8 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::warning::did_you_mean;
+
 /// Why there are no settings. `file` is the path as a person would write it, with `~`.
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -55,12 +57,15 @@ pub struct BadValue {
     pub expected: String,
     /// What was found, in a few words; never a secret.
     pub got: String,
+    /// The name that was probably meant.
+    pub nearest: Option<String>,
 }
 
 impl fmt::Display for BadValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BadValue { file, line, key, expected, got } = self;
-        write!(f, "{file}:{line}: {key}: expected {expected}, got {got}")
+        let BadValue { file, line, key, expected, got, nearest } = self;
+        write!(f, "{file}:{line}: {key}: expected {expected}, got {got}")?;
+        did_you_mean(f, nearest.as_deref())
     }
 }
 

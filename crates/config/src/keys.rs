@@ -62,10 +62,13 @@ pub(crate) struct Kind<T> {
     pub exposure: Exposure,
 }
 
-/// Whether a bad value may be repeated in an error message.
+/// How an error message speaks of a bad value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exposure {
+    /// It is repeated.
     Open,
+    /// It is repeated, and the nearest of these names beside it.
+    OneOf(&'static [&'static str]),
     Secret,
 }
 

@@ -67,7 +67,7 @@ const BACKEND: Kind<MemoryBackendKey> = Kind {
     expected: "sqlite, vector or hybrid",
     read: |typed| MemoryBackendKey::parse(typed.text()?.trim()),
     write: |backend| quote(backend.as_str()),
-    exposure: Exposure::Open,
+    exposure: Exposure::OneOf(&["sqlite", "vector", "hybrid"]),
 };
 
 keys_of! {

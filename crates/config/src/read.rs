@@ -136,6 +136,7 @@ impl<'a> Reader<'a> {
             key: join(&self.section, name),
             expected: expected.to_owned(),
             got: describe(value.get_ref(), exposure),
+            nearest: misspelt(value.get_ref(), exposure),
         });
     }
 
@@ -205,9 +206,30 @@ impl Keys for Reader<'_> {
     }
 }
 
+/// The name that was probably meant, where there are names to choose from.
+fn misspelt(value: &DeValue<'_>, exposure: Exposure) -> Option<String> {
+    let Exposure::OneOf(names) = exposure else { return None };
+    nearest(unknown_name(value, names)?, names).map(str::to_owned)
+}
+
+/// The text that is none of the names: the value itself, or the first such element of a list.
+fn unknown_name<'v>(value: &'v DeValue<'_>, names: &[&str]) -> Option<&'v str> {
+    let texts = match value {
+        DeValue::Array(elements) => {
+            elements.iter().filter_map(|element| element.get_ref().as_str()).collect()
+        }
+        value => Vec::from_iter(value.as_str()),
+    };
+    texts.into_iter().map(str::trim).find(|text| !names.contains(text))
+}
+
 /// A bad value in a few words.
 fn describe(value: &DeValue<'_>, exposure: Exposure) -> String {
     match (value, exposure) {
+        (DeValue::Array(_), Exposure::OneOf(names)) => match unknown_name(value, names) {
+            Some(unknown) => format!("\"{}\" among them", shorten(&unknown.escape_debug().to_string())),
+            None => "a list".to_owned(),
+        },
         (DeValue::Array(_), _) => "a list".to_owned(),
         (DeValue::Table(_), _) => "a section".to_owned(),
         (DeValue::Datetime(_), _) => "a date".to_owned(),

@@ -59,6 +59,7 @@ fn the_defaults_are_the_documented_ones() {
     server.write_timeout = 60.0
     server.shutdown_grace = 30.0
     engine.default = ""
+    engine.recommended = ""
     engine.pool = []
     engine.ollama.host = "http://localhost:11434"
     engine.ollama.hosts = []
@@ -288,11 +289,46 @@ fn all_bad_values_are_told_at_once_in_the_order_of_the_file() {
     ~/.hob/config.toml:8: engine.sglang: expected a section [engine.sglang], got "http://localhost:30000"
     ~/.hob/config.toml:10: engine.llamacpp.timeout: expected a number of seconds above 0 and up to 31536000 (a year), got -1
     ~/.hob/config.toml:12: server.port: expected a number from 1 to 65535, got 0
-    ~/.hob/config.toml:13: server.agent: expected one of simple, orchestrator, react, codeact, or "" for none, got "orchestra"
+    ~/.hob/config.toml:13: server.agent: expected one of simple, orchestrator, react, codeact, or "" for none, got "orchestra" (did you mean 'orchestrator'?)
     ~/.hob/config.toml:14: server.workers: expected a whole number from 1 to 1000000, got a date
     ~/.hob/config.toml:15: server.allowed_hosts: expected a list of host names without scheme and port, such as ["hob.example.org"], got "hob"
     ~/.hob/config.toml:16: channel: expected a section [channel], got a list
     "#);
+}
+
+#[test]
+fn a_misspelt_name_is_told_with_the_nearest_one() {
+    for (typed, told) in [
+        ("engine.default = 'olama'", "embedded, got \"olama\" (did you mean 'ollama'?)"),
+        ("engine.default = 'llama.cpp'", "embedded, got \"llama.cpp\" (did you mean 'llamacpp'?)"),
+        ("engine.default = 'gpt'", "embedded, got \"gpt\""),
+        ("engine.default = 1", "embedded, got 1"),
+        (
+            "engine.pool = ['vllm', 'Olama', 'gpt']",
+            "embedded, got \"Olama\" among them (did you mean 'ollama'?)",
+        ),
+        ("engine.pool = ['vllm', 1]", "embedded, got a list"),
+        ("memory.backend = 'hybird'", "hybrid, got \"hybird\" (did you mean 'hybrid'?)"),
+        ("intelligence.router = 'heuristics'", "grpo, got \"heuristics\" (did you mean 'heuristic'?)"),
+        ("channel.trust = 'reed'", "act, got \"reed\" (did you mean 'read'?)"),
+        ("sandbox.runtime = 'dokcer'", "of them, got \"dokcer\" (did you mean 'docker'?)"),
+    ] {
+        let error = error(typed);
+        assert!(error.ends_with(told), "{typed}: {error}");
+    }
+}
+
+#[test]
+fn a_host_may_be_written_without_its_scheme() {
+    let engine =
+        config("[engine.ollama]\nhost = 'localhost:11434'\n[engine.vllm]\nhosts = ['a:1', 'b:1']").engine;
+    assert_eq!(engine.ollama.host, "http://localhost:11434");
+    assert_eq!(engine.vllm.hosts, ["http://a:1", "http://b:1"]);
+    assert_eq!(
+        error("engine.ollama.host = 'http:/localhost:11434'"),
+        "~/.hob/config.toml:1: engine.ollama.host: expected an http or https address such as http://localhost:11434, \
+         got \"http:/localhost:11434\""
+    );
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(crate) const ROUTER: Kind<RouterKey> = Kind {
     expected: "one of heuristic, grpo",
     read: |typed| typed.text()?.trim().parse().ok(),
     write: |key| quote(key.as_str()),
-    exposure: Exposure::Open,
+    exposure: Exposure::OneOf(&["heuristic", "grpo"]),
 };
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ const RUNTIME: Kind<SandboxRuntime> = Kind {
         SandboxRuntime::Bwrap => quote("bwrap"),
         SandboxRuntime::Path(path) => quote(&path.to_string_lossy()),
     },
-    exposure: Exposure::Open,
+    exposure: Exposure::OneOf(&["auto", "docker", "podman", "bwrap"]),
 };
 
 keys_of! {

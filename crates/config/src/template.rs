@@ -11,11 +11,12 @@ const INTRODUCTION: &str = "\
 # Lines like '#port = 8000' show the default. Remove the '#' to set your own value.
 ";
 
-/// The text of a configuration file that chooses `engine`, with every key explained. `hardware` is what was found on the
+/// The text of a configuration file that recommends `engine`, with every key explained. `hardware` is what was found on the
 /// machine, if the file is for a certain one.
 pub fn template(engine: EngineKey, hardware: Option<&Hardware>) -> String {
     let mut config = Config::default();
     config.engine.default = Some(engine);
+    config.engine.recommended = Some(engine);
     let machine = hardware.map(|hardware| {
         let found: String = hardware.to_string().lines().map(|line| format!("#   {line}\n")).collect();
         format!("#\n# Written for this machine:\n{found}")

@@ -40,10 +40,11 @@ fn machine() -> Hardware {
 }
 
 #[test]
-fn a_written_file_gives_the_defaults_and_the_chosen_engine() {
+fn a_written_file_gives_the_defaults_and_the_recommended_engine() {
     for engine in EngineKey::ALL {
         let mut expected = Config::default();
         expected.engine.default = Some(engine);
+        expected.engine.recommended = Some(engine);
         assert_eq!(list(&loaded(&template(engine, Some(&machine())))), list(&expected));
         assert_eq!(list(&loaded(&template(engine, None))), list(&expected));
     }
@@ -81,7 +82,7 @@ fn only_the_engine_is_set_and_the_rest_follows_the_defaults() {
     let text = template(EngineKey::Ollama, None);
     let set: Vec<&str> =
         text.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect();
-    assert_eq!(set, ["default = \"ollama\""]);
+    assert_eq!(set, ["default = \"ollama\"", "recommended = \"ollama\""]);
 }
 
 #[test]
@@ -92,6 +93,7 @@ fn every_default_shown_is_one_that_loads() {
     assert_eq!(set, keys);
     let mut expected = Config::default();
     expected.engine.default = Some(EngineKey::Ollama);
+    expected.engine.recommended = Some(EngineKey::Ollama);
     assert_eq!(list(&loaded(&text)), list(&expected));
 }
 

@@ -42,7 +42,8 @@ impl fmt::Display for Warning {
     }
 }
 
-fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
+/// Ends a message with the name that was probably meant, if there is one.
+pub(crate) fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
     match nearest {
         Some(nearest) => write!(f, " (did you mean '{nearest}'?)"),
         None => Ok(()),

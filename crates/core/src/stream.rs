@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 
 use futures::Stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::EngineError;
 use crate::generate::{Answer, FinishReason, Generation, Usage, Warning};
@@ -37,6 +37,16 @@ pub struct ToolCallDelta {
 pub struct Step {
     pub name: &'static str,
     pub data: Value,
+}
+
+impl Step {
+    /// The name of a step that is a [`Warning`].
+    pub const WARNING: &str = "WARNING";
+
+    /// Something that came to light when the answer had already begun.
+    pub fn warning(warning: Warning) -> Self {
+        Step { name: Self::WARNING, data: json!({ "warning": warning.as_str() }) }
+    }
 }
 
 /// A piece of an answer.

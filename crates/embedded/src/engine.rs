@@ -18,7 +18,8 @@ use crate::options::EmbeddedOptions;
 use crate::prompt::{Prepared, prepare};
 use crate::registry::{Handle, Lease, Registry};
 use crate::texts::Texts;
-use crate::tune::{Keep, TuneReport, tune};
+use crate::tune::{Keep, TuneReport};
+use crate::tuning_call::tune_for_caller;
 use crate::worker::Order;
 
 /// Conversations beyond this many bytes are read on a thread of their own, so that others are not kept waiting.
@@ -42,13 +43,17 @@ impl Embedded {
         self.registry.loaded()
     }
 
+    /// Tokens that went through the models in memory so far, of prompts and of answers, whether or not somebody got to see what
+    /// came of it.
+    pub fn computed_tokens(&self) -> u64 {
+        self.registry.computed()
+    }
+
     /// Measures two forms of a model's weights. The other one, if it is kept, is used from the next time the model is loaded.
+    /// Dropping the future ends it, and leaves nothing behind.
     pub async fn tune(&self, model: &str, keep: Keep) -> Result<TuneReport, EngineError> {
         let stored = self.registry.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
-        let options = self.registry.options().clone();
-        tokio::task::spawn_blocking(move || tune(&stored, &options, keep))
-            .await
-            .map_err(|error| unusable(format!("the model '{model}' cannot be tuned: {error}")))?
+        tune_for_caller(stored, self.registry.options().clone(), keep).await
     }
 
     /// Hands a request to its model; the answer comes out of the stream.

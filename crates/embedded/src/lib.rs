@@ -14,6 +14,8 @@ mod log;
 mod logprobs;
 pub mod models;
 mod options;
+#[cfg(target_os = "linux")]
+mod pages;
 mod plan;
 mod prompt;
 mod quantize;
@@ -22,6 +24,8 @@ mod request;
 mod sampler;
 mod sequence;
 mod slots;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod spin;
 mod stops;
 mod template;
 mod texts;
@@ -29,6 +33,7 @@ mod thoughts;
 mod tool_parser;
 mod tools;
 mod tune;
+mod tuning_call;
 mod tuning_chore;
 mod utf8;
 mod worker;
@@ -36,4 +41,6 @@ mod writer;
 
 pub use engine::Embedded;
 pub use options::{EmbeddedOptions, TuneWhenIdle};
+#[cfg(target_os = "linux")]
+pub use pages::give_back_start;
 pub use tune::{Keep, Measured, QualityCost, TuneReport};

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 use hob_core::EngineError;
 use llama_cpp_2::LlamaCppError;
@@ -29,8 +30,13 @@ use crate::tune;
 /// Context when the operator does not say: enough for long conversations, little enough for small machines.
 const USUAL_CONTEXT: u32 = 8192;
 
-/// Prompt tokens per step. More would be hardly faster, and would make a cancelled request linger.
-pub(crate) const STEP: StepSize = StepSize { alone: 512, beside: 256 };
+/// Prompt tokens per step. A step cannot be interrupted: whoever asks next waits for the end of one that nobody wants any more.
+/// More would be hardly faster on a processor; a graphics card is through with more in no time.
+pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan")) {
+    StepSize { alone: 512, beside: 256 }
+} else {
+    StepSize { alone: 128, beside: 64 }
+};
 
 /// The longest text that is embedded in one go.
 const LONGEST_EMBEDDED: u32 = 2048;
@@ -104,6 +110,8 @@ pub(crate) struct Loaded {
     /// Made for embeddings: it has no next token to offer.
     pub(crate) embeds_only: bool,
     pooling: LlamaPoolingType,
+    /// Tokens that went through the model, of prompts and answers.
+    pub(crate) computed: AtomicU64,
 }
 
 impl Loaded {
@@ -156,6 +164,7 @@ impl Loaded {
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
+            computed: AtomicU64::new(0),
             model,
         })
     }

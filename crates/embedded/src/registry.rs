@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc as orders;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
@@ -96,6 +97,15 @@ impl Registry {
         let mut ids: Vec<String> = self.lock().keys().cloned().collect();
         ids.sort();
         ids
+    }
+
+    /// Tokens that went through the models in memory.
+    pub(crate) fn computed(&self) -> u64 {
+        let of = |entry: &Entry| match &*entry.loading.borrow() {
+            Loading::Ready(handle) => handle.loaded.computed.load(Ordering::Relaxed),
+            Loading::Pending | Loading::Failed(_) => 0,
+        };
+        self.lock().values().map(of).sum()
     }
 
     /// Gives the model, loading it first if need be.
@@ -210,7 +220,7 @@ impl Registry {
             };
             leaving.extend(entry.thread);
         }
-        let number = NUMBERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sender, loading) = watch::channel(Loading::Pending);
         let thread = ModelThread {
             registry: Arc::downgrade(self),
@@ -279,7 +289,7 @@ impl Drop for Registry {
     }
 }
 
-static NUMBERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// The thread of one model, from loading to unloading.
 struct ModelThread {

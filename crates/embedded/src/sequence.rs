@@ -103,6 +103,11 @@ impl Sequence {
         (0..).zip(slots).map(build).collect()
     }
 
+    /// The whole prompt, read or not.
+    pub(crate) fn prompt(&self) -> &[i32] {
+        &self.shared.prompt
+    }
+
     /// Prompt tokens still to read; zero once it writes.
     pub(crate) fn left_to_read(&self) -> usize {
         match self.stage {

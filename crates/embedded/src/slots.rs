@@ -9,6 +9,9 @@ pub(crate) type Token = i32;
 /// Taking over fewer tokens from another slot is not worth the bookkeeping.
 const WORTH_SHARING: usize = 16;
 
+/// A prompt waits for what another one is reading only when that spares it as many tokens: fewer are read in less than a step.
+const WORTH_WAITING: usize = 64;
+
 #[derive(Debug, Default)]
 struct Slot {
     /// What lies in the memory under this sequence, in order.
@@ -59,6 +62,18 @@ impl Slots {
     /// Whether `cells` can be promised now, if need be by forgetting idle slots.
     pub(crate) fn has_room(&self, cells: usize) -> bool {
         self.promised() + cells <= self.cells
+    }
+
+    /// Whether a prompt does better to wait until `being_read`, which a sequence is reading, lies in the memory. Both would read
+    /// the same tokens otherwise, in steps that they share, and both would be later.
+    pub(crate) fn is_worth_waiting(&self, prompt: &[Token], being_read: &[Token]) -> bool {
+        let common = common_prefix(being_read, prompt);
+        // Nearly all prompts differ early, and need not be compared with what lies there.
+        if self.reuse == Reuse::Nothing || common < WORTH_WAITING {
+            return false;
+        }
+        let there = self.slots.iter().map(|slot| common_prefix(&slot.tokens, prompt)).max().unwrap_or(0);
+        common >= there + WORTH_WAITING
     }
 
     /// Finds a slot for a prompt that needs `cells` altogether, and marks it as running; `None` when all slots are taken or the
@@ -269,6 +284,21 @@ mod tests {
         tokens(0..100).into_iter().for_each(|token| slots.append(first.slot, token));
         let second = slots.place(&tokens(0..100), 200).expect("room");
         assert_eq!((second.reused, second.copy_from), (99, Some(first.slot)));
+    }
+
+    #[test]
+    fn what_is_being_read_is_waited_for_when_it_spares_enough() {
+        let mut slots = Slots::new(2, 10_000, Reuse::Prefixes);
+        let being_read = tokens(0..1000);
+        let alike =
+            |shared: i32| -> Vec<Token> { tokens(0..shared).into_iter().chain(tokens(5000..5100)).collect() };
+        let place = slots.place(&being_read, 2000).expect("room");
+        assert!(slots.is_worth_waiting(&alike(900), &being_read));
+        assert!(!slots.is_worth_waiting(&alike(40), &being_read));
+        // Read so far that the rest is not worth it.
+        tokens(0..880).into_iter().for_each(|token| slots.append(place.slot, token));
+        assert!(!slots.is_worth_waiting(&alike(900), &being_read));
+        assert!(!Slots::new(2, 10_000, Reuse::Nothing).is_worth_waiting(&alike(900), &being_read));
     }
 
     #[test]

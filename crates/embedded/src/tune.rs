@@ -12,10 +12,10 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::error::{interrupted, unusable};
-use crate::loaded::{Loaded, backend};
+use crate::error::unusable;
+use crate::loaded::{Loaded, STEP, backend};
 use crate::models::lock::ModelLock;
-use crate::models::store::{tuned_form, unchanged_note};
+use crate::models::store::{tuned_form, unchanged_note, unfinished_form};
 use crate::models::{Header, StoredModel};
 use crate::options::EmbeddedOptions;
 use crate::quantize;
@@ -122,28 +122,14 @@ fn check(keep_going: KeepGoing<'_>) -> Result<(), TuneError> {
     if keep_going() { Ok(()) } else { Err(TuneError::Interrupted) }
 }
 
-/// Measures a model against its Q4_0 form. Takes a while and all threads; not for an async thread.
-pub(crate) fn tune(
-    stored: &StoredModel,
-    options: &EmbeddedOptions,
-    keep: Keep,
-) -> Result<TuneReport, EngineError> {
-    let tuning = Tuning::begin(stored, options)?;
-    tuning.draft(options.threads).write()?;
-    match tuning.judge(keep, &|| true) {
-        Ok(report) => Ok(report),
-        Err(TuneError::Failed(error)) => Err(error),
-        Err(TuneError::Interrupted) => Err(interrupted("the tuning was interrupted")),
-    }
-}
-
 /// A model on its way to another form. What is not finished is removed with the value.
 pub(crate) struct Tuning<'a> {
     stored: &'a StoredModel,
     options: &'a EmbeddedOptions,
     /// Where the other form is kept.
     target: PathBuf,
-    unfinished: PathBuf,
+    /// Where it is written. A directory, because a file could be made anew just after it was removed.
+    directory: PathBuf,
     /// Against another process with the same idea.
     _lock: ModelLock,
 }
@@ -167,8 +153,22 @@ impl<'a> Tuning<'a> {
         let lock = ModelLock::try_take(&options.models_dir, &stored.id)
             .map_err(|error| failed(stored, "it cannot be locked", &error))?
             .ok_or_else(|| failed(stored, "it is busy", &"another process pulls, tunes or removes it"))?;
-        let unfinished = target.with_extension("gguf.part");
-        Ok(Tuning { stored, options, target, unfinished, _lock: lock })
+        let directory = unfinished_form(&stored.path)
+            .ok_or_else(|| failed(stored, "it has no directory", &stored.path.display()))?;
+        // Of a run that was killed.
+        clear(&directory);
+        fs::create_dir(&directory)
+            .map_err(|error| failed(stored, "no directory for its other form", &error))?;
+        Ok(Tuning { stored, options, target, directory, _lock: lock })
+    }
+
+    /// What there is of the other form lies in here until it is finished.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn unfinished(&self) -> PathBuf {
+        self.directory.join("model.gguf")
     }
 
     /// The writing of the other form, for whoever has so many threads for it.
@@ -176,7 +176,7 @@ impl<'a> Tuning<'a> {
         Draft {
             id: self.stored.id.clone(),
             from: self.stored.path.clone(),
-            to: self.unfinished.clone(),
+            to: self.unfinished(),
             threads: i32::try_from(threads).unwrap_or(1),
         }
     }
@@ -184,10 +184,10 @@ impl<'a> Tuning<'a> {
     /// Measures what was written against what was there.
     pub(crate) fn judge(&self, keep: Keep, keep_going: KeepGoing<'_>) -> Result<TuneReport, TuneError> {
         let stored = self.stored;
-        let (original, tuned, cost) = compare(stored, &self.unfinished, self.options, keep_going)?;
+        let (original, tuned, cost) = compare(stored, &self.unfinished(), self.options, keep_going)?;
         let mut report = TuneReport { original, tuned, cost, kept: None };
         if keep == Keep::Always || report.gain() > WORTH_IT {
-            fs::rename(&self.unfinished, &self.target)
+            fs::rename(self.unfinished(), &self.target)
                 .map_err(|error| failed(stored, "its other form cannot be kept", &error))?;
             report.kept = Some(self.target.clone());
         } else if let Some(note) = unchanged_note(&stored.path) {
@@ -200,9 +200,14 @@ impl<'a> Tuning<'a> {
 
 impl Drop for Tuning<'_> {
     fn drop(&mut self) {
-        // Half a file helps nobody; that it cannot be removed either changes nothing.
-        let _ = fs::remove_file(&self.unfinished);
+        clear(&self.directory);
     }
+}
+
+/// Removes a directory in which a model is written. Half a file helps nobody; that it cannot be removed either changes nothing.
+pub(crate) fn clear(directory: &Path) {
+    // The file may appear just before the directory goes. It is opened only once, so twice is enough.
+    let _ = fs::remove_dir_all(directory).or_else(|_| fs::remove_dir_all(directory));
 }
 
 /// The other form of a model, to be written.
@@ -273,8 +278,12 @@ fn time(
     let prompt = &tokens[..tokens.len().min(PROMPT_TOKENS)];
     context.clear_kv_cache();
     let started = Instant::now();
-    decode(context, prompt, 0, Scores::Last)?;
-    context.synchronize();
+    // In pieces, as the worker reads it.
+    for (piece, at) in prompt.chunks(STEP.alone).zip((0..).step_by(STEP.alone)) {
+        decode(context, piece, at, Scores::Last)?;
+        context.synchronize();
+        check(keep_going)?;
+    }
     let read = prompt.len() as f64 / started.elapsed().as_secs_f64();
     let started = Instant::now();
     for (offset, token) in tokens.iter().cycle().take(WRITTEN_TOKENS).enumerate() {

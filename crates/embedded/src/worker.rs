@@ -1,11 +1,13 @@
 //! The thread that owns a model's memory and computes: one batch per step over all sequences that are alive.
 //!
 //! Every step gives each writing sequence its next token and reads a piece of the prompts that wait. Requests come through a
-//! queue and are let in first come, first served, as soon as a slot and the memory they may need are free. Knows nothing of
-//! requests' wire forms, of files, or of other models.
+//! queue and are let in first come, first served, as soon as a slot and the memory they may need are free. Callers who hang up
+//! are noticed before every step, and cost at most the one under way. Knows nothing of requests' wire forms, of files, or of
+//! other models.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -21,7 +23,7 @@ use crate::job::{EmbedJob, Job};
 use crate::loaded::{Loaded, STEP};
 use crate::plan::{Share, shares};
 use crate::sequence::{Outcome, Sequence, Stage};
-use crate::slots::{Place, Slots};
+use crate::slots::{Place, Slots, Token};
 
 /// Work for a model.
 pub(crate) enum Order {
@@ -118,22 +120,29 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// Frees what belongs to callers who hung up.
+    /// Frees what belongs to callers who hung up. What was read for them stays, for whoever asks with the same beginning.
     fn drop_cancelled(&mut self) {
         self.waiting.retain(|job| !job.output.is_closed());
-        let slots = &mut self.slots;
+        let (slots, model) = (&mut self.slots, &self.loaded.id);
         self.alive.retain(|sequence| {
             let gone = sequence.shared.output.is_closed();
             if gone {
                 slots.release(sequence.slot);
+                tracing::debug!(%model, unread = sequence.left_to_read(), "a caller hung up; the work on the answer ends");
             }
             !gone
         });
     }
 
-    /// Lets in whoever is first in the queue, as long as there is room.
+    /// Lets in whoever is first in the queue, as long as there is room. Only those are passed over whose prompt begins with
+    /// what is being read for another: they read it together, and are let in as soon as that is done or given up.
     fn admit(&mut self) {
-        while let Some(job) = self.waiting.front() {
+        let mut at = 0;
+        while let Some(job) = self.waiting.get(at) {
+            if self.is_being_read(&job.prepared.prompt) {
+                at += 1;
+                continue;
+            }
             let (lead, follow) = job.cells();
             let followers = job.prepared.ask.answers - 1;
             let fits = self.slots.idle() > followers && self.slots.has_room(lead + follow * followers);
@@ -142,16 +151,22 @@ impl<'model> Worker<'model> {
                     return;
                 }
                 // Nobody is left to wait for.
-                if let Some(job) = self.waiting.pop_front() {
+                if let Some(job) = self.waiting.remove(at) {
                     let reason = "its prompt and answers need more memory than the model was given";
                     let _ = job.output.try_send(Err(interrupted(reason)));
                 }
                 continue;
             }
-            if let Some(job) = self.waiting.pop_front() {
+            if let Some(job) = self.waiting.remove(at) {
                 self.start(job, lead, follow);
             }
         }
+    }
+
+    /// Whether somebody reads the beginning of this prompt, so much of it that waiting is faster than reading it too.
+    fn is_being_read(&self, prompt: &[Token]) -> bool {
+        let mut reading = self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Reading(_)));
+        reading.any(|sequence| self.slots.is_worth_waiting(prompt, sequence.prompt()))
     }
 
     fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
@@ -212,6 +227,8 @@ impl<'model> Worker<'model> {
             self.fail_all(error);
             return;
         }
+        let computed = u64::try_from(self.batch.n_tokens()).unwrap_or(0);
+        self.loaded.computed.fetch_add(computed, Ordering::Relaxed);
         for share in &plan {
             let sequence = &mut self.alive[active[share.index]];
             for token in sequence.advance(share.tokens) {

@@ -3,15 +3,19 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hob_core::{
     Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Message, ModelKind, Overlong, Role,
 };
 use hob_embedded::models::catalog::{EMBEDDING, Source};
+use hob_embedded::models::pull::Retry;
 use hob_embedded::models::{ModelStore, PullOptions, PullSpec, pull};
 use hob_embedded::{Embedded, EmbeddedOptions};
+use hob_testkit::{FakeServer, Reply};
 use serde::Deserialize;
 
 /// Vectors of the same texts, computed from the same weights by other means.
@@ -51,14 +55,21 @@ fn pip(dir: &Path) -> String {
     path.display().to_string()
 }
 
+/// No hub, and that pip.
+fn package_only(dir: &Path) -> PullOptions {
+    let retry = Retry { attempts: 0, pause: Duration::ZERO };
+    let hub = "http://127.0.0.1:9".to_owned();
+    PullOptions { hub, retry, pip: vec![vec![pip(dir)]], ..PullOptions::default() }
+}
+
 /// The store with the model. It stays beside the package, so that only the first test ever makes it; its directory is named by
 /// what the model should be.
 async fn store() -> ModelStore {
-    let Source::Wheel(pinned) = EMBEDDING.source else { panic!("the embedding model comes in a package") };
+    let Source::Pinned(pinned) = EMBEDDING.source else { panic!("the embedding model is pinned") };
     let name: String = pinned.sha256.to_string().chars().take(12).collect();
     let dir = wheel().parent().expect("a directory").join(format!("converted-{name}"));
     let scripts = tempfile::tempdir().expect("a directory");
-    let options = PullOptions { pip: vec![vec![pip(scripts.path())]], ..PullOptions::default() };
+    let options = package_only(scripts.path());
     let store = ModelStore::new(dir);
     let model = pull(&PullSpec::Catalog(EMBEDDING), &store, &options).await.expect("the pinned model");
     assert_eq!((model.id.as_str(), model.size, model.problem), (EMBEDDING.name, EMBEDDING.size, None));
@@ -84,7 +95,7 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
 async fn a_package_that_was_never_converted_is_converted_once_and_leaves_nothing_else() {
     let dir = tempfile::tempdir().expect("a directory");
     let models = ModelStore::new(dir.path().join("models"));
-    let options = PullOptions { pip: vec![vec![pip(dir.path())]], ..PullOptions::default() };
+    let options = package_only(dir.path());
     let model = pull(&PullSpec::Catalog(EMBEDDING), &models, &options).await.expect("the pinned model");
     let header = model.header.expect("a header");
     assert_eq!((header.architecture.as_deref(), header.context_length), (Some("bert"), Some(512)));
@@ -94,6 +105,30 @@ async fn a_package_that_was_never_converted_is_converted_once_and_leaves_nothing
         fs::read_dir(models.dir()).expect("a directory").map(|entry| entry.expect("a file").file_name());
     let left: Vec<_> = left.filter(|name| !name.to_string_lossy().ends_with(".lock")).collect();
     assert_eq!(left, ["all-minilm-l6-v2.gguf"]);
+}
+
+#[tokio::test]
+async fn a_hub_with_the_original_files_gives_the_same_model() {
+    let Source::Pinned(pinned) = EMBEDDING.source else { panic!("the embedding model is pinned") };
+    let mut archive = zip::ZipArchive::new(fs::File::open(wheel()).expect("a file")).expect("an archive");
+    let files = pinned.members().into_iter().map(|member| {
+        let mut bytes = Vec::new();
+        archive.by_name(member.path).expect("a member").read_to_end(&mut bytes).expect("its content");
+        let path = format!("/{}/resolve/{}/{}", pinned.hub.repo, pinned.hub.commit, member.file_name());
+        (path, bytes)
+    });
+    let files: Vec<(String, Vec<u8>)> = files.collect();
+    let hub = FakeServer::start(move |request| match files.iter().find(|(path, _)| *path == request.path) {
+        Some((_, bytes)) => Reply::new(200, "application/octet-stream", bytes.clone()),
+        None => Reply::json(404, "{}"),
+    })
+    .await;
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let models = ModelStore::new(dir.path().join("models"));
+    let options = PullOptions { hub: hub.url(), pip: Vec::new(), ..PullOptions::default() };
+    let model = pull(&PullSpec::Catalog(EMBEDDING), &models, &options).await.expect("the pinned model");
+    assert_eq!((model.size, model.problem), (EMBEDDING.size, None));
 }
 
 #[tokio::test]

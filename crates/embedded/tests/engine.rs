@@ -559,7 +559,7 @@ async fn a_model_is_tuned_once_while_nobody_asks() {
     let before = engine.generate(&ask("Tell me a story.", 48)).await.expect("an answer");
     assert!(!is_tuned(&dir));
     until("the model is tuned", || is_tuned(&dir)).await;
-    assert!(!dir.path().join("tuned/model.gguf.part").exists());
+    until("nothing else is left", || !dir.path().join("tuned/model.gguf.part").exists()).await;
     let after = engine.generate(&ask("Tell me a story.", 48)).await.expect("an answer");
     let asked = |answer: &Generation| answer.usage.map(|usage| usage.prompt_tokens);
     assert_eq!(asked(&before), asked(&after));
@@ -576,6 +576,19 @@ async fn whoever_asks_interrupts_the_tuning() {
     // Ending ends the tuning too, and leaves nothing half done.
     drop(engine);
     assert!(!dir.path().join("tuned/model.gguf.part").exists());
+}
+
+#[tokio::test]
+async fn whoever_stops_waiting_for_a_tuning_leaves_nothing_behind() {
+    let dir = models_dir();
+    let engine = Embedded::new(options(&dir));
+    let work = dir.path().join("tuned/model.gguf.part");
+    tokio::select! {
+        report = engine.tune(MODEL, Keep::Always) => panic!("it takes longer than that: {report:?}"),
+        () = until("it is written", || work.join("model.gguf").exists()) => {}
+    }
+    assert!(!work.exists(), "gone at once, although llama.cpp still writes");
+    assert!(!is_tuned(&dir));
 }
 
 /// Waits until a condition about files holds.

@@ -3,16 +3,21 @@
 //! Plain calls rather than layers of the router, each of which would cost every request a copy of all that lies behind it.
 
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
 
+use crate::error::ApiError;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::refusal::refusal;
+use crate::trust::Visitor;
 
 /// The routes, and what stands before them.
 pub(crate) struct Door {
@@ -38,11 +43,23 @@ impl Door {
         visit.follow(self.checked(request).await)
     }
 
-    async fn checked(&self, request: Request) -> Response {
-        if let Err(error) = self.gate.check(&request) {
-            return error.into_response();
+    async fn checked(&self, mut request: Request) -> Response {
+        match self.gate.check(&request) {
+            Ok(Visitor::Expected) => {}
+            Ok(Visitor::AnyPage) => {
+                request.extensions_mut().insert(Visitor::AnyPage);
+            }
+            Err(error) => return refusal(error, request.headers()),
         }
-        let Ok(response) = self.routes.clone().call(request).await;
-        response
+        // What a panic leaves behind is dropped with the request, and locks are taken whether or not somebody panicked with them.
+        match AssertUnwindSafe(self.routes.clone().call(request)).catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Err(_) => {
+                tracing::error!(
+                    "a request has panicked, which is a fault of Hob's; standard error says where"
+                );
+                ApiError::panicked().into_response()
+            }
+        }
     }
 }

@@ -8,6 +8,9 @@ use hob_core::{ChannelError, EngineError, MemoryError, ScheduleError};
 use hob_system::{AskError, RateError};
 use serde::Serialize;
 
+use crate::body::BODY_PAUSES;
+use crate::room::LARGEST_AT_ONCE;
+
 /// An error of ours or of the engine's.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -54,8 +57,28 @@ impl ApiError {
         Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
     }
 
-    pub(crate) fn no_such_path(path: &str) -> Self {
-        let message = match nearest_path(path) {
+    /// It comes, but not to its end.
+    pub(crate) fn endless_body(seconds: f32) -> Self {
+        let message = format!(
+            "the request body did not arrive in time: it was not whole after {seconds} s, which is {BODY_PAUSES} times [server] \
+             body_timeout. Send it again"
+        );
+        Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
+    }
+
+    /// Large bodies are all the house can hold.
+    pub(crate) fn no_room(seconds: f32) -> Self {
+        let message = format!(
+            "the large requests under way leave no room for this one ({LARGEST_AT_ONCE} times [server] max_body_mb in all), and \
+             none came free within {seconds} s. Try again later"
+        );
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_room"), retry_after: Some(5), ..error }
+    }
+
+    /// `near` is what was probably meant.
+    pub(crate) fn no_such_path(path: &str, near: Option<&str>) -> Self {
+        let message = match near {
             Some(near) => format!("there is nothing at {path}; did you mean {near}?"),
             None => format!("there is nothing at {path}; GET /openapi.json lists what there is"),
         };
@@ -86,11 +109,22 @@ impl ApiError {
         ApiError { code: Some("invalid_api_key"), ..error }
     }
 
-    pub(crate) fn foreign(header: &str, value: &str) -> Self {
+    pub(crate) fn foreign_host(host: &str) -> Self {
         let message = format!(
-            "the {header} header names '{value}', which is neither an IP address nor localhost; if this server should \
+            "the Host header names '{host}', which is neither an IP address nor localhost; if this server should \
              answer under that name, add it to [server] allowed_hosts"
         );
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    pub(crate) fn foreign_origin(origin: &str) -> Self {
+        let advice = match origin {
+            // What a browser says of a page that has no address: a file, or a frame in a sandbox.
+            "null" => "serve that page from an address, and add the address to [server] cors_origins",
+            _ => "if that page may ask this server, add its address to [server] cors_origins",
+        };
+        let message =
+            format!("the Origin header names '{origin}', which is no page of this server; {advice}");
         Self::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
 
@@ -130,6 +164,13 @@ impl ApiError {
         ApiError { code: Some("queue_timeout"), retry_after: Some(5), ..error }
     }
 
+    /// A fault of ours. What it was is for the log.
+    pub(crate) fn panicked() -> Self {
+        let message = "Hob has failed at this request, which it should not; the server's log says where. Please report it";
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+        ApiError { code: Some("panicked"), ..error }
+    }
+
     /// The database does not give its figures away. Why is for the log: it may name files.
     pub(crate) fn record_unreadable() -> Self {
         let message = "the record of calls cannot be read; the server's log says why";
@@ -143,6 +184,10 @@ impl ApiError {
         ApiError { code: Some("no_tasks"), ..error }
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The error as the body has it, for a stream whose head is already out.
     pub(crate) fn event(&self) -> Vec<u8> {
         let event = ErrorEvent { error: self.details() };
@@ -151,21 +196,6 @@ impl ApiError {
 
     fn details(&self) -> Details<'_> {
         Details { message: &self.message, kind: self.kind, param: self.param.as_deref(), code: self.code }
-    }
-}
-
-/// The path that was meant by one that is not there. A base address with `/v1` too few or too many is the usual slip, and
-/// some clients speak an older or a newer form first.
-fn nearest_path(path: &str) -> Option<String> {
-    if path.starts_with("/v1/v1/") {
-        return Some(path["/v1".len()..].to_owned());
-    }
-    match path {
-        "/chat/completions" | "/models" | "/embeddings" => Some(format!("/v1{path}")),
-        "/completions" | "/v1/completions" | "/responses" | "/v1/responses" => {
-            Some("/v1/chat/completions".to_owned())
-        }
-        _ => None,
     }
 }
 

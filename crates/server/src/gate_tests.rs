@@ -13,7 +13,7 @@ fn status(gate: &Gate, method: &str, path: &str, headers: &[(&str, &str)]) -> u1
         request = request.header(*name, *value);
     }
     match gate.check(&request.body(()).unwrap()) {
-        Ok(()) => 200,
+        Ok(_) => 200,
         Err(error) => error.into_response().status().as_u16(),
     }
 }
@@ -60,6 +60,51 @@ fn a_foreign_page_is_turned_away_even_when_it_calls_us_by_ip() {
     assert_eq!(asked("https://app.example.org"), 200);
     assert_eq!(asked("http://localhost:5173"), 200);
     assert_eq!(asked("http://127.0.0.1:8000"), 200);
+}
+
+#[test]
+fn a_page_at_an_address_of_digits_is_ours_only_where_it_calls_us_by_that_address() {
+    let gate = gate(ServerConfig { allowed_hosts: vec!["192.168.1.9".into()], ..ServerConfig::default() });
+    let asked =
+        |host: &str, origin: &str| status(&gate, "POST", "/v1/x", &[("host", host), ("origin", origin)]);
+    for (host, origin) in [
+        ("192.168.1.7:8000", "http://192.168.1.7:8000"),
+        ("192.168.1.7", "https://192.168.1.7"),
+        ("[fd00::7]:8000", "http://[fd00::7]:8000"),
+        ("127.0.0.1:8000", "http://127.8.8.8:3000"),
+        ("127.0.0.1:8000", "http://[::1]:3000"),
+        ("127.0.0.1:8000", "http://[::ffff:127.0.0.1]"),
+        ("127.0.0.1:8000", "http://192.168.1.9:3000"),
+    ] {
+        assert_eq!(asked(host, origin), 200, "{origin} at {host}");
+    }
+    for (host, origin) in [
+        ("127.0.0.1:8000", "http://203.0.113.5"),
+        ("192.168.1.7:8000", "http://203.0.113.5"),
+        ("192.168.1.7:8000", "http://192.168.1.7:9000"),
+        ("192.168.1.7:8000", "http://192.168.1.7"),
+        ("127.0.0.1:8000", "http://[fd00::7]"),
+        ("127.0.0.1:8000", "127.0.0.1:8000"),
+    ] {
+        assert_eq!(asked(host, origin), 403, "{origin} at {host}");
+    }
+    assert_eq!(status(&gate, "POST", "/v1/x", &[("origin", "http://203.0.113.5")]), 403, "without a Host");
+}
+
+#[test]
+fn where_every_page_is_invited_those_that_nobody_named_are_told_apart() {
+    let cors_origins = vec!["https://app.example.org".to_owned(), "*".to_owned()];
+    let gate = gate(ServerConfig { cors_origins, ..ServerConfig::default() });
+    let visitor = |origin: &str| {
+        let request = Request::builder().uri("/v1/x").header("host", "localhost").header("origin", origin);
+        gate.check(&request.body(()).unwrap()).unwrap()
+    };
+    for origin in ["https://app.example.org", "http://localhost:5173", "http://127.0.0.1"] {
+        assert_eq!(visitor(origin), Visitor::Expected, "{origin}");
+    }
+    for origin in ["https://evil.example", "null", "http://203.0.113.5"] {
+        assert_eq!(visitor(origin), Visitor::AnyPage, "{origin}");
+    }
 }
 
 #[test]

@@ -30,6 +30,10 @@ use crate::trust::Peer;
 /// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
+/// How long connections that were cut may take to end. One that takes longer has a thread that something holds up, for which the
+/// end of the program does not wait.
+const CUT_WITHIN: Duration = Duration::from_secs(5);
+
 /// Sent with every answer.
 const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("CARGO_PKG_VERSION")));
 
@@ -145,7 +149,9 @@ impl Server {
             Err(_) => {
                 let cut = connections.len();
                 drop(cut_at_the_end);
-                connections.wait().await;
+                if tokio::time::timeout(CUT_WITHIN, connections.wait()).await.is_err() {
+                    tracing::warn!(left = connections.len(), "connections do not end, and are left behind");
+                }
                 Stopped { cut, _hands: self.hands }
             }
         }

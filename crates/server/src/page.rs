@@ -1,7 +1,7 @@
 //! A page of ours: HTML, style and script in one document that needs nothing else, and the content policy that holds the
 //! browser to it. Knows what all pages share, and no page in particular.
 
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -49,6 +49,16 @@ impl Page {
     }
 
     pub(crate) fn response(&self) -> Response {
+        self.with(self.document.clone())
+    }
+
+    /// The same with these words, whoever they are from, where the page has `{words}`.
+    pub(crate) fn saying(&self, words: &str) -> Response {
+        let document = String::from_utf8_lossy(&self.document);
+        self.with(document.replace("{words}", &escaped(words)).into())
+    }
+
+    fn with(&self, document: Bytes) -> Response {
         let fixed = |name: HeaderName, value: &'static str| (name, HeaderValue::from_static(value));
         let headers = [
             fixed(header::CONTENT_TYPE, "text/html; charset=utf-8"),
@@ -57,8 +67,20 @@ impl Page {
             fixed(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             fixed(header::REFERRER_POLICY, "no-referrer"),
         ];
-        (headers, self.document.clone()).into_response()
+        (headers, document).into_response()
     }
+}
+
+/// Whether the caller names this kind of answer; `*/*` names none.
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut ranges = values.flat_map(|value| value.split(','));
+    ranges.any(|range| range.split(';').next().is_some_and(|named| named.trim().eq_ignore_ascii_case(kind)))
+}
+
+/// Text that stays text between tags.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The browser runs our script and our style, known by their hashes, and asks nobody but us. Nothing may frame the page, and

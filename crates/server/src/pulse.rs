@@ -1,10 +1,12 @@
-//! Whether the engine answers, known without waiting for it: a report that is read every few seconds must not take as long
-//! as an engine that hangs.
+//! Whether engines answer, known without waiting for them: a report that is read every few seconds must not take as long as an
+//! engine that hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_system::System;
+use futures::future::join_all;
+use hob_core::Engine;
+use hob_system::Pool;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,9 +17,39 @@ const FRESH: Duration = Duration::from_secs(4);
 /// How long somebody waits for the first answer there ever is.
 const FIRST_LOOK: Duration = Duration::from_millis(250);
 
-/// What is known of the engine's health.
+/// What is known of the health of all engines that may be asked.
 pub(crate) struct Pulse {
-    system: Arc<System>,
+    /// The chosen one first.
+    beats: Vec<Beat>,
+}
+
+impl Pulse {
+    /// Asks no more once `stopping`.
+    pub(crate) fn new(pool: &Pool, stopping: &CancellationToken) -> Self {
+        let beat = |engine: &Arc<dyn Engine>| Beat {
+            engine: Arc::clone(engine),
+            felt: Arc::default(),
+            stopping: stopping.clone(),
+        };
+        Pulse { beats: pool.engines().map(beat).collect() }
+    }
+
+    /// Whether the chosen engine answered when it was last asked; `None` when it has not been heard of yet.
+    pub(crate) async fn feel(&self) -> Option<bool> {
+        self.beats.first()?.feel().await
+    }
+
+    /// The same of every engine that has been heard of, by its key.
+    pub(crate) async fn feel_each(&self) -> Vec<(&str, bool)> {
+        let felt =
+            join_all(self.beats.iter().map(|beat| async { (beat.engine.key(), beat.feel().await) })).await;
+        felt.into_iter().filter_map(|(key, healthy)| Some((key, healthy?))).collect()
+    }
+}
+
+/// What is known of one engine's health.
+struct Beat {
+    engine: Arc<dyn Engine>,
     felt: Arc<watch::Sender<Felt>>,
     stopping: CancellationToken,
 }
@@ -30,15 +62,10 @@ struct Felt {
     asking: bool,
 }
 
-impl Pulse {
-    /// Asks no more once `stopping`.
-    pub(crate) fn new(system: Arc<System>, stopping: CancellationToken) -> Self {
-        Pulse { system, felt: Arc::new(watch::Sender::default()), stopping }
-    }
-
-    /// Whether the engine answered when it was last asked; `None` when it has not been heard of yet. An answer that is no
-    /// longer fresh is still given, and a new one asked for.
-    pub(crate) async fn feel(&self) -> Option<bool> {
+impl Beat {
+    /// Whether the engine answered when it was last asked. An answer that is no longer fresh is still given, and a new one asked
+    /// for.
+    async fn feel(&self) -> Option<bool> {
         self.ask_if_stale();
         let mut felt = self.felt.subscribe();
         let heard = tokio::time::timeout(FIRST_LOOK, felt.wait_for(|felt| felt.last.is_some())).await;
@@ -55,11 +82,11 @@ impl Pulse {
         if !is_mine_to_ask {
             return;
         }
-        let (system, felt, stopping) =
-            (Arc::clone(&self.system), Arc::clone(&self.felt), self.stopping.clone());
+        let (engine, felt, stopping) =
+            (Arc::clone(&self.engine), Arc::clone(&self.felt), self.stopping.clone());
         tokio::spawn(async move {
             let asking = Asking(felt);
-            if let Some(healthy) = stopping.run_until_cancelled(system.healthy()).await {
+            if let Some(healthy) = stopping.run_until_cancelled(engine.health()).await {
                 asking.0.send_modify(|felt| felt.last = Some((healthy, Instant::now())));
             }
         });
@@ -77,29 +104,23 @@ impl Drop for Asking {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{EventBus, Unrecorded};
-    use hob_system::{SystemParts, ToolBox};
     use hob_testkit::ScriptedEngine;
 
     use super::*;
 
-    fn pulse_of(engine: &Arc<ScriptedEngine>) -> Pulse {
-        let system = System::new(SystemParts {
-            engine: Arc::clone(engine) as _,
-            default_model: None,
-            agent: None,
-            tools: ToolBox::default(),
-            max_turns: 1,
-            bus: EventBus::new(),
-            log: Arc::new(Unrecorded),
-        });
-        Pulse::new(Arc::new(system), CancellationToken::new())
+    fn engine(key: &str) -> Arc<ScriptedEngine> {
+        Arc::new(ScriptedEngine::saying(&["hi"]).called(key))
+    }
+
+    fn pulse_of(chosen: &Arc<ScriptedEngine>, others: &[&Arc<ScriptedEngine>]) -> Pulse {
+        let others = others.iter().map(|engine| Arc::clone(engine) as _).collect();
+        Pulse::new(&Pool::new(Arc::clone(chosen) as _, others), &CancellationToken::new())
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_engine_that_falls_ill_is_noticed_at_the_second_look() {
-        let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
-        let pulse = pulse_of(&engine);
+        let engine = engine("ollama");
+        let pulse = pulse_of(&engine, &[]);
         assert_eq!(pulse.feel().await, Some(true));
         engine.set_healthy(false);
         assert_eq!(pulse.feel().await, Some(true), "not asked again at once");
@@ -107,5 +128,14 @@ mod tests {
         assert_eq!(pulse.feel().await, Some(true), "what was known, while it is asked anew");
         tokio::task::yield_now().await;
         assert_eq!(pulse.feel().await, Some(false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_engine_of_the_pool_has_a_pulse_of_its_own() {
+        let (ollama, vllm) = (engine("ollama"), engine("vllm"));
+        vllm.set_healthy(false);
+        let pulse = pulse_of(&ollama, &[&vllm]);
+        assert_eq!(pulse.feel_each().await, [("ollama", true), ("vllm", false)]);
+        assert_eq!(pulse.feel().await, Some(true), "the chosen one's");
     }
 }

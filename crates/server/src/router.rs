@@ -1,5 +1,6 @@
 //! Which path is answered by whom.
 
+use std::future;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::admission::Admission;
-use crate::body::BodyLimits;
+use crate::body::Bodies;
 use crate::door::Door;
 use crate::error::ApiError;
 use crate::gate::Gate;
@@ -23,6 +24,7 @@ use crate::routes::{
     channels, chat, chat_page, dashboard, embeddings, events, feedback, health, memory, metrics, models,
     openapi, savings, tasks,
 };
+use crate::signposts::Signposts;
 use crate::trust::Trust;
 
 /// Of [`App::reports`].
@@ -55,7 +57,7 @@ pub(crate) struct App {
     /// Reports that may be made at once: each takes a thread.
     pub(crate) reports: Semaphore,
     pub(crate) admission: Admission,
-    pub(crate) body_limits: BodyLimits,
+    pub(crate) bodies: Bodies,
     pub(crate) trust: Trust,
     /// Cancelled when the server stops, for answers that would otherwise never end.
     pub(crate) stopping: CancellationToken,
@@ -94,23 +96,28 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
 pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: CancellationToken) -> Door {
     let ServerParts { system, record, scheduler } = parts;
     let routes = routes();
-    let metrics = system.totals().map(|_| Arc::new(Metrics::new(routes.iter().map(|(pattern, _)| *pattern))));
+    let patterns = || routes.iter().map(|(pattern, _)| *pattern);
+    let signposts = Arc::new(Signposts::new(patterns()));
+    let metrics = system.totals().map(|_| Arc::new(Metrics::new(patterns())));
     let app = Arc::new(App {
         metrics: metrics.clone(),
-        pulse: Pulse::new(Arc::clone(&system), stopping.clone()),
+        pulse: Pulse::new(system.pool(), &stopping),
         system,
         record,
         scheduler,
         reports: Semaphore::new(MOST_REPORTS),
         admission: Admission::new(config.max_in_flight, config.max_waiting, config.queue_timeout),
-        body_limits: BodyLimits { max_mb: config.max_body_mb, pause: config.body_timeout },
+        bodies: Bodies::new(config),
         trust: Trust { keyed: config.api_key.is_some() },
         stopping,
     });
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))
-        .fallback(|request: Request| async move { ApiError::no_such_path(request.uri().path()) })
+        .fallback(move |request: Request| {
+            let path = request.uri().path();
+            future::ready(ApiError::no_such_path(path, signposts.nearest(path).as_deref()))
+        })
         .method_not_allowed_fallback(|request: Request| async move {
             ApiError::no_such_method(request.method().as_str(), request.uri().path())
         })

@@ -1,7 +1,7 @@
 //! How far a caller is trusted: what an agent may do on its behalf.
 //!
 //! Anybody on the network may ask, so a stranger's words move only tools that compute. Who sits at this machine, or knows the
-//! key, may have everything done.
+//! key, may have everything done. A web page that nobody named is a stranger even in the owner's own browser.
 
 use std::net::IpAddr;
 
@@ -13,6 +13,15 @@ use hob_system::Permit;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
+/// As what the gate lets a request in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visitor {
+    /// Sent by a program, by a page of ours, or by one that the owner named.
+    Expected,
+    /// Sent by a page that nobody named, where `cors_origins` has `*`. Its requests carry this.
+    AnyPage,
+}
+
 /// The rule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trust {
@@ -23,7 +32,9 @@ pub(crate) struct Trust {
 impl Trust {
     /// Whether the caller is the owner of the house, as far as we can tell.
     pub(crate) fn is_owner(self, extensions: &Extensions) -> bool {
-        self.keyed || extensions.get::<Peer>().is_some_and(|Peer(ip)| ip.to_canonical().is_loopback())
+        let is_here = || extensions.get::<Peer>().is_some_and(|Peer(ip)| ip.to_canonical().is_loopback());
+        let is_any_page = || extensions.get::<Visitor>() == Some(&Visitor::AnyPage);
+        self.keyed || (is_here() && !is_any_page())
     }
 
     /// What an agent may use on behalf of whoever sent the request.
@@ -35,6 +46,15 @@ impl Trust {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_nobody_named_is_a_stranger_without_the_key() {
+        let mut extensions = Extensions::new();
+        extensions.insert(Peer("127.0.0.1".parse().unwrap()));
+        extensions.insert(Visitor::AnyPage);
+        assert_eq!(Trust { keyed: false }.permit(&extensions).most, Reach::Pure);
+        assert_eq!(Trust { keyed: true }.permit(&extensions).most, Reach::Act);
+    }
 
     fn reach(keyed: bool, peer: &str) -> Reach {
         let mut extensions = Extensions::new();

@@ -25,8 +25,8 @@ pub enum StoreError {
     Newer { path: PathBuf, found: i64, known: i64 },
 
     #[error(
-        "the file {0} is damaged, or no database of Hob's. Move it away, and Hob starts with a new one; \
-         'sqlite3 {0} .recover' shows what can still be read of it.",
+        "the file {0} is damaged, or no database of Hob's. Stop Hob and move it away with its -wal and -shm files, and Hob \
+         starts with a new one; 'sqlite3 {0} .recover' shows what can still be read of it.",
         path.display()
     )]
     Damaged { path: PathBuf, source: rusqlite::Error },

@@ -1,8 +1,9 @@
 //! Looks at a database without changing what is in it: is it there, can it be used, how old is it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
 use crate::error::StoreError;
@@ -35,11 +36,39 @@ pub fn inspect(path: &Path, schema: Schema) -> Result<Option<Condition>, StoreEr
     }
 }
 
+/// Whether the record at `path` knows of an answer by `engine`. One that is not there knows of none. Creates nothing, and
+/// brings nothing up to date: of one that is too old to tell, this is an error. Blocks.
+pub fn has_answered(path: &Path, engine: &str) -> Result<bool, StoreError> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    let ask = |connection: Connection| {
+        let answered =
+            "SELECT EXISTS (SELECT 1 FROM telemetry_series WHERE engine = ?1 AND total_answered > 0)";
+        connection.query_row(answered, [engine], |row| row.get(0))
+    };
+    open(path).and_then(ask).map_err(|error| StoreError::explain(path, error))
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, access)?;
+    connection.busy_timeout(PATIENCE)?;
+    // Closing a database moves what stands beside it in, or deletes it. Of a damaged one that may be all there is.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, beside(path).exists())?;
+    Ok(connection)
+}
+
+/// The file of what was written last.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
 /// The version of the database, if all is well with it.
 fn look(path: &Path, bytes: u64) -> rusqlite::Result<i64> {
-    let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, access)?;
-    connection.busy_timeout(PATIENCE)?;
+    let mut connection = open(path)?;
     let version = version(&connection)?;
     if bytes <= READ_WHOLE {
         check_pages(&connection)?;
@@ -63,9 +92,32 @@ fn check_pages(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::UNIX_EPOCH;
+
+    use hob_core::{Ending, FinishReason, Inference, Source, Usage};
 
     use super::*;
+    use crate::savings::Prices;
     use crate::store::Store;
+    use crate::telemetry::Telemetry;
+
+    fn answer(engine: &str) -> Inference {
+        Inference {
+            started: UNIX_EPOCH,
+            run: "run".into(),
+            source: Source::Ask,
+            engine: engine.to_owned(),
+            model: "m".to_owned(),
+            agent: None,
+            streamed: false,
+            usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
+            estimated: false,
+            latency: Duration::from_millis(20),
+            first_token: None,
+            energy: None,
+            ending: Ending::Complete(FinishReason::Stop),
+        }
+    }
 
     #[test]
     fn a_database_that_is_not_there_is_not_made() {
@@ -91,6 +143,16 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_beside_a_damaged_one_stays_there() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("hob.db");
+        fs::write(&path, "no database at all".repeat(1000)).expect("written");
+        fs::write(beside(&path), "what was written last").expect("written");
+        assert!(matches!(inspect(&path, Schema::HOB), Err(StoreError::Damaged { .. })));
+        assert_eq!(fs::read(beside(&path)).expect("there"), b"what was written last");
+    }
+
+    #[test]
     fn what_is_wrong_with_it_is_found() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
@@ -104,6 +166,25 @@ mod tests {
         store.writer().pragma_update(None, "user_version", Schema::HOB.latest()).expect("written");
         store.writer().execute_batch("BEGIN EXCLUSIVE").expect("locked");
         assert!(matches!(inspect(&path, Schema::HOB), Err(StoreError::Busy { .. })));
+    }
+
+    #[test]
+    fn an_engine_has_answered_once_an_answer_of_its_is_recorded() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("hob.db");
+        assert!(!has_answered(&path, "ollama").expect("nothing is there"));
+        assert!(!path.exists(), "looking makes nothing");
+
+        let telemetry = Telemetry::new(Store::open(&path, Schema::HOB).expect("made"), Prices::standard());
+        let failed = Inference { ending: Ending::Failed("unreachable".into()), ..answer("vllm") };
+        telemetry.record_batch(&[answer("ollama"), failed]).expect("recorded");
+        for (engine, expected) in [("ollama", true), ("vllm", false), ("llamacpp", false)] {
+            assert_eq!(has_answered(&path, engine).expect("readable"), expected, "{engine}");
+        }
+
+        let old = root.path().join("old.db");
+        fs::write(&old, b"").expect("written");
+        assert!(has_answered(&old, "ollama").is_err(), "it cannot tell");
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod time;
 pub use chats::Chats;
 pub use conversations::Conversations;
 pub use error::StoreError;
-pub use inspect::{Condition, inspect};
+pub use inspect::{Condition, has_answered, inspect};
 pub use memory::MemoryStore;
 pub use migrations::Schema;
 pub use routing::Routing;

@@ -25,6 +25,7 @@ impl Schema {
             include_str!("../migrations/hob/7_series_totals.sql"),
             include_str!("../migrations/hob/8_telemetry_pages.sql"),
             include_str!("../migrations/hob/9_routing_outcomes.sql"),
+            include_str!("../migrations/hob/10_completed_tokens.sql"),
         ],
     };
 

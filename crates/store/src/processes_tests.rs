@@ -58,7 +58,7 @@ fn opens_and_records_one() {
 #[test]
 #[ignore = "a process that the other tests start and kill"]
 fn records_until_it_is_killed() {
-    let writer = TelemetryWriter::start(telemetry(&file_of_this_process())).expect("started");
+    let writer = TelemetryWriter::start(telemetry(&file_of_this_process()), 0).expect("started");
     loop {
         writer.record(inference());
         std::thread::sleep(Duration::from_micros(200));

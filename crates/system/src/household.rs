@@ -10,6 +10,7 @@ use hob_engine::select::{Because, BindAddress, CLOUD_KEY, Chosen, NoEngine, Trie
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_store::has_answered;
 use thiserror::Error;
 
 use crate::accounts::Accounts;
@@ -21,7 +22,7 @@ use crate::local_models::{self, OnProgress, PullError};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
-use crate::record::Record;
+use crate::record::{DATABASE, Record};
 use crate::routing::{Router, RouterBook};
 use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use crate::system::{System, SystemParts};
@@ -94,6 +95,10 @@ impl Household {
         let chosen = choose(&engines, config, wishes).await;
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
+            // Nobody needs to hear at every question that a recommendation was not followed.
+            Ok(Chosen { engine, because: Because::Fallback { .. } }) if !is_default_missed(config, home) => {
+                Ok(Chosen { engine, because: Because::Fallback { instead_of: None } })
+            }
             chosen => chosen.map_err(OpenError::from),
         };
         let Chosen { engine, because } = match chosen {
@@ -137,7 +142,7 @@ impl Household {
                 schedule: Some(Arc::new(tasks.clone())),
                 channels: channels.as_ref().map(HouseChannels::contract),
             },
-        )?;
+        );
         let system = System::new(SystemParts {
             engine,
             default_model,
@@ -174,6 +179,14 @@ impl Household {
         }
     }
 
+    /// The start is over: what only that needed of the program in memory is given back to the system.
+    pub fn settle(&self) {
+        #[cfg(all(feature = "embedded", target_os = "linux"))]
+        if let Err(error) = hob_embedded::give_back_start() {
+            tracing::debug!(%error, "what the start needed stays in memory");
+        }
+    }
+
     /// Stops what was started.
     pub async fn close(self) {
         // Before the channels, by which results leave the house.
@@ -200,9 +213,9 @@ async fn first_run(
     wishes: &Wishes,
     tried: Vec<Tried>,
 ) -> Result<Chosen, OpenError> {
-    let chosen_by_user = wishes.engine.is_some() || config.engine.default.is_some();
     if let FirstRun::Fetch(progress) = &wishes.first_run
-        && !chosen_by_user
+        && wishes.engine.is_none()
+        && !is_default_missed(config, home)
         && let Some(engine) = local_models::fetch_starter(config, home, Arc::clone(progress)).await?
     {
         return Ok(Chosen { engine, because: Because::Fallback { instead_of: None } });
@@ -265,6 +278,15 @@ async fn llm_tool(pool: &Pool, default_model: Option<&str>, accounts: &Accounts)
         trace_parent: None,
     };
     LlmOptions { engine: Arc::new(Metered::new(engine, origin)), model: Arc::new(move || model.clone()) }
+}
+
+/// Whether it matters that the default engine does not answer: somebody chose it, or it has answered here before. What
+/// `hob init` recommends and nobody ever set up is not missed. Blocks for a look into the record.
+pub fn is_default_missed(config: &Config, home: &Path) -> bool {
+    let engine = &config.engine;
+    // Where the record does not tell, saying too much is better than too little.
+    let has_answered = |key: EngineKey| has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true);
+    engine.is_chosen() || engine.default.is_some_and(has_answered)
 }
 
 /// Who answers, by the rules of selection.

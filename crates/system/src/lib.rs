@@ -50,7 +50,7 @@ pub use hob_engine::select::{
 };
 pub use hob_memory as documents;
 pub use hob_store as store;
-pub use household::{FirstRun, Household, OpenError, Wishes, choose};
+pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use lane::{Delivery, Lane, Wish, lane};
 pub use pool::{ListedModel, Pool};
 pub use record::{Record, find_telemetry, open_telemetry};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hob_config::{Config, EngineKey};
 use hob_core::Engine;
 use hob_embedded::models::catalog::{EMBEDDING, STARTER};
-use hob_embedded::models::pull::Network;
+use hob_embedded::models::pull::{Network, is_within_reach};
 use hob_embedded::models::{ModelStore, PullOptions, PullSpec, pull};
 use hob_embedded::{Embedded, EmbeddedOptions, TuneWhenIdle};
 
@@ -136,6 +136,11 @@ impl LocalModels {
     /// Fetches a model.
     pub async fn pull(&self, spec: &ModelSpec, progress: OnProgress) -> Result<StoredModel, PullError> {
         pull(spec, &self.store, &PullOptions { progress, ..self.pull_options.clone() }).await
+    }
+
+    /// Whether the model that a fresh machine starts with could be fetched now, as far as one can know without doing it.
+    pub async fn can_fetch_starter(&self) -> bool {
+        is_within_reach(STARTER, &self.pull_options).await
     }
 
     /// From now on nothing is fetched from the network.

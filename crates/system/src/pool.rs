@@ -69,6 +69,11 @@ impl Pool {
         self.chosen.engine()
     }
 
+    /// All engines, the chosen one first.
+    pub fn engines(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
+        std::iter::once(&self.chosen).chain(&self.others).map(Catalog::engine)
+    }
+
     /// The keys of all engines but the chosen one.
     pub fn others(&self) -> impl Iterator<Item = &str> {
         self.others.iter().map(|catalog| catalog.engine().key())
@@ -181,11 +186,6 @@ impl Pool {
     /// All models, each under the engine that answers for it. An engine that does not list its models is left out, unless none
     /// does.
     pub(crate) async fn list(&self) -> Result<Vec<ListedModel>, EngineError> {
-        if self.others.is_empty() {
-            let engine = self.chosen();
-            let own = |model| ListedModel { engine: engine.key().to_owned(), model };
-            return Ok(engine.list_models().await?.into_iter().map(own).collect());
-        }
         gather(
             join_all(self.catalogs().map(|catalog| async { (catalog.engine(), catalog.list().await) })).await,
         )
@@ -206,11 +206,12 @@ impl Pool {
 
     /// The model that a caller means by `id`, if any engine lists it.
     pub(crate) async fn show(&self, id: &str) -> Result<Option<ListedModel>, EngineError> {
-        let means = |listed: &ListedModel| {
-            let mut engines = self.catalogs().map(Catalog::engine);
-            engines.any(|engine| engine.key() == listed.engine && engine.means(id, &listed.model.id))
-        };
-        Ok(self.list().await?.into_iter().find(means))
+        Ok(self.list().await?.into_iter().find(|listed| self.means(id, listed)))
+    }
+
+    /// Whether a caller who asks for `id` means this model, by the rules of the engine that lists it.
+    pub fn means(&self, id: &str, listed: &ListedModel) -> bool {
+        self.with_key(&listed.engine).is_some_and(|engine| engine.means(id, &listed.model.id))
     }
 
     /// In the order in which they are asked: the cloud last, because it takes no name from an engine of the house.

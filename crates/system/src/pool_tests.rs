@@ -248,3 +248,11 @@ async fn a_single_engine_is_what_it_always_was() {
     assert_eq!(answers(&pool, "huge").await.unwrap_err(), "ollama has no model 'huge'; it has small");
     assert_eq!(pool.others().count(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_does_not_list_its_models_is_not_waited_for_even_when_it_is_alone() {
+    let slow = SlowToList(engine("ollama", &["small"]), std::time::Duration::from_secs(3600));
+    let pool = Pool::new(Arc::new(slow), Vec::new());
+    let listed = tokio::time::timeout(std::time::Duration::from_secs(10), pool.list()).await;
+    assert!(matches!(listed.expect("in time"), Err(EngineError::Timeout { .. })));
+}

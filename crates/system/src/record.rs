@@ -62,11 +62,9 @@ impl Record {
 
     fn try_open(config: &Config, home: &Path) -> Result<Kept, Box<dyn std::error::Error + Send + Sync>> {
         let telemetry = open_telemetry(config, home)?;
-        if config.telemetry.retention_days > 0 {
-            let days = u32::try_from(config.telemetry.retention_days).unwrap_or(u32::MAX);
-            telemetry.prune(days, SystemTime::now())?;
-        }
-        Ok(Kept { writer: Arc::new(TelemetryWriter::start(telemetry.clone())?), telemetry })
+        let retention_days = u32::try_from(config.telemetry.retention_days).unwrap_or(u32::MAX);
+        let writer = TelemetryWriter::start(telemetry.clone(), retention_days)?;
+        Ok(Kept { writer: Arc::new(writer), telemetry })
     }
 
     /// What was recorded, for reports; `None` when nothing is.

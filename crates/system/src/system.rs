@@ -1,33 +1,33 @@
-//! The household: one engine, its models, the agents and their tools.
+//! The household: one engine, its models, the agents and their tools. What it is made of is here; what it does is in the files
+//! below.
+
+mod answer;
+mod embed;
+mod recall;
+mod resolve;
+mod run;
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use futures::{StreamExt, stream};
 use hob_agent::ToolBox;
 use hob_core::routing::AUTO;
 use hob_core::{
-    Agent, AgentContext, AgentOutcome, Channels, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError,
-    EventBus, GenerateRequest, Generation, GenerationStream, InferenceLog, Listener, ModelInfo, ModelReason,
-    NoChannels, Passage, Permit, Reach, RunEvents, Source, ToolResult, Tools, Warning,
+    Agent, Channels, Engine, EngineError, EventBus, InferenceLog, ModelInfo, ModelReason, NoChannels,
 };
 use hob_memory::Documents;
 
+pub use answer::{Answered, Streaming};
+
 use crate::accounts::Accounts;
-use crate::agent_stream::{AgentStream, ear};
-use crate::caller::{AgentWish, AskError, Caller, Recall};
-use crate::embedder::{self, Embedder};
+use crate::embedder::Embedder;
 use crate::energy::Meters;
-use crate::fallback::{Fallback, is_not_found};
-use crate::inbound::MEMORY_READS;
-use crate::lane::{Delivery, Lane, Wish, lane};
+use crate::fallback::Fallback;
 use crate::memory::HouseMemory;
-use crate::metered::{Metered, Origin};
 use crate::metrics::Totals;
-use crate::pool::{Found, ListedModel, NamedBy, Pool};
-use crate::route::Route;
-use crate::routing::{Routed, Router};
-use crate::trace::{Span, Spans, TracedStream, TracedTools, kind_of, kind_of_refusal, request_span, under};
+use crate::pool::{ListedModel, Pool};
+use crate::routing::Router;
+use crate::trace::Spans;
 
 /// The name by which a caller asks for whatever model is the default.
 pub const DEFAULT_MODEL: &str = "default";
@@ -44,31 +44,6 @@ pub struct SystemParts {
     pub max_turns: u32,
     pub bus: EventBus,
     pub log: Arc<dyn InferenceLog>,
-}
-
-/// A whole answer, and how it came to be.
-#[derive(Debug)]
-pub struct Answered {
-    /// The key of the engine that answered.
-    pub engine: String,
-    /// Its usage is the sum over all turns.
-    pub generation: Generation,
-    pub turns: u32,
-    pub tool_results: Vec<ToolResult>,
-    /// Why this model; `None` when it is the one that was asked for.
-    pub reason: Option<ModelReason>,
-}
-
-/// An answer under way.
-pub struct Streaming {
-    /// The key of the engine that answers.
-    pub engine: String,
-    /// The model that answers.
-    pub model: String,
-    /// Why this model; `None` when it is the one that was asked for.
-    pub reason: Option<ModelReason>,
-    pub warnings: Vec<Warning>,
-    pub deltas: DeltaStream,
 }
 
 /// Answers requests.
@@ -222,165 +197,6 @@ impl System {
         self.memory.as_ref().map(HouseMemory::documents)
     }
 
-    /// Puts what the memory has on the question into the request, where the caller may know it, and says what that was.
-    /// Agents are told by themselves; a request that was told already is left as it is.
-    pub async fn recall(&self, request: &mut GenerateRequest, caller: &Caller) -> Vec<Passage> {
-        match &self.memory {
-            Some(memory) if may_recall(caller) => memory.recall(request, &self.events(caller)).await,
-            _ => Vec::new(),
-        }
-    }
-
-    /// The whole answer, and how an agent got to it.
-    pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
-        let mut span = request_span(&self.spans, caller, &request.model);
-        let caller = under(caller, &span);
-        let outcome = self.answer(request, &caller, &mut span).await;
-        if let Err(error) = &outcome {
-            span.fail(kind_of_refusal(error));
-        }
-        span.end();
-        outcome
-    }
-
-    async fn answer(
-        &self,
-        mut request: GenerateRequest,
-        caller: &Caller,
-        span: &mut Span,
-    ) -> Result<Answered, AskError> {
-        let wish = self.wish(&caller.agent)?;
-        let mut route = self.route(&mut request, caller).await?;
-        let outcome = self.ask(&route, request, wish, caller, span).await;
-        if let Some(ticket) = route.take_ticket() {
-            ticket.conclude(&outcome);
-        }
-        let AgentOutcome { mut generation, turns, tool_results } = outcome?;
-        let told = route.tell(span);
-        generation.warnings.extend(told.warning);
-        Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
-    }
-
-    async fn ask(
-        &self,
-        route: &Route,
-        mut request: GenerateRequest,
-        wish: Wish<Arc<dyn Agent>>,
-        caller: &Caller,
-        span: &mut Span,
-    ) -> Result<AgentOutcome, AskError> {
-        match lane(&request, Delivery::Whole, wish) {
-            Lane::Engine => {
-                let generation = route.metered(self.origin(caller, None)).generate(&request).await?;
-                Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
-            }
-            Lane::Agent(agent) => {
-                by_agent(span, agent.name());
-                self.recall(&mut request, caller).await;
-                let context = self.context(route, caller, agent.name(), None)?;
-                Ok(agent.run(&request, &context).await?)
-            }
-        }
-    }
-
-    /// The answer as it comes. Returns once the first piece is there, so that trouble before it is an error and not a
-    /// stream that breaks at once.
-    pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<Streaming, AskError> {
-        let mut span = request_span(&self.spans, caller, &request.model);
-        let caller = under(caller, &span);
-        match self.begin_stream(request, &caller, &mut span).await {
-            Ok(streaming) if span.place().is_none() => Ok(streaming),
-            Ok(mut streaming) => {
-                let deltas = streaming.deltas;
-                streaming.deltas = Box::pin(TracedStream { deltas, span });
-                Ok(streaming)
-            }
-            Err(error) => {
-                span.fail(kind_of_refusal(&error));
-                span.end();
-                Err(error)
-            }
-        }
-    }
-
-    async fn begin_stream(
-        &self,
-        mut request: GenerateRequest,
-        caller: &Caller,
-        span: &mut Span,
-    ) -> Result<Streaming, AskError> {
-        let wish = self.wish(&caller.agent)?;
-        let mut route = self.route(&mut request, caller).await?;
-        let model = request.model.clone();
-        let begun = self.first_piece(&route, request, wish, caller, span).await;
-        let GenerationStream { mut warnings, deltas } = match (begun, route.take_ticket()) {
-            (Ok(begun), Some(ticket)) => ticket.watch(begun),
-            (Err(error), Some(ticket)) => {
-                ticket.give_up(&error);
-                return Err(error);
-            }
-            (begun, None) => begun?,
-        };
-        let told = route.tell(span);
-        warnings.extend(told.warning);
-        let model = told.model.unwrap_or(model);
-        Ok(Streaming { engine: told.engine, model, reason: told.reason, warnings, deltas })
-    }
-
-    /// A stream whose first piece is there.
-    async fn first_piece(
-        &self,
-        route: &Route,
-        mut request: GenerateRequest,
-        wish: Wish<Arc<dyn Agent>>,
-        caller: &Caller,
-        span: &mut Span,
-    ) -> Result<GenerationStream, AskError> {
-        let GenerationStream { warnings, mut deltas } = match lane(&request, Delivery::Streamed, wish) {
-            Lane::Engine => route.metered(self.origin(caller, None)).stream(&request).await?,
-            Lane::Agent(agent) => {
-                by_agent(span, agent.name());
-                self.recall(&mut request, caller).await;
-                self.agent_stream(route, request, agent, caller)?
-            }
-        };
-        let first = match deltas.next().await {
-            Some(first) => first?,
-            None => {
-                let engine = route.engine().to_owned();
-                let reason = "it ended before it began".to_owned();
-                return Err(EngineError::Interrupted { engine, reason }.into());
-            }
-        };
-        Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
-    }
-
-    /// Texts as vectors. `default`, and the name of the model it stands for, mean the embedder of the house; any other name
-    /// is a model of the engine.
-    pub async fn embed(&self, request: EmbedRequest, caller: &Caller) -> Result<Embeddings, EngineError> {
-        let mut span = request_span(&self.spans, caller, &request.model);
-        let embeddings = self.vectors(request, &under(caller, &span)).await;
-        if let Err(error) = &embeddings {
-            span.fail(kind_of(error));
-        }
-        span.end();
-        embeddings
-    }
-
-    async fn vectors(&self, mut request: EmbedRequest, caller: &Caller) -> Result<Embeddings, EngineError> {
-        let house = match &self.embedder {
-            None if request.model == DEFAULT_MODEL => return Err(embedder::nobody()),
-            Some(house) if request.model == DEFAULT_MODEL || request.model == house.model => house,
-            _ => {
-                let engine = self.pool.engine_of(&request.model).await?;
-                return self.metered_on(&engine, caller).embed(&request).await;
-            }
-        };
-        request.model.clone_from(&house.model);
-        let engine = self.metered_on(&house.engine, caller);
-        engine.embed(&request).await.map_err(embedder::explain)
-    }
-
     /// The models of the chosen engine, and of those beside it.
     pub async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         Ok(self.pool.list().await?.into_iter().map(|listed| listed.model).collect())
@@ -409,169 +225,14 @@ impl System {
         }
     }
 
+    /// Whether the router chooses for those who name no model.
+    pub fn defaults_to_auto(&self) -> bool {
+        self.default_model.as_deref() == Some(AUTO)
+    }
+
     /// The model for work that needs one and the same: the default, or where that is `auto`, the first of the engine.
     pub async fn steady_model(&self) -> Result<Option<String>, EngineError> {
         self.pool.steady(self.default_model.as_deref()).await
-    }
-
-    fn agent_stream(
-        &self,
-        route: &Route,
-        request: GenerateRequest,
-        agent: Arc<dyn Agent>,
-        caller: &Caller,
-    ) -> Result<GenerationStream, AskError> {
-        let (ear, pieces) = ear(&self.bus, &caller.run);
-        let context = self.context(route, caller, agent.name(), Some(Arc::new(ear)))?;
-        let run = Box::pin(async move { agent.run(&request, &context).await });
-        Ok(GenerationStream { warnings: Vec::new(), deltas: Box::pin(AgentStream::new(run, pieces)) })
-    }
-
-    fn context(
-        &self,
-        route: &Route,
-        caller: &Caller,
-        agent: &str,
-        listener: Option<Arc<dyn Listener>>,
-    ) -> Result<AgentContext, AskError> {
-        let events = self.events(caller);
-        Ok(AgentContext {
-            engine: route.metered(self.origin(caller, Some(agent))),
-            tools: self.tools_for(caller, &events)?,
-            events,
-            max_turns: self.max_turns,
-            listener,
-        })
-    }
-
-    fn tools_for(&self, caller: &Caller, events: &RunEvents) -> Result<Arc<dyn Tools>, AskError> {
-        let tools = Arc::new(self.tools.load().for_run(caller.permit.clone(), events.clone())?);
-        Ok(match self.spans.are_heard() {
-            true => Arc::new(TracedTools { tools, spans: self.spans.clone(), parent: caller.trace_parent }),
-            false => tools,
-        })
-    }
-
-    /// An engine, with its work put down to this caller.
-    fn metered_on(&self, engine: &Arc<dyn Engine>, caller: &Caller) -> Metered {
-        Metered::new(Arc::clone(engine), self.origin(caller, None))
-    }
-
-    fn origin(&self, caller: &Caller, agent: Option<&str>) -> Origin {
-        Origin {
-            run: Arc::clone(&caller.run),
-            source: caller.source,
-            agent: agent.map(str::to_owned),
-            events: self.events(caller),
-            log: Arc::clone(&self.log),
-            spans: self.spans.clone(),
-            meters: self.meters.clone(),
-            trace_parent: caller.trace_parent,
-        }
-    }
-
-    fn events(&self, caller: &Caller) -> RunEvents {
-        RunEvents::new(self.bus.clone(), Arc::clone(&caller.run))
-    }
-
-    fn wish(&self, wish: &AgentWish) -> Result<Wish<Arc<dyn Agent>>, AskError> {
-        Ok(match wish {
-            AgentWish::Configured => Wish::Configured(self.agent.clone()),
-            AgentWish::None => Wish::None,
-            AgentWish::Named(name) => {
-                let agent =
-                    hob_agent::agent(name).ok_or_else(|| AskError::UnknownAgent { name: name.clone() })?;
-                Wish::Named(agent)
-            }
-        })
-    }
-
-    /// Puts the name of a real model in the place of the one asked for, and says why where that was for us to choose.
-    async fn resolve_model(
-        &self,
-        request: &mut GenerateRequest,
-        caller: &Caller,
-    ) -> Result<Option<Routed>, AskError> {
-        if request.model == DEFAULT_MODEL
-            && let Some(model) = self.default_model().await?
-        {
-            request.model = model;
-        }
-        if request.model != AUTO {
-            return Ok(None);
-        }
-        let models = self.pool.recent().await?;
-        // Who has a model of this name means that one.
-        if models.iter().any(|listed| listed.model.id == AUTO) {
-            return Ok(None);
-        }
-        let routed = self.router.route(request, caller, &models, self.engine().key()).await?;
-        request.model.clone_from(&routed.model);
-        Ok(Some(routed))
-    }
-
-    /// Who answers. Where the model was ours to choose, and cannot be had, the fallback does.
-    async fn route(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
-        let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
-        let route = match (self.find(request, caller).await, fallback) {
-            (Ok(route), None) => route,
-            (Ok(route), Some(fallback)) => route.before(fallback, &self.pool),
-            (Err(AskError::Engine(error)), Some(fallback)) if is_not_found(&error) => {
-                let Some(stand_in) = fallback.find(&self.pool, &request.model, &error).await else {
-                    return Err(error.into());
-                };
-                request.model.clone_from(&stand_in.model);
-                Route::to_stand_in(stand_in)
-            }
-            (Err(error), _) => return Err(error),
-        };
-        Ok(route.instead_of(self.for_want.as_ref()))
-    }
-
-    async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
-        let named_by = if is_ours_to_choose(&request.model) { NamedBy::House } else { NamedBy::Caller };
-        let Some(Routed { engine, reason, ticket, .. }) = self.resolve_model(request, caller).await? else {
-            let Found { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
-            let route = Route::to(engine, None);
-            return Ok(match instead_of {
-                Some(error) => route.for_want_of(&error),
-                None => route,
-            });
-        };
-        // The engine whose model was chosen, whoever else has one of that name.
-        let engine = match self.pool.with_key(&engine) {
-            Some(engine) => Arc::clone(engine),
-            None => self.pool.find(&request.model, named_by).await?.engine,
-        };
-        Ok(Route::to(engine, Some(reason)).watched(ticket))
-    }
-}
-
-/// Whether this name leaves the choice of a model to us.
-fn is_ours_to_choose(model: &str) -> bool {
-    model == DEFAULT_MODEL || model == AUTO
-}
-
-/// The request is an agent's to answer.
-fn by_agent(span: &mut Span, agent: &str) {
-    span.rename(|| format!("invoke_agent {agent}"));
-    span.set("gen_ai.operation.name", "invoke_agent");
-    span.set("gen_ai.agent.name", agent);
-}
-
-/// Whether the caller may know what is in the memory. Whoever writes on a channel needs leave by name, because there trust in
-/// tools is given to everybody at once; and so does a task whose tools were chosen, because somebody on a channel may have
-/// made it.
-fn may_recall(caller: &Caller) -> bool {
-    let reads_memory = |names: &Vec<String>| names.iter().any(|name| MEMORY_READS.contains(&name.as_str()));
-    let Permit { most, also, only } = &caller.permit;
-    if caller.recall == Recall::Unwanted {
-        return false;
-    }
-    match caller.source {
-        Source::Channel => reads_memory(also),
-        Source::Scheduler => *most >= Reach::Read && only.as_ref().is_none_or(reads_memory),
-        _ => *most >= Reach::Read,
     }
 }
 

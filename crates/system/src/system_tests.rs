@@ -1,8 +1,13 @@
 use async_trait::async_trait;
-use hob_core::{AgentOutcome, Delta, Message, Role, Source, ToolDefinition, Unrecorded};
+use futures::StreamExt;
+use hob_core::{
+    AgentContext, AgentOutcome, Delta, EmbedRequest, GenerateRequest, Message, Role, Source, ToolDefinition,
+    Unrecorded,
+};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::caller::{AskError, Caller};
 
 struct Butler;
 

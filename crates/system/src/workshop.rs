@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_agent::mcp::{McpServeError, McpServerOptions, McpServers, McpTransport, serve_stdio};
 use hob_agent::sandbox::{Runtime, Sandbox, SandboxError, SandboxOptions};
-use hob_agent::tools::{BuiltInOptions, FetchError, FileReadOptions, LlmOptions, built_in_tools};
+use hob_agent::tools::{BuiltInOptions, FileReadOptions, LlmOptions, built_in_tools};
 use hob_agent::{Permit, ToolBox, ToolBoxError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
 use hob_core::{Channels, Memory, NoTools, Reach, RunEvents, Schedule, Tool, Tools};
@@ -17,8 +17,6 @@ use crate::system::System;
 /// Why there are no tools.
 #[derive(Debug, Error)]
 pub enum WorkshopError {
-    #[error("the tool web_fetch cannot be made: {0}")]
-    WebFetch(#[from] FetchError),
     #[error(transparent)]
     ToolBox(#[from] ToolBoxError),
     #[error("the tools cannot be served: {0}")]
@@ -63,14 +61,14 @@ pub struct Workshop {
 
 impl Workshop {
     /// Makes the built-in tools and starts the configured servers; their tools come when they are ready.
-    pub fn open(config: &Config, parts: WorkshopParts) -> Result<Self, WorkshopError> {
+    pub fn open(config: &Config, parts: WorkshopParts) -> Self {
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
-        Ok(Workshop {
-            built_in: built_in(config, parts)?,
+        Workshop {
+            built_in: built_in(config, parts),
             servers: Arc::new(McpServers::start(servers)),
             stop: CancellationToken::new().drop_guard(),
             keeping_up: TaskTracker::new(),
-        })
+        }
     }
 
     /// The tools there are at this moment.
@@ -116,7 +114,7 @@ impl Workshop {
 /// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
 /// program, it would start itself without end.
 pub async fn serve_mcp(config: &Config, parts: WorkshopParts, version: &str) -> Result<(), WorkshopError> {
-    let tools = ToolBox::new(built_in(config, parts)?)?.with_conditions(CONDITIONS);
+    let tools = ToolBox::new(built_in(config, parts))?.with_conditions(CONDITIONS);
     let for_one_request = move || -> Arc<dyn Tools> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
             Ok(tools) => Arc::new(tools),
@@ -133,7 +131,7 @@ pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxErro
     Some(sandbox.check().await)
 }
 
-fn built_in(config: &Config, parts: WorkshopParts) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
+fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
     built_in_tools(BuiltInOptions {
         file_read: FileReadOptions { roots: config.tools.file_roots.clone() },
         sandbox: config.sandbox.enabled.then(|| Arc::new(Sandbox::new(sandbox_options(&config.sandbox)))),
@@ -149,7 +147,7 @@ fn built_in(config: &Config, parts: WorkshopParts) -> Result<Vec<Arc<dyn Tool>>,
 fn tool_box(built_in: &[Arc<dyn Tool>], servers: &McpServers) -> Result<ToolBox, ToolBoxError> {
     let mut tools = ToolBox::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
     for tool in servers.tools() {
-        if let Err(error) = tools.add(tool) {
+        if let Err(error) = tools.add_foreign(tool) {
             tracing::warn!(%error, "a tool of an MCP server is left out");
         }
     }

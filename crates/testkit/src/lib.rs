@@ -5,6 +5,7 @@
 mod fake_server;
 mod gateway;
 mod llama_server;
+pub mod repository;
 mod scripted_engine;
 mod transcript;
 

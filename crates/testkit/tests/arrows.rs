@@ -6,11 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hob_testkit::repository::root;
+
 /// Which floor each crate stands on. Arrows point down only.
 const FLOORS: &[(&str, u8)] = &[
     ("core", 0),
     ("text", 0),
     ("child", 0),
+    ("dial", 0),
     ("config", 1),
     ("engine", 1),
     ("embedded", 1),
@@ -35,6 +38,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
     ("rusqlite", &["store"]),
+    ("rustls", &["dial"]),
 ];
 
 /// Words in product code that only these crates may contain.
@@ -42,7 +46,7 @@ const RESERVED_WORDS: &[(&str, &[&str])] =
     &[("std::env::var", &["config", "cli"]), ("println!", &["cli"]), ("eprintln!", &["cli"])];
 
 fn crates_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    root().join("crates")
 }
 
 /// Direct dependencies of each crate, without those of its tests.

@@ -5,30 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use hob_testkit::repository::{pages, root};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-fn markdown_below(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            markdown_below(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path);
-        }
-    }
-}
-
-/// The pages of the book.
-fn pages() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    markdown_below(&root().join("docs"), &mut found);
-    found.sort();
-    found
-}
 
 /// The pages, and what stands at the root.
 fn documents() -> Vec<PathBuf> {

@@ -7,13 +7,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use hob_testkit::repository::root;
 
 const PROGRAMS: &str = "tests/clients/programs";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 fn files_in(directory: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =

@@ -2,11 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a file that cannot be read is a failed test")]
 
-use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use hob_testkit::repository::root;
 
 /// A row of a table of the map: the feature, the files that do it, the tests that show it.
 struct Row {

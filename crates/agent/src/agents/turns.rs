@@ -12,6 +12,9 @@ use hob_core::{
 use super::conversation::Conversation;
 use super::protocol::{Calls, Earshot, Protocol, Reading};
 
+/// How many calls of one turn are run. No question takes more; a model that makes more has lost its way.
+const MOST_CALLS: usize = 32;
+
 /// An agent that speaks by this protocol.
 pub(super) struct InTurns<P>(pub(super) P);
 
@@ -126,10 +129,13 @@ impl<'a, P: Protocol> Run<'a, P> {
         })
     }
 
-    /// Runs the calls of a turn side by side and shows the model the results in order.
+    /// Runs the calls of a turn side by side and shows the model the results in order, also of those that are too many.
     async fn execute(&mut self, calls: &[ToolCall]) {
-        let wanted: Vec<_> = calls.iter().map(|call| self.context.tools.execute(call)).collect();
-        let results: Vec<ToolResult> = stream::iter(wanted).buffered(self.protocol.at_once()).collect().await;
+        let (run, too_many) = calls.split_at(calls.len().min(MOST_CALLS));
+        let wanted: Vec<_> = run.iter().map(|call| self.context.tools.execute(call)).collect();
+        let mut results: Vec<ToolResult> =
+            stream::iter(wanted).buffered(self.protocol.at_once()).collect().await;
+        results.extend(too_many.iter().map(not_run));
         for shown in self.protocol.show(calls, &results) {
             self.conversation.show(shown);
         }
@@ -242,6 +248,16 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let (agent, turn) = (self.agent.to_owned(), self.number);
         self.context.events.publish(Event::AgentTurnEnd { agent, turn, tool_calls: self.tool_calls });
+    }
+}
+
+fn not_run(call: &ToolCall) -> ToolResult {
+    ToolResult {
+        tool_name: call.name.clone(),
+        content: format!(
+            "not run: no more than {MOST_CALLS} calls are run in one turn; make fewer at a time"
+        ),
+        success: false,
     }
 }
 

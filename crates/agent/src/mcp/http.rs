@@ -1,14 +1,14 @@
 //! The way to a server over streamable HTTP.
 
-use std::sync::Once;
 use std::time::Duration;
 
+use hob_dial::{install_crypto, is_loopback};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use secrecy::{ExposeSecret, SecretString};
-use url::{Host, Url};
+use url::Url;
 
 use super::{MAX_MESSAGE_BYTES, McpError};
 
@@ -48,21 +48,4 @@ fn header_map(headers: &[(String, SecretString)]) -> Result<HeaderMap, McpError>
         map.insert(key, value);
     }
     Ok(map)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
-fn install_crypto() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // An error means that somebody in this process chose already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }

@@ -31,23 +31,6 @@ pub fn query(request: &GenerateRequest, prompt_tokens: u64) -> Query {
     Query { class, tokens, pictures }
 }
 
-/// A number by which the same question is known again when it is asked once more. All that the user said before belongs to
-/// it. `None` where the last word is not the user's, as when a client brings what its tools gave.
-pub fn question(request: &GenerateRequest) -> Option<u64> {
-    if request.messages.last()?.role != Role::User {
-        return None;
-    }
-    // FNV-1a: the same in every process and in every version of the standard library.
-    let add = |hash: u64, byte: u8| {
-        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3)
-    };
-    let add_message = |hash: u64, asked: String| {
-        let words = asked.split_whitespace().flat_map(|word| word.bytes().chain([b' ']));
-        add(words.fold(hash, add), b'\n')
-    };
-    Some(questions(request).fold(0xcbf2_9ce4_8422_2325, add_message))
-}
-
 fn last_question(request: &GenerateRequest) -> Option<String> {
     questions(request).next()
 }

@@ -104,32 +104,6 @@ fn pictures_are_noticed() {
 }
 
 #[test]
-fn the_same_question_is_known_again_whatever_its_blanks_and_capitals() {
-    let one = question(&asking("Why is the  sky blue?"));
-    assert_eq!(one, question(&asking("why is the sky\nblue?")));
-    assert_ne!(one, question(&asking("Why is the sea blue?")));
-    let again = conversation(&[(Role::System, "Be brief."), (Role::User, "Why is the sky blue?")]);
-    assert_eq!(one, question(&again), "instructions are not part of it");
-}
-
-#[test]
-fn the_same_words_in_another_conversation_are_another_question() {
-    let after = |before: &str| {
-        question(&conversation(&[(Role::User, before), (Role::Assistant, "Fine."), (Role::User, "Go on.")]))
-    };
-    assert_ne!(after("Tell me of Rome"), after("Tell me of Athens"));
-    assert_ne!(after("Tell me of Rome"), question(&asking("Go on.")));
-    assert_ne!(question(&asking("Tell me of Rome Go on.")), after("Tell me of Rome"));
-}
-
-#[test]
-fn what_a_tool_gave_is_no_question_asked_again() {
-    let loops = conversation(&[(Role::User, "What is 2 + 2?"), (Role::Assistant, ""), (Role::Tool, "4")]);
-    assert_eq!(question(&loops), None);
-    assert_eq!(question(&conversation(&[])), None);
-}
-
-#[test]
 fn a_novel_is_not_read_to_its_end() {
     let novel = format!("{}\n```code```", "word ".repeat(100_000));
     assert_eq!(topic(&asking(&novel)), Topic::Plain);

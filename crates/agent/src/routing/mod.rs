@@ -6,6 +6,7 @@
 //! | `facts` | what an engine's list, or else a name, tells of a model |
 //! | `features` | what a question is like, and the class that makes it |
 //! | `heuristic` | the policy that follows rules |
+//! | `question` | by what a question is known again |
 //! | `grpo` | the policy that learns |
 //! | `reward` | how good an answer was, as far as one can tell without reading it |
 
@@ -13,12 +14,14 @@ mod facts;
 mod features;
 pub mod grpo;
 mod heuristic;
+mod question;
 pub mod reward;
 
 pub use facts::candidate;
-pub use features::{query, question};
+pub use features::query;
 pub use grpo::Grpo;
 pub use heuristic::Heuristic;
+pub use question::question;
 
 use hob_core::RouterPolicy;
 use hob_core::routing::{Candidate, Choice, Lot, ModelReason, NoChoice, Query};

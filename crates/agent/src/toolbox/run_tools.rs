@@ -57,7 +57,8 @@ impl RunTools {
         }
         let held = self.find(&call.name)?;
         let arguments = arguments?;
-        arguments::check(&held.schema, &arguments)?;
+        let schema = held.schema().map_err(|error| error.to_string())?;
+        arguments::check(schema, &arguments)?;
         finish_in_time(held, arguments, &self.permit).await
     }
 

@@ -27,7 +27,7 @@ pub use llm::{Llm, LlmOptions, ModelSource};
 pub use memory::{MemoryIndex, MemoryNote, MemorySearch};
 pub use schedule::{ChangeTask, ListTasks, ScheduleTask, schedule_tools};
 pub use think::Think;
-pub use web_fetch::{AddressPolicy, FetchError, WebFetch, WebFetchOptions};
+pub use web_fetch::{AddressPolicy, WebFetch, WebFetchOptions};
 
 /// What the built-in tools need.
 pub struct BuiltInOptions {
@@ -63,14 +63,14 @@ impl Default for BuiltInOptions {
 }
 
 /// All built-in tools that these options allow for.
-pub fn built_in_tools(options: BuiltInOptions) -> Result<Vec<Arc<dyn Tool>>, FetchError> {
+pub fn built_in_tools(options: BuiltInOptions) -> Vec<Arc<dyn Tool>> {
     let roots = options.file_read.roots.clone();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Calculator),
         Arc::new(Think),
         Arc::new(CurrentTime::new(options.clock)),
         Arc::new(FileRead::new(options.file_read)),
-        Arc::new(WebFetch::new(options.web_fetch)?),
+        Arc::new(WebFetch::new(options.web_fetch)),
     ];
     if let Some(sandbox) = options.sandbox {
         tools.push(Arc::new(CodeInterpreter::new(sandbox)));
@@ -87,5 +87,5 @@ pub fn built_in_tools(options: BuiltInOptions) -> Result<Vec<Arc<dyn Tool>>, Fet
     if let Some(schedule) = options.schedule {
         tools.extend(schedule_tools(&schedule));
     }
-    Ok(tools)
+    tools
 }

@@ -51,6 +51,22 @@ async fn codeact_ends_with_the_code_it_could_not_run() {
 }
 
 #[tokio::test]
+async fn a_flood_of_calls_is_not_run_and_every_call_is_answered() {
+    let flood: Vec<_> =
+        (0..40).map(|n| call(&format!("c{n}"), "echo", &format!(r#"{{"text":"{n}"}}"#))).collect();
+    let house = House::new(script([calls("", &flood), says(&["Done."])]), &[tool("echo")]);
+    let done = house.run("orchestrator", &asking("go")).await.unwrap();
+    let refusal = "not run: no more than 32 calls are run in one turn; make fewer at a time";
+    let results = (0..40).map(|n| match n {
+        0..32 => worked("echo", &format!("echo: {n}")),
+        _ => failed("echo", refusal),
+    });
+    assert_eq!(done, outcome("Done.", 2, results.collect()));
+    let shown = house.engine.requests().pop().unwrap().messages;
+    assert_eq!(shown.iter().filter(|message| message.tool_call_id.is_some()).count(), 40);
+}
+
+#[tokio::test]
 async fn a_model_that_goes_in_circles_is_told_and_then_stopped() {
     let same = || calls("Again.", &[call("c", "echo", r#"{"text":"x"}"#)]);
     let house = House::new(script([same(), same(), same(), same()]), &[tool("echo")]);

@@ -1,7 +1,7 @@
 //! Where the gateway is: its WebSocket as configured, and its HTTP side derived from that.
 
 use hob_core::ChannelError;
-use url::{Host, Url};
+use url::Url;
 
 /// The gateway's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,15 +31,6 @@ impl Address {
         let path = path.strip_suffix("/ws").unwrap_or(path);
         let http = format!("{scheme}://{host}{port}{path}");
         Ok(Address { socket, http })
-    }
-
-    pub fn is_loopback(&self) -> bool {
-        match self.socket.host() {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The gateway's HTTP side: sending when the socket is not there, and the list of channels.
 
-use std::sync::Once;
 use std::time::Duration;
 
+use hob_dial::{innermost, install_crypto, is_loopback};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
@@ -44,7 +44,7 @@ impl Http {
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TIMEOUT);
-        if address.is_loopback() {
+        if is_loopback(&address.socket) {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| error.to_string())?;
@@ -137,24 +137,6 @@ pub(crate) fn bearer(token: &SecretString) -> Result<HeaderValue, String> {
         .map_err(|_| "the token has characters that no HTTP header can carry".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// The cause at the bottom: "Connection refused" rather than "error sending request".
-pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
-}
-
-/// TLS needs to be told once which cryptography to use.
-pub(crate) fn install_crypto() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // An error means that somebody in this process chose already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }
 
 #[cfg(test)]

@@ -51,10 +51,6 @@ impl Outlet {
         })
     }
 
-    pub fn set_listening(&self, is_listening: bool) {
-        self.is_listening.store(is_listening, Ordering::Relaxed);
-    }
-
     pub fn attach(&self, wire: Wire) {
         self.is_openclaw.store(wire.protocol == Protocol::OpenClaw, Ordering::Relaxed);
         *self.held() = Some(wire);
@@ -124,5 +120,9 @@ impl Line for Outlet {
         }
         let errand = self.errand().await.map_err(Undelivered::NotSent)?;
         errand.wire.send(message).await
+    }
+
+    fn set_listening(&self, is_listening: bool) {
+        self.is_listening.store(is_listening, Ordering::Relaxed);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hob_dial::{innermost, install_crypto};
 use reqwest::header::AUTHORIZATION;
 use secrecy::SecretString;
 use tokio::net::TcpStream;
@@ -12,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use super::address::Address;
-use super::http::{bearer, innermost, install_crypto};
+use super::http::bearer;
 
 pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 

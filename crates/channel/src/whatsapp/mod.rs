@@ -9,18 +9,16 @@ mod login;
 mod outlet;
 mod process;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{ChannelError, ChannelReport, ChannelStatus, EventBus};
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::inbox::{Handler, Inbox, InboxLimits, InboxParts};
+use crate::inbox::{Handler, InboxLimits, InboxParts};
 use crate::ledger::{Ledger, Recent};
-use crate::line::{Line, Outgoing, deliver};
+use crate::line::Line;
 use crate::standing::Standing;
-use crate::state::Trigger;
+use crate::station::Station;
 use address::Manners;
 use link::Link;
 use outlet::Outlet;
@@ -69,16 +67,8 @@ impl WhatsappOptions {
 
 /// The channel. Its subprocess stops when this is dropped; [`Self::close`] also waits for that.
 pub struct Whatsapp {
-    inbox: Inbox,
-    outlet: Arc<Outlet>,
+    station: Station,
     link: Arc<Link>,
-    events: EventBus,
-    running: Mutex<Option<Running>>,
-}
-
-struct Running {
-    stop: DropGuard,
-    task: JoinHandle<()>,
 }
 
 impl Whatsapp {
@@ -87,64 +77,48 @@ impl Whatsapp {
         let manners =
             Manners { name: options.assistant_name, has_own_number: options.assistant_has_own_number };
         let outlet = Arc::new(Outlet::new(manners.clone(), standing.clone(), options.confirm_within));
-        let inbox = Inbox::new(InboxParts {
+        let parts = InboxParts {
             line: Arc::clone(&outlet) as Arc<dyn Line>,
             ledger: options.ledger,
-            events: options.events.clone(),
+            events: options.events,
             limits: options.limits,
-        });
+        };
+        let station = Station::new(parts, standing.clone());
         let link = Link {
             program: options.program,
             restart_delay: options.restart_delay,
             manners,
             standing,
-            outlet: Arc::clone(&outlet),
-            inbox: inbox.clone(),
+            outlet,
+            inbox: station.inbox().clone(),
         };
-        let events = options.events;
-        Whatsapp { inbox, outlet, link: Arc::new(link), events, running: Mutex::default() }
+        Whatsapp { station, link: Arc::new(link) }
     }
 
     /// Gets every message that is meant for the assistant. All handlers are called for every message.
     pub fn on_message(&self, handler: Arc<dyn Handler>) {
-        self.inbox.on_message(handler);
+        self.station.on_message(handler);
     }
 
     /// Starts the subprocess, without waiting for it to be connected. Does nothing when it runs already.
     pub fn start(&self) {
-        let mut running = lock(&self.running);
-        if running.as_ref().is_some_and(|running| !running.task.is_finished()) {
-            return;
-        }
-        self.link.standing.note(Trigger::Connect);
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(Arc::clone(&self.link).supervise(stop.clone()));
-        *running = Some(Running { stop: stop.drop_guard(), task });
+        self.station.start(|stop| Arc::clone(&self.link).supervise(stop));
     }
 
     /// Starts the subprocess, and waits until it says that it is connected, or not.
     pub async fn connect(&self) -> ChannelStatus {
         self.start();
-        self.link.standing.settled().await.status
+        self.station.settled().await
     }
 
     /// Stops the subprocess.
     pub async fn disconnect(&self) {
-        let running = lock(&self.running).take();
-        if let Some(Running { stop, task }) = running {
-            drop(stop);
-            if let Err(error) = task.await {
-                tracing::error!(%error, "the supervisor of the WhatsApp bridge failed");
-            }
-        }
-        self.link.standing.note(Trigger::Disconnect);
+        self.station.disconnect().await;
     }
 
     /// Stops everything. Messages that were not answered stay in the ledger.
     pub async fn close(&self) {
-        // First, so that a reply that is ready still finds its way.
-        self.inbox.close().await;
-        self.disconnect().await;
+        self.station.close().await;
     }
 
     /// Sends a message. `channel` is an address, or `whatsapp` with the address as the conversation.
@@ -154,26 +128,14 @@ impl Whatsapp {
         content: &str,
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
-        let message = Outgoing::new(channel, content, conversation_id)?;
-        deliver(self.outlet.as_ref(), &self.events, &message).await.map_err(|error| error.explain(channel))
+        self.station.send(channel, content, conversation_id).await
     }
 
     pub fn status(&self) -> ChannelStatus {
-        self.link.standing.get().status
+        self.station.status()
     }
 
     pub fn report(&self) -> ChannelReport {
-        let stand = self.link.standing.get();
-        ChannelReport { status: stand.status, gateway_url: String::new(), trouble: stand.trouble }
+        self.station.report("")
     }
-}
-
-impl Drop for Whatsapp {
-    fn drop(&mut self) {
-        self.inbox.stop();
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,14 @@
 //! `hob ask` as it is typed.
 
 use clap::Parser;
-use hob_config::{EngineKey, RouterKey};
-use hob_core::{MaxTokens, Temperature};
+use hob_config::RouterKey;
 
-use super::values::{AgentChoice, agents, engines, max_tokens, routers, temperature};
+use super::answering::AnsweringArgs;
+use super::values::routers;
+
+/// What is said of the agent, which has one more reason to be here than it has elsewhere.
+const AGENT: &str = "Agent that answers: simple, orchestrator, react, codeact or none [default: none, or orchestrator \
+                     with --tools or --require-tool]";
 
 /// Ask a model a question
 #[derive(Debug, Parser)]
@@ -17,38 +21,19 @@ use super::values::{AgentChoice, agents, engines, max_tokens, routers, temperatu
     "hob ask -v --router heuristic 'What is 17 * 23?'"
     "hob ask --json 'Hello' | jq .usage"
 })]
+#[command(mut_arg("max_tokens", |it| it.help("The most tokens the answer may have [default: 1024]")))]
+#[command(mut_arg("agent", |it| it.help(AGENT)))]
 pub struct AskArgs {
     /// The question; '-' reads it from stdin. Text that is piped in is added below the question
     pub query: Option<String>,
 
-    /// Model to ask [default: as configured, or the engine's first]
-    #[arg(short, long)]
-    pub model: Option<String>,
+    #[command(flatten)]
+    pub answering: AnsweringArgs,
 
     /// Have the model chosen that suits the question: by rules, or by what was learnt. -v says which it is and why
-    #[arg(long, value_name = "POLICY", value_parser = routers(), conflicts_with = "model")]
+    // Beside the model, which is shown first.
+    #[arg(long, value_name = "POLICY", value_parser = routers(), conflicts_with = "model", display_order = 0)]
     pub router: Option<RouterKey>,
-
-    /// Engine to ask, and no other [default: as configured, or one that runs]
-    #[arg(short, long, value_parser = engines())]
-    pub engine: Option<EngineKey>,
-
-    /// How freely to choose words, 0.0 to 2.0 [default: 0.7]
-    #[arg(short, long, value_parser = temperature, allow_negative_numbers = true)]
-    pub temperature: Option<Temperature>,
-
-    /// The most tokens the answer may have [default: 1024]
-    #[arg(long, value_parser = max_tokens, allow_negative_numbers = true)]
-    pub max_tokens: Option<MaxTokens>,
-
-    /// Agent that answers: simple, orchestrator, react, codeact or none [default: none, or orchestrator with --tools
-    /// or --require-tool]
-    #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
-    pub agent: Option<AgentChoice>,
-
-    /// Tools the agent may use, separated by commas [default: all]; see 'hob tools list'
-    #[arg(long, value_delimiter = ',')]
-    pub tools: Option<Vec<String>>,
 
     /// Have the model use a tool before it answers; small models rarely do by themselves
     #[arg(long)]
@@ -65,8 +50,4 @@ pub struct AskArgs {
     /// Answer without what the memory has on the question
     #[arg(long)]
     pub no_context: bool,
-
-    /// Fetch no model to start with, even if nothing else answers
-    #[arg(long)]
-    pub offline: bool,
 }

@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use super::serve::bind_host;
+use super::values::port;
 
 /// Ask the server that runs here whether it is well
 ///
@@ -15,6 +16,6 @@ pub struct HealthArgs {
     pub host: Option<String>,
 
     /// Port it listens on [default: as configured, or 8000]
-    #[arg(long)]
+    #[arg(short, long, value_parser = port)]
     pub port: Option<u16>,
 }

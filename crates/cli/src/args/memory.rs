@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use hob_core::MemoryBackend;
 
-use super::values::backends;
+use super::values::{backends, whole};
 
 #[derive(Debug, Subcommand)]
 pub enum MemoryCommand {
@@ -46,11 +46,11 @@ pub struct MemoryIndexArgs {
     pub backend: Option<MemoryBackend>,
 
     /// Most tokens of one passage [default: as configured, or 512]
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = whole::<usize>)]
     pub chunk_size: Option<usize>,
 
     /// Tokens that neighbouring passages share [default: as configured, or 64]
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = whole::<usize>)]
     pub chunk_overlap: Option<usize>,
 
     /// Stay, and take in what changes

@@ -10,6 +10,7 @@ macro_rules! examples {
 }
 
 // Below the macro, which is known to what follows it.
+mod answering;
 mod ask;
 mod bench;
 mod channel;
@@ -30,6 +31,7 @@ mod telemetry;
 mod tools;
 mod values;
 
+pub use answering::AnsweringArgs;
 pub use ask::AskArgs;
 pub use bench::{BenchCommand, BenchRunArgs, Benchmark};
 pub use channel::{ChannelCommand, ChannelSendArgs};
@@ -197,6 +199,31 @@ mod tests {
         assert_eq!(agent("none"), Some(AgentChoice::None));
         assert_eq!(agent(""), Some(AgentChoice::None));
         assert!(parse(&["serve", "-a", "orchestra"]).is_err());
+    }
+
+    #[test]
+    fn a_port_goes_by_its_first_letter() {
+        let port = |line: &[&str]| match parse(line).map(|args| args.command) {
+            Ok(Some(Command::Serve(serve))) => serve.port,
+            Ok(Some(Command::Health(health))) => health.port,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(port(&["serve", "-p", "9000"]), Some(9000));
+        assert_eq!(port(&["health", "-p", "9000"]), Some(9000));
+    }
+
+    #[test]
+    fn what_is_no_number_is_told_so_in_our_words() {
+        for (line, expected) in [
+            (&["serve", "-p", "http"][..], "expected a port, which is a whole number from 0 to 65535"),
+            (&["serve", "-p", "65536"], "expected a port, which is a whole number from 0 to 65535"),
+            (&["telemetry", "stats", "-n", "all"], "expected a whole number"),
+            (&["scheduler", "logs", "id", "-n", "all"], "expected a whole number"),
+            (&["memory", "index", ".", "--chunk-size", "1.5"], "expected a whole number"),
+        ] {
+            let refusal = parse(line).expect_err(line[0]);
+            assert!(refusal.contains(expected), "{line:?}: {refusal}");
+        }
     }
 
     #[test]

@@ -5,13 +5,18 @@ use clap::{Parser, Subcommand};
 use hob_config::EngineKey;
 use hob_core::TaskStatus;
 
-use super::values::{AgentChoice, agents, engines};
+use super::values::{AgentChoice, agents, engines, whole};
 
 #[derive(Debug, Subcommand)]
 pub enum SchedulerCommand {
     Create(SchedulerCreateArgs),
     /// List the tasks, the next to run first
+    ///
+    /// Those that are over, completed or cancelled, are left out unless they are asked for.
     List {
+        /// Those that are over as well
+        #[arg(long, conflicts_with = "status")]
+        all: bool,
         /// Only tasks in this state: active, paused, completed or cancelled
         #[arg(short, long, value_parser = task_states(), hide_possible_values = true)]
         status: Option<TaskStatus>,
@@ -38,7 +43,7 @@ pub enum SchedulerCommand {
         /// The task, as 'hob scheduler list' names it
         id: String,
         /// So many runs at most
-        #[arg(short = 'n', long, default_value_t = 20, value_name = "RUNS")]
+        #[arg(short = 'n', long, default_value_t = 20, value_name = "RUNS", value_parser = whole::<usize>)]
         lines: usize,
         /// Print a JSON array, with results in full
         #[arg(long)]
@@ -91,11 +96,11 @@ pub struct SchedulerCreateArgs {
     pub conversation: Option<String>,
 
     /// How often a run that fails is tried again, 0 to 10 [default: 0]
-    #[arg(long, value_name = "TIMES")]
+    #[arg(long, value_name = "TIMES", value_parser = whole::<u32>)]
     pub retries: Option<u32>,
 
     /// Seconds that one try may take [default: 600]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
     pub timeout: Option<u64>,
 
     /// What becomes of slots that were missed: once makes up for all of them with one run, skip does not [default: once]

@@ -3,7 +3,7 @@
 use clap::Parser;
 use hob_config::EngineKey;
 
-use super::values::{AgentChoice, agents, engines};
+use super::values::{AgentChoice, agents, engines, port};
 
 /// Start the HTTP server
 #[derive(Debug, Parser)]
@@ -21,7 +21,7 @@ pub struct ServeArgs {
     pub host: Option<String>,
 
     /// Port to listen on [default: as configured, or 8000]
-    #[arg(long)]
+    #[arg(short, long, value_parser = port)]
     pub port: Option<u16>,
 
     /// Engine that answers, and no other [default: as configured, or one that runs]

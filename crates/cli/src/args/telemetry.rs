@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
+use super::values::whole;
+
 #[derive(Debug, Subcommand)]
 pub enum TelemetryCommand {
     /// Show calls, tokens, times and costs, by model, engine, agent and day
@@ -12,7 +14,7 @@ pub enum TelemetryCommand {
     /// told as fast as a hundred. Energy is shown where this machine has a meter for it.
     Stats {
         /// So many models at most
-        #[arg(short = 'n', long, default_value_t = 10)]
+        #[arg(short = 'n', long, default_value_t = 10, value_parser = whole::<usize>)]
         top: usize,
         /// Print one JSON object
         #[arg(long)]

@@ -1,5 +1,7 @@
 //! Values that several commands take, and the check of their form.
 
+use std::str::FromStr;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hob_config::{AgentKey, EngineKey, RouterKey};
 use hob_core::routing::Rating;
@@ -55,6 +57,16 @@ pub fn ratings() -> impl TypedValueParser<Value = Rating> {
 pub fn backends() -> impl TypedValueParser<Value = MemoryBackend> {
     PossibleValuesParser::new(MemoryBackend::ALL.map(MemoryBackend::as_str))
         .try_map(|name| MemoryBackend::parse(&name).ok_or("expected sqlite, vector or hybrid"))
+}
+
+/// Where a server listens; 0 leaves the choice to the system.
+pub fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "expected a port, which is a whole number from 0 to 65535".to_owned())
+}
+
+/// For numbers whose bounds somebody else knows.
+pub fn whole<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
 pub fn temperature(text: &str) -> Result<Temperature, String> {

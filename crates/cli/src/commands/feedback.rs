@@ -9,9 +9,9 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::args::FeedbackArgs;
-use crate::commands::scheduler::words::span;
 use crate::output;
 use crate::output::text::one_line;
+use crate::output::time::span;
 use crate::settings;
 
 pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {

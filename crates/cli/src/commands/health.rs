@@ -3,19 +3,20 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use hob_config::ServerConfig;
 
 use crate::args::HealthArgs;
 use crate::commands::block_on;
-use crate::neighbour::{Neighbour, look, reachable};
+use crate::neighbour::{Neighbour, find, look, reachable};
 use crate::output;
 use crate::settings;
 
 pub fn run(args: HealthArgs) -> Result<ExitCode> {
-    let server = settings::load()?.server;
-    let host = args.host.unwrap_or(server.host);
-    let port = args.port.unwrap_or(server.port);
-    let place = format!("{}:{port}", reachable(&host));
-    match block_on(async { Ok(look(&host, port).await) })? {
+    let mut server = settings::load()?.server;
+    server.host = args.host.unwrap_or(server.host);
+    server.port = args.port.unwrap_or(server.port);
+    let place = format!("{}:{}", reachable(&server.host), server.port);
+    match block_on(async { Ok(look(&server.host, server.port).await) })? {
         Neighbour::Hob { health: 200 } => {
             output::line("ok")?;
             Ok(ExitCode::SUCCESS)
@@ -26,6 +27,19 @@ pub fn run(args: HealthArgs) -> Result<ExitCode> {
         Neighbour::Stranger => {
             bail!("something else than Hob listens on {place}, or it does not answer in time.")
         }
-        Neighbour::Nobody => bail!("nothing listens on {place}. Start the server with 'hob serve'."),
+        Neighbour::Nobody => bail!("nothing listens on {place}. {}", where_it_may_be(&server)?),
     }
+}
+
+/// Whoever watches over a server means that one, so another is no substitute. It may be the one that was meant, though.
+fn where_it_may_be(server: &ServerConfig) -> Result<String> {
+    let home = settings::home()?;
+    let found = block_on(async { Ok(find(server, &home).await) })?;
+    Ok(match found.who {
+        Neighbour::Hob { .. } => {
+            let host = reachable(&found.host);
+            format!("Hob runs on {host}:{0}: ask with 'hob health --host {host} --port {0}'.", found.port)
+        }
+        Neighbour::Nobody | Neighbour::Stranger => "Start the server with 'hob serve'.".to_owned(),
+    })
 }

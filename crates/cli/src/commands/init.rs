@@ -82,32 +82,49 @@ fn reason(gpus: &[Gpu]) -> &'static str {
     }
 }
 
+/// What to do now: what works at once comes first, and what would be better after it.
 fn next_steps(engine: EngineKey, found: &[Surveyed]) -> Vec<String> {
-    let answers = |surveyed: &&Surveyed| matches!(surveyed.state, State::Answers { .. });
-    let is_recommended = |surveyed: &&Surveyed| surveyed.engine.key() == engine.as_str();
+    let key = engine.as_str();
+    let recommended = found.iter().find(|surveyed| surveyed.engine.key() == key);
+    let answering = found.iter().find(|surveyed| matches!(surveyed.state, State::Answers { .. }));
+    let is_inside = |surveyed: &Surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str();
+    let later = match recommended.map(|surveyed| (&surveyed.state, surveyed.engine.address())) {
+        Some((State::Answers { .. }, _)) => None,
+        Some((State::Ourselves, _)) => Some(advice::how_to_start_beside_us(key)),
+        Some((_, address)) => Some(advice::how_to_start(key, address)),
+        None => Some(advice::how_to_start(key, "")),
+    };
     let mut steps = Vec::new();
-    if !found.iter().filter(answers).any(|surveyed| is_recommended(&surveyed)) {
-        let address = found.iter().find(is_recommended).map_or("", |surveyed| surveyed.engine.address());
-        steps.push(format!("{}.", advice::how_to_start(engine.as_str(), address)));
-        let inside = |surveyed: &Surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str();
-        if !found.iter().any(|surveyed| answers(&surveyed)) && found.iter().any(inside) {
-            steps.push("Or let Hob answer by itself: hob model pull smollm2-135m-instruct".to_owned());
+    if let Some(how_to_start) = later {
+        match answering {
+            Some(other) if is_inside(other) => {
+                steps.push("Hob answers by itself, with a model it has.".to_owned());
+            }
+            Some(other) => steps.push(format!(
+                "{} answers, which runs at {}.",
+                other.engine.key(),
+                other.engine.address()
+            )),
+            None if found.iter().any(is_inside) => steps.push(
+                "Nothing has to be installed: the first question fetches a small model (about 100 MB), and Hob answers by itself."
+                    .to_owned(),
+            ),
+            None => steps.push("No engine runs yet.".to_owned()),
         }
-        if let Some(other) = found.iter().find(answers) {
-            let (key, address) = (other.engine.key(), other.engine.address());
-            steps.push(match address {
-                "" => format!("Until then {key} answers, which is part of Hob."),
-                address => format!("Until then {key} answers, which runs at {address}."),
-            });
-        }
+        steps.push(format!("For larger models use {key}. {how_to_start}."));
     }
-    steps.push("hob doctor    see whether everything is ready".to_owned());
-    steps.push("hob serve     start the server".to_owned());
+    steps.push("hob ask 'Hello'   the first answer".to_owned());
+    steps.push("hob doctor        see whether everything is ready".to_owned());
+    steps.push("hob serve         start the server".to_owned());
     steps
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use hob_testkit::ScriptedEngine;
+
     use super::*;
 
     fn gpu(vendor: GpuVendor, model: &str) -> Gpu {
@@ -126,5 +143,38 @@ mod tests {
         ] {
             assert_eq!(reason(&gpus), expected, "{gpus:?}");
         }
+    }
+
+    fn surveyed(key: &str, state: State) -> Surveyed {
+        let engine = Arc::new(ScriptedEngine::saying(&[]).called(key));
+        Surveyed { engine, state, silent_hosts: Vec::new() }
+    }
+
+    #[test]
+    fn whoever_has_nothing_yet_is_told_that_nothing_has_to_be_installed() {
+        let llamacpp = || surveyed("llamacpp", State::Silent);
+        let steps = |found: &[Surveyed]| next_steps(EngineKey::Llamacpp, found);
+        let bare = steps(&[llamacpp(), surveyed("embedded", State::NotSetUp)]);
+        assert!(bare[0].starts_with("Nothing has to be installed: "), "{bare:?}");
+        assert!(bare[1].starts_with("For larger models use llamacpp. Start it "), "{bare:?}");
+        assert!(bare[2].starts_with("hob ask"), "{bare:?}");
+
+        let answers = || State::Answers { models: Vec::new() };
+        let inside = steps(&[llamacpp(), surveyed("embedded", answers())]);
+        assert_eq!(inside[0], "Hob answers by itself, with a model it has.");
+        let beside = steps(&[surveyed("ollama", answers()), llamacpp()]);
+        assert!(beside[0].starts_with("ollama answers, "), "{beside:?}");
+        assert_eq!(steps(&[llamacpp()])[0], "No engine runs yet.");
+        assert!(steps(&[surveyed("llamacpp", answers())])[0].starts_with("hob ask"));
+    }
+
+    #[test]
+    fn an_engine_whose_usual_port_is_ours_is_started_on_another() {
+        let steps = next_steps(EngineKey::Vllm, &[surveyed("vllm", State::Ourselves)]);
+        assert_eq!(
+            steps[1],
+            "For larger models use vllm. Start it with 'vllm serve MODEL --port 8001', and set [engine.vllm] host = \
+             \"http://localhost:8001\"."
+        );
     }
 }

@@ -9,6 +9,7 @@ mod consent;
 mod doctor;
 mod feedback;
 mod health;
+mod household;
 mod init;
 mod man;
 mod mcp;

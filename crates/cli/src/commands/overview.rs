@@ -2,18 +2,20 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::join_all;
 use hob_config::Config;
-use hob_core::{Engine, ModelKind};
-use hob_system::{Wishes, choose};
+use hob_core::routing::AUTO;
+use hob_core::{Engine, EngineError, ModelKind};
+use hob_system::{Pool, Wishes, choose, is_default_missed};
 use tokio::time::timeout;
 
 use crate::advice;
 use crate::commands::block_on;
-use crate::neighbour::{self, Neighbour};
+use crate::neighbour::{self, Found, Neighbour};
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
@@ -37,24 +39,43 @@ enum Answering {
     /// Nobody, although an engine was chosen by its owner.
     NotTheChosen,
     /// Nobody, and nothing was chosen: a question would fetch a model to start with.
-    Nobody,
+    Nobody {
+        /// Whether `hob init` has been here.
+        is_set_up: bool,
+    },
     Engine {
         key: String,
         address: String,
-        model: Option<String>,
+        model: Standing,
     },
+}
+
+/// How it is with the default model.
+enum Standing {
+    /// The engine has none.
+    None,
+    /// It is the engine's, as far as is known.
+    There(String),
+    /// It was set up, and the engine does not have it.
+    Missing(String),
+    /// Another one for each question.
+    Auto,
 }
 
 pub fn run() -> Result<ExitCode> {
     let config = settings::load()?;
     let home = settings::home()?;
     let scene = block_on(async {
-        let (host, port) = (config.server.host.as_str(), config.server.port);
         let (server, engine) = tokio::join!(
-            async { timeout(PATIENCE, neighbour::look(host, port)).await.unwrap_or(Neighbour::Stranger) },
-            who_answers(&config, &home),
+            timeout(PATIENCE, neighbour::find(&config.server, &home)),
+            who_answers(&config, &home)
         );
-        Ok(Scene { server, engine: engine?, address: format!("http://{}:{port}", shown_host(host)) })
+        let found = server.unwrap_or_else(|_| Found {
+            host: config.server.host.clone(),
+            port: config.server.port,
+            who: Neighbour::Stranger,
+        });
+        Ok(Scene { server: found.who, engine: engine?, address: neighbour::url(&found.host, found.port) })
     })?;
     table::print_facts(&scene.facts())?;
     output::line("")?;
@@ -76,32 +97,44 @@ async fn who_answers(config: &Config, home: &Path) -> Result<Answering> {
     // Among those that answer at once, nobody is waited for.
     engines.retain(|_| answers.next().unwrap_or(false));
     let Ok(chosen) = choose(&engines, config, &Wishes::default()).await else {
-        return Ok(match config.engine.default {
-            Some(_) => Answering::NotTheChosen,
-            None => Answering::Nobody,
+        return Ok(match is_default_missed(config, home) {
+            true => Answering::NotTheChosen,
+            false => Answering::Nobody { is_set_up: config.engine.default.is_some() },
         });
     };
     let engine = chosen.engine;
     let model = match config.default_model() {
-        Some(model) => Some(model.to_owned()),
-        None => first_model(engine.as_ref()).await,
+        Some(AUTO) => Standing::Auto,
+        Some(model) => standing_of(model, &engine, beside(&engine, engines, config)).await,
+        None => first_model(engine.as_ref()).await.map_or(Standing::None, Standing::There),
     };
     Ok(Answering::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
+}
+
+/// Those of the pool that answer, but for the one that was chosen.
+fn beside(
+    chosen: &Arc<dyn Engine>,
+    mut engines: Vec<Arc<dyn Engine>>,
+    config: &Config,
+) -> Vec<Arc<dyn Engine>> {
+    let pool = &config.engine.pool;
+    engines.retain(|one| one.key() != chosen.key() && pool.iter().any(|key| key.as_str() == one.key()));
+    engines
+}
+
+/// Whether an engine that would be asked has the model. One that takes too long to say may have it.
+async fn standing_of(model: &str, engine: &Arc<dyn Engine>, others: Vec<Arc<dyn Engine>>) -> Standing {
+    let pool = Pool::new(Arc::clone(engine), others);
+    match timeout(PROBE, pool.engine_of(model)).await {
+        Ok(Err(EngineError::ModelNotFound { .. })) => Standing::Missing(model.to_owned()),
+        Ok(_) | Err(_) => Standing::There(model.to_owned()),
+    }
 }
 
 /// The first model of the engine that can answer, unless its list takes too long.
 async fn first_model(engine: &dyn Engine) -> Option<String> {
     let models = timeout(PROBE, engine.list_models()).await.ok()?.ok()?;
     models.into_iter().find(|model| model.kind == ModelKind::Text).map(|model| model.id)
-}
-
-/// The name by which a browser on this machine finds the server.
-fn shown_host(host: &str) -> String {
-    match neighbour::reachable(host) {
-        host if host == "127.0.0.1" || host == "::1" => "localhost".to_owned(),
-        host if host.contains(':') => format!("[{host}]"),
-        host => host,
-    }
 }
 
 impl Scene {
@@ -116,9 +149,23 @@ impl Scene {
             Neighbour::Stranger => format!("not running; another program listens on {address}"),
         };
         let (engine, model) = match &self.engine {
-            Answering::Nobody | Answering::NotTheChosen => ("none answers".to_owned(), None),
+            Answering::Nobody { .. } if cfg!(feature = "embedded") => (
+                "none runs; Hob answers by itself, with a small model that it fetches first".to_owned(),
+                None,
+            ),
+            Answering::Nobody { .. } | Answering::NotTheChosen => ("none answers".to_owned(), None),
             Answering::Engine { key, address, model } => {
-                let model = model.as_deref().map_or_else(|| "none yet".to_owned(), one_line);
+                let model = match model {
+                    Standing::None => "none yet".to_owned(),
+                    Standing::There(model) => one_line(model),
+                    Standing::Missing(model) => {
+                        format!(
+                            "{}, which {key} does not have; 'hob model list' shows what it has",
+                            one_line(model)
+                        )
+                    }
+                    Standing::Auto => format!("{AUTO}, chosen for each question"),
+                };
                 (advice::place(key, address), Some(model))
             }
         };
@@ -135,22 +182,31 @@ impl Scene {
         };
         let doctor = ("hob doctor", "find out why something does not work");
         match (&self.engine, self.server) {
-            (Answering::Nobody, _) if cfg!(feature = "embedded") => [
+            (Answering::Nobody { is_set_up }, _) if cfg!(feature = "embedded") => [
                 ("hob chat", "talk with a small model, which is fetched first"),
-                ("hob init", "look at this machine and write a configuration"),
+                if *is_set_up {
+                    serve
+                } else {
+                    ("hob init", "look at this machine and write a configuration")
+                },
                 doctor,
             ],
-            (Answering::Nobody | Answering::NotTheChosen, _) => [
+            (Answering::Nobody { .. } | Answering::NotTheChosen, _) => [
                 ("hob doctor", "find out why no engine answers"),
                 ("hob model list", "see which models there are"),
                 ("hob init --force", "write a configuration for what runs now"),
             ],
-            (Answering::Engine { key, model: None, .. }, _) if key == "ollama" => [
+            (Answering::Engine { model: Standing::Missing(_), .. }, _) => [
+                ("hob model list", "see which models there are"),
+                ("hob chat -m MODEL", "talk with one of them"),
+                doctor,
+            ],
+            (Answering::Engine { key, model: Standing::None, .. }, _) if key == "ollama" => [
                 ("hob model pull qwen3:0.6b", "get a model"),
                 ("hob model list", "see which there are"),
                 doctor,
             ],
-            (Answering::Engine { model: None, .. }, _) => [
+            (Answering::Engine { model: Standing::None, .. }, _) => [
                 ("hob model pull smollm2-135m-instruct", "get a model that Hob runs itself"),
                 ("hob model list", "see which there are"),
                 doctor,
@@ -177,7 +233,7 @@ mod tests {
         Answering::Engine {
             key: "ollama".into(),
             address: "http://localhost:11434".into(),
-            model: model.map(str::to_owned),
+            model: model.map_or(Standing::None, |model| Standing::There(model.to_owned())),
         }
     }
 
@@ -216,22 +272,31 @@ mod tests {
         Model: none yet
         hob model pull qwen3:0.6b | hob model list | hob doctor
         ");
-        insta::assert_snapshot!(shown(Neighbour::Nobody, Answering::Nobody), @r"
+        let missing = Answering::Engine {
+            key: "ollama".into(),
+            address: "http://localhost:11434".into(),
+            model: Standing::Missing("qwen9".into()),
+        };
+        insta::assert_snapshot!(shown(Neighbour::Nobody, missing), @r"
         Server: not running
-        Engine: none answers
+        Engine: ollama at http://localhost:11434
+        Model: qwen9, which ollama does not have; 'hob model list' shows what it has
+        hob model list | hob chat -m MODEL | hob doctor
+        ");
+        insta::assert_snapshot!(shown(Neighbour::Nobody, Answering::Nobody { is_set_up: false }), @r"
+        Server: not running
+        Engine: none runs; Hob answers by itself, with a small model that it fetches first
         hob chat | hob init | hob doctor
+        ");
+        insta::assert_snapshot!(shown(Neighbour::Nobody, Answering::Nobody { is_set_up: true }), @r"
+        Server: not running
+        Engine: none runs; Hob answers by itself, with a small model that it fetches first
+        hob chat | hob serve | hob doctor
         ");
         insta::assert_snapshot!(shown(Neighbour::Hob { health: 503 }, Answering::NotTheChosen), @r"
         Server: http://localhost:8000 is up, but its engine does not answer
         Engine: none answers
         hob doctor | hob model list | hob init --force
         ");
-    }
-
-    #[test]
-    fn a_server_is_shown_as_a_browser_finds_it() {
-        assert_eq!(["0.0.0.0", "127.0.0.1", "::"].map(shown_host), ["localhost"; 3]);
-        assert_eq!(shown_host("fd00::1"), "[fd00::1]");
-        assert_eq!(shown_host("box.lan"), "box.lan");
     }
 }

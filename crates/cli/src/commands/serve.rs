@@ -1,53 +1,46 @@
 //! `hob serve`: opens the house, says who answers where, and serves until it is told to stop.
 
+mod place;
+mod presence;
+mod readiness;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
 use hob_core::routing::AUTO;
-use hob_server::{Server, ServerParts};
-use hob_system::{Because, Household, Scheduler, System, Wishes};
+use hob_server::{Server, ServerParts, raise_open_files};
+use hob_system::{Because, Household, Scheduler, System};
 use tokio_util::sync::CancellationToken;
 
+use self::presence::Presence;
 use crate::advice;
 use crate::args::{AgentChoice, ServeArgs};
-use crate::commands::{block_on, memory};
-use crate::local;
+use crate::commands::{block_on, household};
 use crate::output;
 use crate::output::number::counted;
-use crate::output::progress::Spinner;
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
 use crate::settings;
 use crate::signals::Signals;
+
+/// By then every thread runs and waits for work.
+const SETTLED: Duration = Duration::from_millis(500);
 
 /// When everything ends sooner than this there is no need to speak of waiting.
 const NOTICEABLE: Duration = Duration::from_millis(250);
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
-    let wishes = Wishes {
-        engine: args.engine,
-        first_run: local::first_run(args.offline.into()),
-        reader: memory::reader(),
-    };
+    let wishes = household::wishes(args.engine, args.offline.into());
     apply(args, &mut config);
-    let home = settings::home()?;
-    block_on(async {
-        let mut signals = Signals::listen().context("cannot listen for signals")?;
-        let household = {
-            let _waiting = Spinner::start("looking for an engine");
-            tokio::select! {
-                opened = Household::open(&config, &home, &wishes) => opened?,
-                stop = signals.next() => return Ok(stop.exit_code()),
-            }
-        };
+    // Before an engine is looked for, or even a model fetched.
+    block_on(place::check(&config.server))?;
+    household::work_in(&config, &wishes, async |household, signals| {
         household.listen();
-        let outcome = serve(&household, &config, &mut signals).await;
-        household.close().await;
-        outcome
+        serve(household, &config, signals).await
     })
 }
 
@@ -78,7 +71,9 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
         record: household.record.clone(),
         scheduler: Some(household.scheduler.clone()),
     };
+    raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
+    let _presence = Presence::announce(&settings::home()?, server.address());
     let model = default_model(system).await?;
     let summary = print_facts(&[
         ("Engine", engine_line(household, config)),
@@ -102,10 +97,18 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
     let shutdown = CancellationToken::new();
     let scheduler = &household.scheduler;
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), config.server.shutdown_grace));
+    readiness::ready();
+    let settling = async {
+        tokio::time::sleep(SETTLED).await;
+        household.settle();
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
         _ = signals.next() => shutdown.cancel(),
+        () = settling => {}
     }
+    readiness::stopping();
     let grace = config.server.shutdown_grace.as_secs();
     let notice = async {
         tokio::time::sleep(NOTICEABLE).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use hob_core::{Reach, RunEvents, ToolCall, ToolSpec, Tools};
 use hob_system::{Permit, ToolBox, ToolBoxError, Workshop};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::args::ToolsCommand;
 use crate::commands::model::Format;
@@ -25,7 +25,7 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     block_on(async {
         let mut signals = Signals::listen()?;
-        let workshop = Workshop::open(&config, memory::workshop_parts(&config)?)?;
+        let workshop = Workshop::open(&config, memory::workshop_parts(&config)?);
         // Dropping a call ends the tool's work.
         let outcome = tokio::select! {
             outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),
@@ -64,7 +64,14 @@ fn find<'a>(tools: &'a ToolBox, name: &str) -> Option<&'a ToolSpec> {
 pub fn list(tools: &ToolBox, format: Format) -> Result<()> {
     match format {
         Format::Json => output::json(&tools.specs().map(describe).collect::<Vec<_>>())?,
-        Format::People => table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?,
+        Format::People => {
+            table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?;
+            let absent: Vec<_> = tools.absent().map(|(name, why)| (name, why.to_owned())).collect();
+            if !absent.is_empty() {
+                output::line(format_args!("\nNot there now:"))?;
+                table::print_facts(&absent)?;
+            }
+        }
     }
     Ok(())
 }
@@ -119,6 +126,12 @@ fn pick(tools: &ToolBox, name: &str) -> Result<impl Tools, ToolBoxError> {
 async fn call(tools: &ToolBox, name: &str, arguments: &str) -> Result<()> {
     let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     let tool = pick(tools, name)?;
+    if serde_json::from_str::<Map<String, Value>>(arguments).is_err() {
+        bail!(
+            "the arguments are not JSON. Write one object, such as '{}'; 'hob tools info {name}' shows what it takes.",
+            example(find(tools, name))
+        );
+    }
     let result = {
         let _waiting = Spinner::start(format!("running {name}"));
         tool.execute(&call).await
@@ -128,6 +141,15 @@ async fn call(tools: &ToolBox, name: &str, arguments: &str) -> Result<()> {
     }
     print(&result.content)?;
     Ok(())
+}
+
+/// Arguments of the right shape: the first that the tool takes.
+fn example(spec: Option<&ToolSpec>) -> String {
+    let properties = spec.and_then(|spec| spec.parameters["properties"].as_object());
+    match properties.and_then(|properties| properties.keys().next()) {
+        Some(first) => format!("{{\"{}\": …}}", one_line(first)),
+        None => "{}".to_owned(),
+    }
 }
 
 /// A terminal gets no control characters; another program gets the text as it is.

@@ -5,9 +5,11 @@ pub mod download;
 pub mod markdown;
 pub mod number;
 pub mod progress;
+pub mod screen;
 pub mod style;
 pub mod table;
 pub mod text;
+pub mod time;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -15,7 +17,7 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 
 use crate::output::style::{DIM, WARNING};
-use crate::output::text::printable;
+use crate::output::text::{printable, printable_json};
 
 /// A line on stdout. Colours in it are taken out where they do not belong.
 pub fn line(text: impl Display) -> io::Result<()> {
@@ -34,13 +36,13 @@ pub fn note(text: impl Display) {
 
 /// A line on stderr. When nobody hears it, that is no reason to stop.
 pub fn complain(text: impl Display) {
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let _ = screen::write(&format!("{text}\n"));
 }
 
 /// A value for another program: on one line, or indented where a person looks.
 pub fn json(value: &impl Serialize) -> io::Result<()> {
     let text = if io::stdout().is_terminal() {
-        serde_json::to_string_pretty(value)
+        serde_json::to_string_pretty(value).map(|text| printable_json(&text))
     } else {
         serde_json::to_string(value)
     };

@@ -1,5 +1,6 @@
 //! Numbers as people say them.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use hob_core::Energy;
@@ -61,8 +62,22 @@ pub fn energy(energy: Energy) -> String {
 }
 
 /// `1 model`, `2 models`.
-pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// Dollars to the cent; of less than a cent, the two digits that matter.
+pub fn money(dollars: f64) -> String {
+    if dollars == 0.0 || dollars >= 0.00995 {
+        format!("${dollars:.2}")
+    } else if dollars >= 0.000995 {
+        format!("${dollars:.4}")
+    } else if dollars >= 0.0001 {
+        format!("${dollars:.5}")
+    } else {
+        "<$0.0001".to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +95,13 @@ mod tests {
         assert_eq!([131_072, 2048, 4000, 512].map(tokens), ["128k", "2k", "4000", "512"]);
         assert_eq!(counted(1, "model"), "1 model");
         assert_eq!(counted(0, "model"), "0 models");
+    }
+
+    #[test]
+    fn money_is_in_cents_as_long_as_there_is_one() {
+        let shown = [0.0, 0.000_099, 0.000_123, 0.000_996, 0.003_728, 0.009_96, 0.034, 1234.5].map(money);
+        let expected = ["$0.00", "<$0.0001", "$0.00012", "$0.0010", "$0.0037", "$0.01", "$0.03", "$1234.50"];
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::screen::Shown;
+use crate::output::text::one_line;
+
 const TICK: Duration = Duration::from_millis(100);
 
 /// A spinner on stderr. It goes away with its value.
-pub struct Spinner(ProgressBar);
+pub struct Spinner {
+    _bar: Shown,
+}
 
 impl Spinner {
     pub fn start(message: impl Into<Cow<'static, str>>) -> Self {
-        let bar = ProgressBar::new_spinner().with_message(message);
+        let message = one_line(&message.into());
+        let bar = Shown::new(ProgressBar::new_spinner().with_message(message));
         if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg:.dim}") {
             bar.set_style(style);
         }
         bar.enable_steady_tick(TICK);
-        Spinner(bar)
-    }
-}
-
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
+        Spinner { _bar: bar }
     }
 }

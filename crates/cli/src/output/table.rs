@@ -6,6 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
 
 use crate::output::style::{NAME, WARNING};
+use crate::output::text::printable;
 
 /// Space between columns.
 const GAP: u16 = 2;
@@ -88,7 +89,7 @@ fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangem
         Cell::new(name).add_attribute(Attribute::Bold)
     }));
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| printable(cell)));
     }
     for (index, (column, shown)) in columns.iter().zip(table.column_iter_mut()).enumerate() {
         shown.set_padding((0, if index + 1 < columns.len() { GAP } else { 0 }));
@@ -104,7 +105,7 @@ pub fn print_facts(facts: &[(&str, String)]) -> io::Result<()> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = anstream::stdout();
     for (name, value) in facts {
-        writeln!(out, "{NAME}{name:width$}{NAME:#}  {value}")?;
+        writeln!(out, "{NAME}{name:width$}{NAME:#}  {}", printable(value))?;
     }
     Ok(())
 }

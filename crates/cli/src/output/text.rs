@@ -13,6 +13,27 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().map(printable).collect::<Vec<_>>().join(" ")
 }
 
+/// JSON for the eyes of a person. It escapes most control characters by itself; the others are escaped here.
+pub fn printable_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_control() && character != '\n' {
+            shown.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// The text, or as many characters of it and a sign that there is more.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -22,5 +43,18 @@ mod tests {
         assert_eq!(printable("plain\n\ttext, ünïcode 🦙"), "plain\n\ttext, ünïcode 🦙");
         assert_eq!(printable("\u{1b}]0;owned\u{7}x\u{9b}2J\r"), "]0;ownedx2J");
         assert_eq!(one_line(" two\n\u{1b}[2Jlines\t"), "two [2Jlines");
+    }
+
+    #[test]
+    fn json_cannot_command_the_terminal_and_says_the_same() {
+        let value = serde_json::json!({ "content": "\u{1b}[2J \u{9b}2J \u{7f} ü\n" });
+        let shown = printable_json(&serde_json::to_string_pretty(&value).expect("JSON"));
+        assert_eq!(shown, "{\n  \"content\": \"\\u001b[2J \\u009b2J \\u007f ü\\n\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), value);
+    }
+
+    #[test]
+    fn what_was_left_out_shows() {
+        assert_eq!([0, 2, 3].map(|most| shortened("äöü", most)), ["…", "äö…", "äöü"]);
     }
 }

@@ -3,12 +3,14 @@
 use std::process::Stdio;
 
 use hob_testkit::{FakeServer, Hold, Reply};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::fakes::{self, END, STREAMED, WHOLE, piece};
-use crate::home::{Home, NOWHERE, Ran};
+use crate::home::{Home, NOWHERE, Ran, engines_config};
+use crate::terminal::Terminal;
 
 fn home(ollama: &FakeServer) -> Home {
     Home::with_engines(&[("ollama", &ollama.url())])
@@ -176,6 +178,38 @@ async fn thoughts_are_shown_on_stderr_and_only_on_request() {
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("Yes.\n", ""));
     let verbose = home.run(&["ask", "-v", "q"]).await;
     assert_eq!((verbose.stdout.as_str(), verbose.stderr.as_str()), ("Yes.\n", "Hmm.\n"));
+}
+
+#[tokio::test]
+async fn the_log_does_not_stand_in_the_middle_of_an_answers_line() {
+    let hold = Hold::new();
+    let reply = Reply::ndjson(piece("Par")).then_held(&hold, piece("is.") + END);
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    // A server of tools that has something to say when the test wants it.
+    let home = Home::empty();
+    let pipe = home.directory().join("noise");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    let noisy = format!(
+        "[mcp.servers.noisy]\ncommand = \"sh\"\nargs = [\"-c\", \"cat {} >&2; cat > /dev/null\"]\n",
+        pipe.display()
+    );
+    std::fs::write(home.config_file(), engines_config(&[("ollama", &ollama.url())]) + &noisy)
+        .expect("a file");
+    let mut command = home.hob(&["ask", "q"]);
+    command.env("HOB_LOG", "hob=debug");
+    let mut terminal = Terminal::of(command);
+    terminal.sees("Par").await;
+    let said = tokio::task::spawn_blocking(move || std::fs::write(pipe, "noise\n"));
+    said.await.expect("no panic").expect("it is read");
+    terminal.sees("noise").await;
+    hold.release();
+    terminal.sees("is.").await;
+    assert_eq!(terminal.end().await, Some(0));
+    let text = terminal.text();
+    let (before, after) = text.split_once("noise").expect("it was seen");
+    let begun = before.rsplit('\n').next().expect("a line");
+    assert!(begun.trim_start().starts_with("DEBUG"), "the log has a line of its own: {text}");
+    assert!(before.contains("Par\n") && after.ends_with("\nis.\n"), "and so has the answer: {text}");
 }
 
 #[tokio::test]

@@ -2,15 +2,16 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hob_testkit::{FakeServer, Hold, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::fakes::{self, END, piece};
-use crate::home::{Home, Ran};
+use crate::home::{Home, Ran, engines_config};
 use crate::terminal::{ALT_ENTER, CTRL_C, CTRL_D, Terminal};
 
 fn home(ollama: &FakeServer) -> Home {
@@ -357,6 +358,37 @@ async fn piped_in_a_signal_ends_it_and_what_was_answered_is_kept() {
 }
 
 #[tokio::test]
+async fn an_answer_that_nobody_reads_to_its_end_is_kept() {
+    let hold = Hold::new();
+    let first = Reply::ndjson(piece("One.\\n")).then_held(&hold, piece("Two.\\n") + END);
+    let ollama = answering([first, saying("Three.")]).await;
+    let home = home(&ollama);
+    let mut child = home.hob(&["chat"]).stdin(Stdio::piped()).spawn().expect("hob starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"Count.").await.expect("hob reads");
+    drop(stdin);
+    let mut stdout = child.stdout.take().expect("a pipe");
+    stdout.read_exact(&mut [0; 5]).await.expect("a line");
+    // As `head -1` does.
+    drop(stdout);
+    hold.release();
+    let ran = Ran::from(child.wait_with_output().await.expect("hob ends"));
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: String::new() });
+
+    let ran = home.run_with_stdin(&["chat", "--continue"], b"Go on.").await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Three.\n"));
+    assert_eq!(asked(&ollama)[1], json!([user("Count."), assistant("One.\nTwo.\n"), user("Go on.")]));
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_not_there_is_known_before_anything_is_read() {
+    let home = Home::with_engines(&[]);
+    let ran = home.run(&["chat", "--resume", "77"]).await;
+    let stderr = "error: there is no conversation 77. 'hob chat --list', or /list while you talk, shows which there are.\n";
+    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
+}
+
+#[tokio::test]
 async fn piped_in_the_exit_code_tells_of_failure() {
     let ollama = answering([Reply::ndjson(piece("Par")).then_cut()]).await;
     let home = home(&ollama);
@@ -372,4 +404,103 @@ async fn piped_in_the_exit_code_tells_of_failure() {
         assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
     }
     assert_eq!(home.run(&["chat", "--resume", "x"]).await.code, Some(2));
+}
+
+/// An Ollama that does not tell its models, except for whoever asks first and wants to know whether it is there at all. Whenever
+/// it is asked in vain, the test hears of it.
+async fn falling_silent() -> (FakeServer, UnboundedReceiver<()>) {
+    let (asked, in_vain) = unbounded_channel();
+    let is_first = AtomicBool::new(true);
+    let ollama = FakeServer::start(move |_| {
+        if is_first.swap(false, Ordering::SeqCst) {
+            return Reply::transcript("ollama/tags");
+        }
+        asked.send(()).expect("the test goes on");
+        Reply::silence()
+    });
+    (ollama.await, in_vain)
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_wait_for_the_model_that_will_answer() {
+    let (ollama, mut in_vain) = falling_silent().await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    in_vain.recv().await.expect("a request");
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end().await, Some(143));
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_the_wait_for_a_command_and_a_signal_ends_all() {
+    let (ollama, mut in_vain) = falling_silent().await;
+    let home = home(&ollama);
+    // With a name, nobody is asked for one before the prompt.
+    let mut terminal = Terminal::start(&home, &["chat", "-m", "smollm2"]);
+    for line in ["/model", "/model another"] {
+        terminal.line(line).await;
+        in_vain.recv().await.expect("a request");
+        terminal.keys(CTRL_C).await;
+        terminal.sees("Stopped.").await;
+        terminal.sees("> ").await;
+    }
+    terminal.line("/model").await;
+    in_vain.recv().await.expect("a request");
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end().await, Some(143));
+}
+
+#[tokio::test]
+async fn another_try_leaves_alone_what_was_said_elsewhere() {
+    let replies = ["Bad.", "There.", "Good.", "Sure."].map(saying);
+    let ollama = answering(replies).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("Well?").await;
+    terminal.sees("Bad.").await;
+    // The turn is kept by the time the next line is waited for.
+    terminal.sees("> ").await;
+    let elsewhere = home.run_with_stdin(&["chat", "-c"], b"Elsewhere?").await;
+    assert_eq!(elsewhere.stdout, "There.\n", "{}", elsewhere.stderr);
+    terminal.line("/retry").await;
+    terminal.sees("Good.").await;
+    terminal.line("/quit").await;
+    assert_eq!(terminal.end().await, Some(0));
+    let ran = home.run_with_stdin(&["chat", "-c"], b"Really?").await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let said = [user("Well?"), assistant("Good."), user("Elsewhere?"), assistant("There."), user("Really?")];
+    assert_eq!(asked(&ollama)[3], json!(said));
+}
+
+#[tokio::test]
+async fn what_a_model_says_in_references_to_characters_does_not_command_the_terminal() {
+    let ollama = answering([saying("&#27;]0;owned&#7; [x](&#27;c) &#155;2J done")]).await;
+    let home = home(&ollama);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.line("Well?").await;
+    terminal.sees("]0;owned x (c) 2J done").await;
+    assert!(!terminal.raw().contains(['\u{7}', '\u{9b}']), "{:?}", terminal.raw());
+    assert!(
+        !terminal.raw().contains("\u{1b}]0") && !terminal.raw().contains("\u{1b}c"),
+        "{:?}",
+        terminal.raw()
+    );
+}
+
+#[tokio::test]
+async fn the_model_that_answers_is_marked_whoever_has_it() {
+    let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
+    let config = engines_config(&[("vllm", &vllm.url()), ("ollama", &ollama.url())]);
+    let config = config.replace("[engine]\n", "[engine]\npool = [\"vllm\", \"ollama\"]\n");
+    let home = Home::with_config(&config);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    for (line, shown) in [
+        // Ollama has a model by that name too.
+        ("/model", "* smollm2 vllm\n  smollm2:latest ollama\n  smollm2-tools:latest ollama\n"),
+        ("/model smollm2-tools", "smollm2-tools answers."),
+        ("/model", "  smollm2 vllm\n  smollm2:latest ollama\n* smollm2-tools:latest ollama\n"),
+    ] {
+        terminal.line(line).await;
+        terminal.sees(shown).await;
+    }
 }

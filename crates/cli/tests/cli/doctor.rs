@@ -1,7 +1,7 @@
 //! `hob doctor`, put into every state we know of. Each ends with the one thing to do next.
 
 mod around;
-mod diagnosis;
+pub mod diagnosis;
 mod engines;
 mod file;
 mod kept;
@@ -147,18 +147,25 @@ async fn a_key_that_others_may_read_is_mentioned() {
     let ollama = fakes::ollama().await;
     let home = home(&[("ollama", &ollama.url())]);
     let text = std::fs::read_to_string(home.config_file()).expect("a file");
-    std::fs::write(home.config_file(), text.replace("[server]", "[server]\napi_key = \"s3cret\""))
-        .expect("written");
     let protect = |mode| {
         std::fs::set_permissions(home.config_file(), std::fs::Permissions::from_mode(mode))
             .expect("our file");
     };
-    protect(0o644);
-    let ran = home.run(&["doctor", "--json"]).await;
     let warning =
         ("warning".into(), "the file holds a key, and other users of this machine may read it".into());
-    assert_eq!(check(&ran, "config").last(), Some(&warning));
-    assert!(!ran.stdout.contains("s3cret"), "{}", ran.stdout);
+    for holding in [
+        text.replace("[server]", "[server]\napi_key = \"s3cret\""),
+        format!("{text}\n[mcp.servers.a]\ncommand = \"sh\"\nenv = {{ TOKEN = \"s3cret\" }}\n"),
+        format!(
+            "{text}\n[mcp.servers.a]\nurl = \"http://localhost:1\"\nheaders = {{ X-Key = \"s3cret\" }}\n"
+        ),
+    ] {
+        std::fs::write(home.config_file(), holding).expect("written");
+        protect(0o644);
+        let ran = home.run(&["doctor", "--json"]).await;
+        assert_eq!(check(&ran, "config").last(), Some(&warning), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("s3cret"), "{}", ran.stdout);
+    }
     protect(0o600);
     assert_eq!(check(&home.run(&["doctor", "--json"]).await, "config").len(), 1);
 }
@@ -177,6 +184,10 @@ async fn the_port_is_free_or_ours_or_somebody_elses() {
     let server = Running::of(home.hob(&["serve"])).await;
     let ours = home.run(&["doctor", "--json"]).await;
     assert_eq!(check(&ours, "port"), one("good", &format!("Hob runs on {port} already")));
+    drop(ollama);
+    let lost = home.run(&["doctor", "--json"]).await;
+    let message = format!("Hob runs on {port} already, but its engine does not answer");
+    assert_eq!(check(&lost, "port"), one("warning", &message));
     drop(server);
 
     let other = FakeServer::replying(Reply::json(200, "{}")).await;
@@ -198,7 +209,10 @@ async fn an_engine_that_hob_starts_itself_counts_if_its_program_exists() {
     assert_eq!(check(&ran, "engine"), one("good", "Hob starts /bin/sh when it is needed"));
     let ran = managed("/no/llama-server").run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(1));
-    assert_eq!(check(&ran, "engine"), one("bad", "there is no program '/no/llama-server' to start"));
+    assert_eq!(check(&ran, "engine"), one("bad", "'/no/llama-server' is no program that can be started"));
+    let ran = managed("/etc/passwd").run(&["doctor", "--json"]).await;
+    assert_eq!(check(&ran, "engine"), one("bad", "'/etc/passwd' is no program that can be started"));
+    assert!(ran.stdout.contains("chmod +x"), "{}", ran.stdout);
 }
 
 #[tokio::test]

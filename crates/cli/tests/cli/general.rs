@@ -47,6 +47,116 @@ async fn help_says_what_there_is_and_gives_examples() {
 }
 
 #[tokio::test]
+async fn ask_and_chat_say_what_they_take() {
+    let home = Home::empty();
+    let help = async |command: &str| {
+        let text = home.run(&[command, "--help"]).await.stdout;
+        text.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<String>()
+    };
+    insta::assert_snapshot!(help("ask").await, @r"
+    Ask a model a question
+
+    Usage: hob ask [OPTIONS] [QUERY]
+
+    Arguments:
+      [QUERY]  The question; '-' reads it from stdin. Text that is piped in is added below the question
+
+    Options:
+      -m, --model <MODEL>              Model to ask [default: as configured, or the engine's first]
+          --router <POLICY>            Have the model chosen that suits the question: by rules, or by
+                                       what was learnt. -v says which it is and why [possible values:
+                                       heuristic, grpo]
+      -e, --engine <ENGINE>            Engine to ask, and no other [default: as configured, or one that
+                                       runs] [possible values: ollama, vllm, sglang, llamacpp, litellm,
+                                       cloud, embedded]
+      -t, --temperature <TEMPERATURE>  How freely to choose words, 0.0 to 2.0 [default: 0.7]
+          --max-tokens <MAX_TOKENS>    The most tokens the answer may have [default: 1024]
+      -a, --agent <AGENT>              Agent that answers: simple, orchestrator, react, codeact or none
+                                       [default: none, or orchestrator with --tools or --require-tool]
+          --tools <TOOLS>              Tools the agent may use, separated by commas [default: all]; see
+                                       'hob tools list'
+          --require-tool               Have the model use a tool before it answers; small models rarely
+                                       do by themselves
+          --json                       Print one JSON object: content, usage, model, engine,
+                                       finish_reason; with an agent also turns and tool_results
+          --no-stream                  Print the answer when it is complete, not as it comes
+          --no-context                 Answer without what the memory has on the question
+          --offline                    Fetch no model to start with, even if nothing else answers
+      -v, --verbose...                 Say more on stderr; -vv says even more
+      -h, --help                       Print help
+
+    Examples:
+      hob ask 'Why is the sky blue?'
+      hob ask -m qwen3:8b -t 0 'Name three rivers.'
+      git diff | hob ask 'Write a commit message for this change.'
+      hob ask - < question.txt
+      hob ask -a orchestrator --tools calculator 'What is 17 * 23?'
+      hob ask -v --router heuristic 'What is 17 * 23?'
+      hob ask --json 'Hello' | jq .usage
+    ");
+    insta::assert_snapshot!(help("chat").await, @r"
+    Talk with a model
+
+    On a terminal, type a message and see the answer as it comes; /help shows what else there is.
+    Conversations are kept, and can be gone on with. What is piped in is one message, and then only the
+    answer is printed.
+
+    Usage: hob chat [OPTIONS]
+
+    Options:
+      -c, --continue
+              Go on with the conversation that was used last
+
+      -r, --resume <ID>
+              Go on with this conversation, by its number
+
+      -l, --list
+              List the conversations, the last one first
+
+      -m, --model <MODEL>
+              Model to ask [default: as configured, or the engine's first]
+
+      -e, --engine <ENGINE>
+              Engine to ask, and no other [default: as configured, or one that runs]
+
+              [possible values: ollama, vllm, sglang, llamacpp, litellm, cloud, embedded]
+
+      -t, --temperature <TEMPERATURE>
+              How freely to choose words, 0.0 to 2.0 [default: 0.7]
+
+          --max-tokens <MAX_TOKENS>
+              The most tokens an answer may have [default: 1024]
+
+      -a, --agent <AGENT>
+              Agent that answers: simple, orchestrator, react, codeact or none [default: none, or
+              orchestrator with --tools]
+
+          --tools <TOOLS>
+              Tools the agent may use, separated by commas [default: all]; see 'hob tools list'
+
+          --no-context
+              Answer without what the memory has on a question, until '/memory on'
+
+          --offline
+              Fetch no model to start with, even if nothing else answers
+
+      -v, --verbose...
+              Say more on stderr; -vv says even more
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      hob chat                              begin a conversation
+      hob chat --continue                   go on with the last one
+      hob chat --list                       see which there are
+      hob chat --resume 12                  go on with one of them
+      hob chat -a orchestrator --tools calculator,web_fetch
+      echo 'And in French?' | hob chat --continue
+    ");
+}
+
+#[tokio::test]
 async fn the_version_is_printed() {
     let ran = Home::empty().run(&["--version"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hob 0.1.0\n"));

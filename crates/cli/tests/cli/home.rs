@@ -55,13 +55,27 @@ impl Home {
     }
 
     pub fn hob<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hob"));
+        self.program(env!("CARGO_BIN_EXE_hob"), arguments)
+    }
+
+    /// `hob`, started by a shell after these commands, in its place.
+    pub fn hob_after(&self, commands: &str, arguments: &[&str]) -> Command {
+        let script = format!("{commands} && exec \"$0\" \"$@\"");
+        let arguments =
+            ["-c", &script, env!("CARGO_BIN_EXE_hob")].into_iter().chain(arguments.iter().copied());
+        self.program("sh", &arguments.collect::<Vec<_>>())
+    }
+
+    fn program<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.directory.path())
             .env("HOB_HOME", self.directory.path())
+            // The model hub, which no test may ask.
+            .env("HF_ENDPOINT", NOWHERE)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -44,6 +44,8 @@ mod pool;
 #[cfg(test)]
 mod real_engine;
 #[cfg(test)]
+mod recommended;
+#[cfg(test)]
 mod routing;
 #[cfg(test)]
 mod running;

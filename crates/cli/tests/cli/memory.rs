@@ -63,6 +63,7 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     assert_eq!(lines.len(), 2, "a header and one passage: {}", ran.stdout);
     assert!(lines[1].contains(&format!("{}:1", notes.join("heating.md").display())), "{}", ran.stdout);
     assert!(lines[1].contains("serviced in October by Ann Miller."), "{}", ran.stdout);
+    assert!(lines[1].trim_start().starts_with("1.00 "), "the best there is: {}", ran.stdout);
 
     let ran = home.run(&["memory", "search", "-k", "1", "--json", "roses \"OR NOT (*"]).await;
     let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");

@@ -1,10 +1,13 @@
 //! `hob model`.
 
-use hob_testkit::{FakeServer, Reply};
+use std::time::Duration;
+
+use hob_testkit::{FakeServer, Reply, part};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::fakes;
-use crate::home::{Home, NOWHERE};
+use crate::home::{Home, NOWHERE, Ran};
 
 async fn two_engines() -> (FakeServer, FakeServer, Home) {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
@@ -169,4 +172,26 @@ async fn a_download_needs_ollama() {
     insta::assert_snapshot!(ran.stderr, @r"
     error: 'qwen3' is neither in the built-in list nor hf:owner/repo nor a .gguf file, so it is Ollama's, which does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
     ");
+}
+
+#[tokio::test]
+async fn a_tuning_that_is_stopped_leaves_nothing_behind() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let home = Home::with_engines(&[]);
+        let models = home.directory().join("models");
+        std::fs::create_dir(&models).expect("a directory");
+        std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.join("smollm2.gguf")).expect("a link");
+        let mut child = home.hob(&["model", "tune", "smollm2"]).spawn().expect("hob starts");
+        let work = models.join("tuned/smollm2.gguf.part");
+        while !work.join("model.gguf").exists() {
+            assert_eq!(child.try_wait().expect("our child"), None, "it ended before it began");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).expect("it runs");
+        kill_process(pid, signal).expect("it runs");
+        let ran = Ran::from(child.wait_with_output().await.expect("it ends"));
+        let said = "Stopped. smollm2 is as it was; what was written of its other form is removed.\n";
+        assert_eq!(ran, Ran { code: Some(code), stdout: String::new(), stderr: said.to_owned() });
+        assert!(!work.exists(), "{signal:?}");
+    }
 }

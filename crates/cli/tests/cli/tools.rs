@@ -22,7 +22,8 @@ async fn listed(home: &Home) -> Vec<Value> {
 async fn tools_are_listed_with_their_reach() {
     let ran = home().run(&["tools", "list"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    let mut lines = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let (table, absent) = ran.stdout.split_once("\n\n").expect("what is there, and what is not");
+    let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     assert_eq!(lines.next().as_deref(), Some(&["TOOL", "REACH", "DESCRIPTION"][..]));
     let tools: Vec<_> = lines.map(|words| (words[0].to_owned(), words[1].to_owned())).collect();
     for expected in
@@ -33,6 +34,10 @@ async fn tools_are_listed_with_their_reach() {
             "{expected:?}: {tools:?}"
         );
     }
+    insta::assert_snapshot!(absent, @r"
+    Not there now:
+    llm  it asks the engine that answers, so only an agent has it: 'hob ask --tools llm QUESTION'
+    ");
 }
 
 #[tokio::test]
@@ -74,7 +79,11 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
     let home = Home::empty();
     for (arguments, expected) in [
         (&["calculator", r#"{"expression": "1 / 0"}"#][..], "error: "),
-        (&["calculator", "17 * 23"], "error: the arguments are not JSON"),
+        (
+            &["calculator", "17 * 23"],
+            "error: the arguments are not JSON. Write one object, such as '{\"expression\": …}'; 'hob tools info \
+             calculator' shows what it takes.\n",
+        ),
         (&["calculator", "{}"], "error: the arguments do not follow the schema of the tool: "),
         (&["calculater", "{}"], "error: there is no tool 'calculater'; did you mean calculator?\n"),
         (
@@ -121,7 +130,10 @@ async fn tools_of_a_server_are_listed_and_run_like_our_own() {
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob the_page_of_tools`.
 #[tokio::test]
 async fn the_page_of_tools_is_up_to_date() {
-    let page = page(&listed(&home()).await);
+    let home = home();
+    let people = home.run(&["tools", "list"]).await.stdout;
+    let (_, absent) = people.split_once("Not there now:\n").expect("what is not there");
+    let page = page(&listed(&home).await, absent);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     if std::env::var_os("HOB_WRITE_DOCS").is_some() {
         std::fs::write(&path, &page).expect("docs/tools.md can be written");
@@ -133,7 +145,7 @@ async fn the_page_of_tools_is_up_to_date() {
     );
 }
 
-fn page(tools: &[Value]) -> String {
+fn page(tools: &[Value], absent: &str) -> String {
     let text = |tool: &Value, field: &str| tool[field].as_str().expect("text").to_owned();
     let mut page = "# Tools\n\n\
         <!-- Made from the code. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob the_page_of_tools -->\n\n\
@@ -145,6 +157,9 @@ fn page(tools: &[Value]) -> String {
         let (name, reach) = (text(tool, "name"), text(tool, "reach"));
         let description = text(tool, "description").replace('\n', " ").replace('|', "\\|");
         writeln!(page, "| [`{name}`](#{name}) | {reach} | {description} |").expect("a string takes all");
+    }
+    for (name, why) in absent.lines().filter_map(|line| line.split_once(' ')) {
+        write!(page, "\n`{name}` is not in that list: {}.\n", why.trim()).expect("a string takes all");
     }
     for tool in tools {
         let schema = serde_json::to_string_pretty(&tool["parameters"]).expect("JSON");

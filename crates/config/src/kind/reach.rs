@@ -29,7 +29,7 @@ pub(crate) const REACH: Kind<ReachKey> = Kind {
     expected: "pure, read or act",
     read: |typed| ReachKey::parse(typed.text()?.trim()),
     write: |reach| quote(reach.as_str()),
-    exposure: Exposure::Open,
+    exposure: Exposure::OneOf(&["pure", "read", "act"]),
 };
 
 #[cfg(test)]

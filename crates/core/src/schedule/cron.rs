@@ -33,15 +33,13 @@ impl CronSpec {
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let shown: String = text.chars().take(60).collect();
-        let refuse = |reason: &str| format!("'{shown}' is no cron expression: {reason}; {FORM}");
+        let refuse = |reason: String| format!("'{shown}' is no cron expression: {reason}");
         if text.len() > LONGEST {
-            return Err(refuse("it is too long"));
+            return Err(refuse(format!("it is too long; {FORM}")));
         }
         // A nickname of long standing that the library lacks.
         let known = if text.eq_ignore_ascii_case("@midnight") { "@daily" } else { text };
-        check_fields(known).map_err(|reason| refuse(&reason))?;
-        let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-        let cron = parser.parse(known).map_err(|error| refuse(error.to_string().trim_end_matches('.')))?;
+        let cron = read(known).map_err(refuse)?;
         let every_hour = (0..24).all(|hour| cron.pattern.hour_match(hour).unwrap_or(false));
         Ok(CronSpec { text: text.to_owned(), cron, every_hour })
     }
@@ -105,27 +103,63 @@ fn moment_of(zone: &TimeZone, shown: DateTime) -> Option<Timestamp> {
     }
 }
 
-/// Refuses what the library would read as something else: names of days and months in fields for numbers, and lists with
-/// holes.
-fn check_fields(text: &str) -> Result<(), String> {
+/// One of the fields, and what may stand in it.
+struct Field {
+    name: &'static str,
+    takes: &'static str,
+}
+
+/// In their order. Seconds may be left out.
+const FIELDS: [Field; 6] = [
+    Field { name: "second", takes: "a number from 0 to 59" },
+    Field { name: "minute", takes: "a number from 0 to 59" },
+    Field { name: "hour", takes: "a number from 0 to 23" },
+    Field { name: "day", takes: "a number from 1 to 31" },
+    Field { name: "month", takes: "a number from 1 to 12, or a name such as JAN" },
+    Field { name: "weekday", takes: "a number from 0 to 7, both of which are Sunday, or a name such as MON" },
+];
+
+/// Reads an expression. The error is ours: the library's does not say which field it is about.
+fn read(text: &str) -> Result<Cron, String> {
+    let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
     if text.starts_with('@') {
-        return Ok(());
+        return parser.parse(text).map_err(|_| format!("there is no such nickname; {FORM}"));
     }
-    let fields: Vec<&str> = text.split_whitespace().collect();
-    if !(5..=6).contains(&fields.len()) {
-        return Err(format!("it has {} fields", fields.len()));
+    let written: Vec<&str> = text.split_whitespace().collect();
+    if !(5..=6).contains(&written.len()) {
+        let plural = if written.len() == 1 { "" } else { "s" };
+        return Err(format!("it has {} field{plural}; {FORM}", written.len()));
     }
-    if let Some(field) = fields.iter().find(|field| field.split(',').any(str::is_empty)) {
-        return Err(format!("the list '{field}' has a hole"));
+    let fields = &FIELDS[FIELDS.len() - written.len()..];
+    let refuse = |index: usize| {
+        let Field { name, takes } = &fields[index];
+        format!(
+            "its {name} cannot be '{}'. It is {takes}, or several of them, as in 1,5 or 1-5 or */5",
+            written[index]
+        )
+    };
+    if let Some(misread) = (0..written.len()).find(|index| is_misread(written[*index], &fields[*index])) {
+        return Err(refuse(misread));
     }
-    // The last two are month and weekday; the one before them knows `L` and `W`.
-    for field in &fields[..fields.len() - 2] {
-        let letters: String = field.chars().filter(|letter| letter.is_alphabetic()).collect();
-        if !["", "L", "W", "LW"].contains(&letters.to_ascii_uppercase().as_str()) {
-            return Err(format!("'{field}' is in a field for numbers"));
-        }
-    }
-    Ok(())
+    parser.parse(text).map_err(|_| {
+        // The one that is wrong is wrong even where all others are stars.
+        let is_wrong = |index: &usize| {
+            let alone: Vec<&str> =
+                (0..written.len()).map(|at| if at == *index { written[at] } else { "*" }).collect();
+            parser.parse(&alone.join(" ")).is_err()
+        };
+        (0..written.len()).find(is_wrong).map_or_else(|| FORM.to_owned(), refuse)
+    })
+}
+
+/// Whether the library would read the field as something else: it takes names of days and months for numbers, and lists with
+/// holes for whole ones.
+fn is_misread(written: &str, field: &Field) -> bool {
+    let letters: String = written.chars().filter(|letter| letter.is_alphabetic()).collect();
+    // `L` and `W` are the last day and the nearest working day.
+    let has_names = !["", "L", "W", "LW"].contains(&letters.to_ascii_uppercase().as_str());
+    let takes_names = ["month", "weekday"].contains(&field.name);
+    written.split(',').any(str::is_empty) || (has_names && !takes_names)
 }
 
 #[cfg(test)]

@@ -93,6 +93,31 @@ fn five_and_six_fields_names_ranges_and_nicknames_are_understood() {
 }
 
 #[test]
+fn a_refusal_names_the_field_and_what_it_takes() {
+    for (wrong, expected) in [
+        ("61 * * * *", "its minute cannot be '61'. It is a number from 0 to 59"),
+        ("61 * * * * *", "its second cannot be '61'. It is a number from 0 to 59"),
+        ("0 24 * * *", "its hour cannot be '24'. It is a number from 0 to 23"),
+        ("0 9 32 * *", "its day cannot be '32'. It is a number from 1 to 31"),
+        (
+            "0 9 * JANUARY *",
+            "its month cannot be 'JANUARY'. It is a number from 1 to 12, or a name such as JAN",
+        ),
+        ("0 9 * * 8", "its weekday cannot be '8'. It is a number from 0 to 7"),
+        ("MON * * * *", "its minute cannot be 'MON'"),
+        ("0 1,,2 * * *", "its hour cannot be '1,,2'"),
+        ("5-1 * * * *", "its minute cannot be '5-1'"),
+        ("* * * *", "it has 4 fields; write five fields"),
+        ("daily", "it has 1 field; write five fields"),
+        ("@fortnightly", "there is no such nickname; write five fields"),
+    ] {
+        let error = CronSpec::parse(wrong).expect_err(wrong);
+        let whole = format!("'{wrong}' is no cron expression: {expected}");
+        assert!(error.starts_with(&whole), "{error}");
+    }
+}
+
+#[test]
 fn nonsense_is_refused_and_never_comes_is_found_out_quickly() {
     let began = std::time::Instant::now();
     for wrong in [

@@ -22,7 +22,7 @@ fn a_schedule_that_cannot_be_is_an_error_when_the_task_is_made() {
         (Cron, "61 * * * *", "'61 * * * *' is no cron expression"),
         (Cron, "* * * *", "it has 4 fields"),
         (Cron, "0 0 30 2 *", "'0 0 30 2 *' never comes"),
-        (Cron, "mon 9 * * *", "'mon' is in a field for numbers"),
+        (Cron, "mon 9 * * *", "its minute cannot be 'mon'"),
         (Cron, "@reboot", "'@reboot' is no cron expression"),
         (Cron, "", "it has 0 fields"),
         (Interval, "-5", "it has to be more than 0"),

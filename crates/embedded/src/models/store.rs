@@ -40,6 +40,11 @@ pub(crate) fn unchanged_note(file: &Path) -> Option<PathBuf> {
     Some(tuned_form(file)?.with_extension("txt"))
 }
 
+/// The directory in which that form is written.
+pub(crate) fn unfinished_form(file: &Path) -> Option<PathBuf> {
+    Some(tuned_form(file)?.with_extension("gguf.part"))
+}
+
 /// A model in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredModel {
@@ -138,6 +143,10 @@ impl ModelStore {
         let lock = ModelLock::try_take(&self.dir, id).map_err(|source| self.error("locked", source))?;
         let _lock = lock.ok_or_else(|| StoreError::Busy { id: id.to_owned() })?;
         let doomed = self.files_of(id)?;
+        // What a tuning that was killed has left; that it cannot be removed keeps nobody from removing the model.
+        for directory in doomed.iter().filter_map(|file| unfinished_form(file)) {
+            let _ = fs::remove_dir_all(directory);
+        }
         for path in doomed {
             fs::remove_file(&path).map_err(|source| StoreError::Io {
                 path: path.clone(),

@@ -8,6 +8,7 @@ mod gguf;
 mod hub;
 mod killed;
 mod local;
+mod pinned;
 mod pull;
 mod store;
 mod wheel;

@@ -1,4 +1,4 @@
-//! Models out of Python packages, with a small program in pip's place.
+//! Models out of Python packages, where there is no hub: with a small program in pip's place.
 #![cfg(unix)]
 
 use std::fs;
@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_embedded::models::catalog::{Packed, STARTER, Source, Wheel};
+use hob_embedded::models::catalog::{Packed, Pinned, Revision, STARTER, Source, Wheel};
 use hob_embedded::models::checksum::Checksum;
-use hob_embedded::models::pull::Network;
+use hob_embedded::models::pull::{Network, Retry};
 use hob_embedded::models::{
     CatalogEntry, ModelStore, PullError, PullOptions, PullSpec, Step, StoredModel, pull,
 };
@@ -19,20 +19,27 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::files::{model, names_in, real_model, sha256};
+use crate::hub::REPO;
 
 const MEMBER: &str = "tiny_package/tiny.gguf";
 
-/// A store, and a pip that has one package.
-struct Place {
+/// The revision that the hub should be asked for.
+pub const COMMIT: &str = "ab810cf";
+
+/// Where no hub is.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// A store, no hub, and a pip that has one package.
+pub struct Place {
     dir: tempfile::TempDir,
-    store: ModelStore,
-    entry: &'static CatalogEntry,
-    options: PullOptions,
+    pub store: ModelStore,
+    pub entry: &'static CatalogEntry,
+    pub options: PullOptions,
 }
 
 impl Place {
     /// `bytes` is what the package has; pinned is `model(1)`.
-    fn with(bytes: &[u8]) -> Self {
+    pub fn with(bytes: &[u8]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let wheel = dir.path().join("tiny_package-1.0-py3-none-any.whl");
         let mut zip = ZipWriter::new(fs::File::create(&wheel).unwrap());
@@ -53,10 +60,10 @@ impl Place {
             wheel.display(),
         );
         let pip = program(dir.path(), "pip", &script);
-        let pinned = Wheel {
-            package: "tiny-package",
-            version: "1.0",
-            download: fs::metadata(&wheel).unwrap().len(),
+        let download = fs::metadata(&wheel).unwrap().len();
+        let pinned = Pinned {
+            hub: Revision { repo: REPO, commit: COMMIT },
+            wheel: Wheel { package: "tiny-package", version: "1.0", download },
             packed: Packed::Gguf(MEMBER),
             size: model(1).len() as u64,
             sha256: Checksum::parse(&sha256(&model(1))).unwrap(),
@@ -68,9 +75,11 @@ impl Place {
                 name: "tiny",
                 about: "for tests",
                 size: pinned.size,
-                source: Source::Wheel(pinned),
+                source: Source::Pinned(pinned),
             })),
             options: PullOptions {
+                hub: NOWHERE.to_owned(),
+                retry: Retry { attempts: 3, pause: Duration::from_millis(1) },
                 pip: vec![vec!["/nonexistent/python3".into()], vec![pip]],
                 ..PullOptions::default()
             },
@@ -84,20 +93,28 @@ impl Place {
         self
     }
 
-    async fn pull(&self) -> Result<StoredModel, PullError> {
+    pub async fn pull(&self) -> Result<StoredModel, PullError> {
         pull(&PullSpec::Catalog(self.entry), &self.store, &self.options).await
     }
 
-    fn calls(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default();
         calls.lines().map(str::to_owned).collect()
     }
 
     /// Everything in the store but locks.
-    fn everything(&self) -> Vec<String> {
+    pub fn everything(&self) -> Vec<String> {
         let entries = fs::read_dir(self.store.dir()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| !name.ends_with(".lock")).collect()
+    }
+}
+
+/// What pip failed with, where the hub had failed before.
+fn pips(error: PullError) -> PullError {
+    match error {
+        PullError::Neither { pip, .. } => *pip,
+        other => panic!("{other}"),
     }
 }
 
@@ -111,12 +128,12 @@ fn program(dir: &Path, name: &str, script: &str) -> String {
 #[test]
 fn the_pinned_starter_model_is_the_one_that_the_tests_use() {
     let bytes = fs::read(real_model()).unwrap();
-    let Source::Wheel(wheel) = STARTER.source else {
-        panic!("the starter model comes in a package");
+    let Source::Pinned(pinned) = STARTER.source else {
+        panic!("the starter model is pinned");
     };
-    assert_eq!(wheel.sha256.to_string(), sha256(&bytes));
-    assert_eq!(wheel.size, bytes.len() as u64);
-    assert_eq!(STARTER.size, wheel.size);
+    assert_eq!(pinned.sha256.to_string(), sha256(&bytes));
+    assert_eq!(pinned.size, bytes.len() as u64);
+    assert_eq!(STARTER.size, pinned.size);
 }
 
 #[tokio::test]
@@ -149,7 +166,7 @@ async fn a_package_is_fetched_by_pip_and_its_model_unpacked() {
 #[tokio::test]
 async fn a_package_with_another_model_is_refused() {
     let place = Place::with(&model(2));
-    let error = place.pull().await.unwrap_err();
+    let error = pips(place.pull().await.unwrap_err());
     assert!(matches!(error, PullError::Checksum { .. }), "{error}");
     assert_eq!(place.everything(), [] as [&str; 0]);
 
@@ -161,9 +178,20 @@ async fn a_package_with_another_model_is_refused() {
 #[tokio::test]
 async fn pips_own_words_are_passed_on() {
     let place = Place::with(&model(1)).calling("echo 'ERROR: No matching distribution found' >&2; exit 1");
-    let error = place.pull().await.unwrap_err().to_string();
+    let error = pips(place.pull().await.unwrap_err()).to_string();
     assert_eq!(error, "pip could not fetch tiny-package==1.0: ERROR: No matching distribution found");
     assert_eq!(place.everything(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_machine_that_is_offline_is_told_so_and_not_what_pip_makes_of_it() {
+    let said = "WARNING: Retrying after connection broken by NewConnectionError(...)\nERROR: No matching distribution";
+    let place = Place::with(&model(1)).calling(&format!("echo '{said}' >&2; exit 1"));
+    let error = pips(place.pull().await.unwrap_err()).to_string();
+    assert_eq!(
+        error,
+        "pip reaches no package index to fetch tiny-package==1.0 from. Is this machine online?"
+    );
 }
 
 #[tokio::test]
@@ -172,17 +200,23 @@ async fn a_pip_that_brings_nothing_or_nonsense_is_told() {
     assert!(error.to_string().contains("left no wheel"), "{error}");
     let nonsense = "while [ \"$1\" != --dest ]; do shift; done; echo x > \"$2/x.whl\"";
     let error = Place::with(&model(1)).calling(nonsense).pull().await.unwrap_err();
+    let error = pips(error);
     assert!(matches!(error, PullError::BadPackage { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn without_pip_it_says_what_to_do() {
+async fn without_a_hub_and_without_pip_it_says_what_to_do() {
     let mut place = Place::with(&model(1));
     let failing = program(place.dir.path(), "failing", "exit 1");
     place.options.pip = vec![vec!["/nonexistent/pip".into()], vec![failing], vec![]];
-    let error = place.pull().await.unwrap_err();
-    assert!(matches!(error, PullError::NoPip { .. }), "{error}");
-    assert!(error.to_string().contains("Install Python's pip"), "{error}");
+    let error = place.pull().await.unwrap_err().to_string();
+    for told in [
+        "neither the model hub nor Python's pip hands over 'tiny'. The hub: the model hub at http://127.0.0.1:9 cannot ",
+        "Check the network or HF_ENDPOINT. Pip: none works here (tried /nonexistent/pip, ",
+        "can be taken in with 'hob model pull FILE.gguf'.",
+    ] {
+        assert!(error.contains(told), "{told}: {error}");
+    }
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
 //! One engine's HTTP endpoint: the way there, its time-outs, its key, and what its failures mean.
 
-use std::sync::Once;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
+use hob_dial::{install_crypto, is_loopback};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
-use url::{Host, Url};
+use url::Url;
 
 use super::direct::{Direct, DirectOptions};
 use super::response::{Broken, Response};
@@ -310,24 +310,6 @@ fn retry_delay(error: &serde_json::Value) -> Option<u64> {
     let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
     // Rounded up: a moment too early is refused again.
     (seconds >= 0.0).then(|| seconds.ceil() as u64)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
-}
-
-/// TLS needs to be told once which cryptography to use.
-fn install_crypto() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // An error means that somebody in this process chose already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }
 
 #[cfg(test)]

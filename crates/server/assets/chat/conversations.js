@@ -5,6 +5,7 @@ const SHELF = "hob-chat:";
 const CHOICE = "hob-chat-choice";
 const MOST_CONVERSATIONS = 100;
 const LONGEST_TITLE = 60;
+const FRESH_MS = 90_000; // browsers let a tab in the background speak once a minute
 
 function newConversation(now) {
   const id = Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => byte.toString(36).padStart(2, "0")).join("");
@@ -13,7 +14,10 @@ function newConversation(now) {
 
 const newQuestion = (content) => ({ role: "user", content });
 const newAnswer = () =>
-  ({ role: "assistant", content: "", thoughts: "", steps: [], model: "", why: "", finish: "", state: "running", trouble: "" });
+  ({ role: "assistant", id: "", content: "", thoughts: "", steps: [], model: "", why: "", warnings: [], finish: "", state: "running", trouble: "", rating: "", alive: 0 });
+
+// Whether another tab is writing the last answer. Only that tab keeps the conversation meanwhile.
+const isElsewhere = ({ messages }) => messages.at(-1)?.state === "elsewhere";
 
 function titleOf(question) {
   const line = question.trim().split("\n", 1)[0].replace(/\s+/g, " ");
@@ -35,7 +39,8 @@ function turnsOf(messages) {
 }
 
 function asMarkdown({ title, messages }) {
-  const told = { stopped: "*Stopped here.*", broken: "*Broke off here.*", running: "*Broke off here.*" };
+  const underWay = "*Still being answered.*";
+  const told = { stopped: "*Stopped here.*", broken: "*Broke off here.*", running: underWay, elsewhere: underWay };
   const parts = messages.map(({ role, content, model, state }) => {
     const by = role === "user" ? "You" : model ? `Hob (${model})` : "Hob";
     return [`## ${by}`, content, told[state]].filter(Boolean).join("\n\n");
@@ -52,13 +57,21 @@ function fileNameOf({ title }) {
 
 const textOf = (value) => (typeof value === "string" ? value : "");
 
-function readMessage(value) {
+// An answer under way is alive as long as the tab that writes it says so.
+function stateOf({ state, alive }, now) {
+  if (["complete", "stopped", "broken"].includes(state)) return state;
+  return state === "running" && Math.abs(now - alive) < FRESH_MS ? "elsewhere" : "broken";
+}
+
+function readMessage(value, now) {
   if (value?.role === "user") return newQuestion(textOf(value.content));
   if (value?.role !== "assistant") return null;
   const steps = Array.isArray(value.steps) ? value.steps : [];
-  const state = ["complete", "stopped", "broken"].includes(value.state) ? value.state : "broken";
+  const warnings = Array.isArray(value.warnings) ? value.warnings : [];
+  const state = stateOf(value, now);
   return {
     role: "assistant",
+    id: textOf(value.id),
     content: textOf(value.content),
     thoughts: textOf(value.thoughts),
     steps: steps.slice(0, MOST_STEPS).map((step) => ({
@@ -66,13 +79,16 @@ function readMessage(value) {
     })),
     model: textOf(value.model),
     why: textOf(value.why),
+    warnings: warnings.slice(0, MOST_WARNINGS).map(textOf),
     finish: textOf(value.finish),
     state,
     trouble: textOf(value.trouble) || (state === "broken" ? "The page was closed before the answer ended." : ""),
+    rating: textOf(value.rating),
+    alive: state === "elsewhere" ? value.alive : 0,
   };
 }
 
-function readConversation(id, text) {
+function readConversation(id, text, now) {
   let value;
   try {
     value = JSON.parse(text);
@@ -80,7 +96,7 @@ function readConversation(id, text) {
     return null;
   }
   if (!Array.isArray(value?.messages)) return null;
-  const messages = value.messages.map(readMessage);
+  const messages = value.messages.map((message) => readMessage(message, now));
   if (messages.includes(null)) return null;
   const updated = Number.isFinite(value.updated) ? value.updated : 0;
   return { id, title: textOf(value.title), updated, model: textOf(value.model) || "default", agent: textOf(value.agent), messages };
@@ -111,10 +127,14 @@ class Shelf {
     this.#titles.clear();
     const keys = Array.from({ length: this.#storage.length }, (_, index) => this.#storage.key(index));
     for (const key of keys) {
-      if (!key?.startsWith(SHELF)) continue;
-      const found = this.open(key.slice(SHELF.length));
-      if (found) this.#note(found);
+      if (key?.startsWith(SHELF)) this.refreshOne(key.slice(SHELF.length));
     }
+  }
+
+  refreshOne(id) {
+    this.#titles.delete(id);
+    const found = this.open(id);
+    if (found) this.#note(found);
   }
 
   // Newest first.
@@ -124,7 +144,7 @@ class Shelf {
 
   open(id) {
     const text = this.#storage.getItem(SHELF + id);
-    return text === null ? null : readConversation(id, text);
+    return text === null ? null : readConversation(id, text, Date.now());
   }
 
   // Whether there was room. The oldest beyond the bound makes place.

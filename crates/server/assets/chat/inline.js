@@ -42,6 +42,7 @@ class InlineParser {
   #marks = []; // what may open emphasis: `{ sign, count, both, place }`, each with its entry in #out
   #brackets = []; // `{ place, image }`
   #ticks = null; // length of a run of backticks → where such runs are
+  #noAddress = 0; // up to here it was tried for one in vain
 
   constructor(text) {
     this.#text = text;
@@ -215,12 +216,15 @@ class InlineParser {
   }
 
   #bareAddress() {
+    // Inside brackets it is the text of a link.
+    if (this.#brackets.length > 0 || this.#at < this.#noAddress) return false;
     if (/[\p{L}\p{N}]/u.test(this.#text[this.#at - 1] ?? "")) return false;
     const found = matchAt(BARE_ADDRESS, this.#text, this.#at);
-    // Inside brackets it is the text of a link.
-    if (!found || this.#brackets.length > 0) return false;
+    if (!found) return false;
     const address = withoutStops(found[0]);
-    return this.#address(address, address.length);
+    if (this.#address(address, address.length)) return true;
+    this.#noAddress = this.#at + found[0].length;
+    return false;
   }
 }
 

@@ -34,7 +34,7 @@ function dayOf(moment) {
 }
 
 function keep(conversation) {
-  if (conversation === removed || conversation.messages.length === 0) return;
+  if (conversation === removed || conversation.messages.length === 0 || isElsewhere(conversation)) return;
   $("full").hidden = shelf.keep(conversation);
   showList();
 }
@@ -42,6 +42,7 @@ function keep(conversation) {
 function removeConversation(id) {
   removed = runs.get(id)?.conversation ?? (current.id === id ? current : shelf.open(id));
   runs.get(id)?.controller.abort();
+  if (removed && isElsewhere(removed)) removed.messages.at(-1).state = "stopped";
   shelf.remove(id);
   closeList();
   put("undo-text", `Deleted: ${removed?.title ?? ""}`);

@@ -13,24 +13,29 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)/;
 
 // `before` are the blocks of a text that this one goes on with. What comes later changes the last two of them at most: the line that
-// was being written may turn out to belong to the block above it.
+// was being written may turn out to belong to the block above it. The same holds for what blocks are made of, so a long list or table
+// is not read again either: finished items and rows stay the objects they are.
 function parseMarkdown(text, before = []) {
   const lines = text.slice(0, LONGEST_MARKDOWN).split(/\r\n|\r|\n/);
-  const from = before.at(-2)?.line ?? 0;
-  const fresh = blocksOf(lines.slice(from), 0).map((block) => ({ ...block, line: block.line + from }));
+  const blocks = blocksOf(lines, 0, before.filter(({ kind }) => kind !== "plain"));
   const rest = text.slice(LONGEST_MARKDOWN);
-  if (rest !== "") fresh.push({ kind: "plain", text: rest, source: rest, line: lines.length });
-  return withRankedHeadings([...before.slice(0, -2), ...fresh]);
+  if (rest !== "") blocks.push({ kind: "plain", text: rest, source: rest, line: lines.length });
+  return withRankedHeadings(blocks);
 }
 
-function blocksOf(lines, depth) {
-  const blocks = [];
-  for (let at = 0; at < lines.length; ) {
+// Of the blocks, items or rows that there were when fewer lines had come: what is finished, and what may still change.
+const finished = (before) => [before.slice(0, -2), before.slice(-2)];
+const partsOf = (before, kind, name) => (before?.kind === kind ? before[name] : []);
+
+function blocksOf(lines, depth, before) {
+  const [blocks, changing] = finished(before);
+  for (let at = changing[0]?.line ?? 0; at < lines.length; ) {
     if (isBlank(lines[at])) {
       at += 1;
       continue;
     }
-    const [block, next] = blockAt(lines, at, depth);
+    const earlier = changing.find(({ line }) => line === at);
+    const [block, next] = blockAt(lines, at, depth, earlier);
     blocks.push({ ...block, source: lines.slice(at, next).join("\n"), line: at });
     at = next;
   }
@@ -52,15 +57,15 @@ function dedent(line, most) {
   return " ".repeat(Math.max(width - most, 0)) + line.slice(at);
 }
 
-// The block that begins at this line, and the line behind it.
-function blockAt(lines, at, depth) {
+// The block that begins at this line, and the line behind it. `before` is what began there when fewer lines had come.
+function blockAt(lines, at, depth, before) {
   const line = lines[at];
   if (fenceOf(line)) return codeAt(lines, at);
   if (HEADING.test(line)) return [headingOf(line), at + 1];
   if (RULE.test(line)) return [{ kind: "rule" }, at + 1];
-  if (depth < DEEPEST && QUOTE.test(line)) return quoteAt(lines, at, depth);
-  if (depth < DEEPEST && ITEM.test(line)) return listAt(lines, at, depth);
-  if (columnsAt(lines, at) > 0) return tableAt(lines, at);
+  if (depth < DEEPEST && QUOTE.test(line)) return quoteAt(lines, at, depth, partsOf(before, "quote", "blocks"));
+  if (depth < DEEPEST && ITEM.test(line)) return listAt(lines, at, depth, partsOf(before, "list", "items"));
+  if (columnsAt(lines, at) > 0) return tableAt(lines, at, partsOf(before, "table", "rows"));
   return paragraphAt(lines, at);
 }
 
@@ -68,9 +73,10 @@ function blockAt(lines, at, depth) {
 function interrupts(lines, at) {
   const line = lines[at];
   const item = ITEM.exec(line);
-  return Boolean(fenceOf(line)) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || columnsAt(lines, at) > 0 ||
-    // A number at the beginning of a line is often just a number.
-    (item !== null && item[3] !== "" && (!/\d/.test(item[2]) || /^1[.)]$/.test(item[2])));
+  if (fenceOf(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line)) return true;
+  // A number at the beginning of a line is often just a number.
+  if (item) return item[3] !== "" && (!/\d/.test(item[2]) || /^1[.)]$/.test(item[2]));
+  return columnsAt(lines, at) > 0;
 }
 
 function fenceOf(line) {
@@ -108,19 +114,18 @@ function withRankedHeadings(blocks) {
   });
 }
 
-function quoteAt(lines, at, depth) {
+function quoteAt(lines, at, depth, before) {
   let end = at;
   while (end < lines.length && QUOTE.test(lines[end])) end += 1;
   const inside = lines.slice(at, end).map((line) => line.replace(QUOTE, ""));
-  return [{ kind: "quote", blocks: blocksOf(inside, depth + 1) }, end];
+  return [{ kind: "quote", blocks: blocksOf(inside, depth + 1, before) }, end];
 }
 
-function listAt(lines, at, depth) {
+function listAt(lines, at, depth, before) {
   const [, first, sign] = ITEM.exec(lines[at]);
   const ordered = /\d/.test(sign);
-  const items = [];
-  let loose = false;
-  let next = at;
+  const [items, changing] = finished(before);
+  let next = changing[0]?.line ?? at;
   while (next < lines.length) {
     const item = ITEM.exec(lines[next]);
     const sibling = item && !RULE.test(lines[next]) && widthOf(item[1]) < widthOf(first) + 2 && /\d/.test(item[2]) === ordered;
@@ -132,14 +137,16 @@ function listAt(lines, at, depth) {
     const text = lines[next].slice(item[1].length + item[2].length);
     const inside = [dedent(text, gap), ...lines.slice(next + 1, end).map((line) => dedent(line, inset))];
     const blank = inside.findIndex(isBlank);
-    items.push(itemOf(inside, depth));
     let behind = end;
     while (behind < lines.length && isBlank(lines[behind])) behind += 1;
     const goesOn = behind < lines.length && ITEM.test(lines[behind]);
-    loose ||= (blank > 0 && inside.slice(blank).some((line) => !isBlank(line))) || (goesOn && behind > end);
+    const loosens = (blank > 0 && inside.slice(blank).some((line) => !isBlank(line))) || (goesOn && behind > end);
+    const earlier = changing.find(({ line }) => line === next)?.blocks ?? [];
+    items.push({ ...itemOf(inside, depth, earlier), loosens, source: lines.slice(next, end).join("\n"), line: next });
     next = behind;
   }
   const start = ordered ? Number.parseInt(sign, 10) : null;
+  const loose = items.some(({ loosens }) => loosens);
   return [{ kind: "list", start, loose, items }, Math.min(next, lines.length)];
 }
 
@@ -156,10 +163,10 @@ function itemEnd(lines, at, indent) {
   return end;
 }
 
-function itemOf(lines, depth) {
+function itemOf(lines, depth, before) {
   const [, box, text] = /^\[([ xX])\] (.*)$/.exec(lines[0]) ?? [];
   const task = box === undefined ? null : box === " " ? "open" : "done";
-  return { task, blocks: blocksOf(task ? [text, ...lines.slice(1)] : lines, depth + 1) };
+  return { task, blocks: blocksOf(task ? [text, ...lines.slice(1)] : lines, depth + 1, before) };
 }
 
 function cellsOf(line) {
@@ -187,7 +194,7 @@ function columnsAt(lines, at) {
   return fits ? columns.length : 0;
 }
 
-function tableAt(lines, at) {
+function tableAt(lines, at, before) {
   const columns = columnsAt(lines, at);
   const aligns = cellsOf(lines[at + 1]).map((cell) =>
     cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : "left");
@@ -197,8 +204,8 @@ function tableAt(lines, at) {
     const kept = cells.length > columns ? [...cells.slice(0, columns - 1), cells.slice(columns - 1).join(" | ")] : cells;
     return Array.from({ length: columns }, (_, index) => parseInline(kept[index] ?? ""));
   };
-  const rows = [];
-  let end = at + 2;
+  const [rows] = finished(before);
+  let end = at + 2 + rows.length;
   while (end < lines.length && lines[end].includes("|") && !isBlank(lines[end])) {
     if ((rows.length + 1) * columns < MOST_CELLS) rows.push(rowOf(lines[end]));
     end += 1;

@@ -105,13 +105,8 @@ $("edit-cancel").addEventListener("click", stopEditing);
 $("export").addEventListener("click", () => saveFile(fileNameOf(current), asMarkdown(current)));
 addEventListener("hashchange", openFromAddress);
 addEventListener("popstate", openFromAddress);
-addEventListener("pagehide", () => { for (const { conversation } of runs.values()) keep(conversation); });
-addEventListener("storage", () => {
-  shelf.refresh();
-  const elsewhere = runs.has(current.id) ? null : shelf.open(current.id);
-  if (elsewhere && elsewhere.updated > current.updated) show(elsewhere);
-  showList();
-});
+addEventListener("pagehide", leave);
+addEventListener("storage", ({ key, newValue }) => hearElsewhere(key, newValue));
 
 openFromAddress();
 fitQuestion();

@@ -45,7 +45,7 @@ function blockNode(block, nested) {
     case "table":
       return tableNode(block);
     case "plain":
-      return node("pre", { className: "plain", textContent: block.text, tabIndex: 0 });
+      return Object.assign(plainNode(block.text), { tabIndex: 0 });
     default:
       return node("p", {}, ...inlineNodes(block.children));
   }
@@ -61,26 +61,36 @@ function codeNode({ language, text }) {
 }
 
 function listNode({ start, loose, items }) {
-  const list = node(start === null ? "ul" : "ol", {}, ...items.map(({ task, blocks }) => {
-    const nodes = blocks.flatMap((block) =>
-      block.kind === "paragraph" && !loose ? inlineNodes(block.children) : [blockNode(block, true)]);
-    return node("li", { className: task ? "task" : "" }, ...(task ? [task === "done" ? "☑ " : "☐ "] : []), ...nodes);
-  }));
+  const list = node(start === null ? "ul" : "ol", {}, ...items.map((item) => itemNode(item, loose)));
   if (start !== null) list.start = start;
   return list;
 }
 
+function itemNode({ task, blocks }, loose) {
+  const box = task === null ? [] : [task === "done" ? "☑ " : "☐ "];
+  return node("li", { className: task ? "task" : "" }, ...box, ...insideItem(blocks, loose));
+}
+
+const insideItem = (blocks, loose) => blocks.flatMap((block) =>
+  block.kind === "paragraph" && !loose ? inlineNodes(block.children) : [blockNode(block, true)]);
+
 function tableNode({ aligns, head, rows, rest }) {
-  const row = (name, cells) => node("tr", {}, ...cells.map((cell, index) =>
-    node(name, { className: aligns[index] }, ...inlineNodes(cell))));
-  const table = node("table", {}, node("thead", {}, row("th", head)), node("tbody", {}, ...rows.map((cells) => row("td", cells))));
+  const table = node("table", {}, node("thead", {}, rowNode("th", head, aligns)), node("tbody", {}, ...rows.map((cells) => rowNode("td", cells, aligns))));
   for (const cell of table.tHead.rows[0].cells) cell.scope = "col";
   const box = node("div", { className: "table", tabIndex: 0 }, table);
-  if (rest !== "") box.append(node("pre", { className: "plain", textContent: rest }));
+  if (rest !== "") box.append(plainNode(rest));
   return box;
 }
 
-// Shows a text that grows. What is already there stays as it is, so that a reader can mark and copy while more comes.
+const rowNode = (name, cells, aligns) =>
+  node("tr", {}, ...cells.map((cell, index) => node(name, { className: aligns[index] }, ...inlineNodes(cell))));
+
+const plainNode = (text) => node("pre", { className: "plain" }, document.createTextNode(text));
+
+// --- what grows ---
+
+// Shows a text that grows. What is already there stays as it is, so that a reader can mark and copy while more comes, and so that a
+// long list takes no longer for each word than a short one.
 class MarkdownView {
   #box;
   #text = "";
@@ -92,24 +102,89 @@ class MarkdownView {
 
   show(text) {
     const blocks = parseMarkdown(text, text.startsWith(this.#text) ? this.#shown : []);
-    let same = 0;
-    while (same < blocks.length && isSame(this.#shown[same], blocks[same])) same += 1;
-    if (this.#grow(blocks, same)) same += 1;
-    while (this.#box.childNodes.length > same) this.#box.lastChild.remove();
-    this.#box.append(...blocks.slice(same).map((block) => blockNode(block, false)));
+    growBlocks(this.#box, this.#shown, blocks, false);
     this.#text = text;
     this.#shown = blocks;
   }
+}
 
-  // Code that only became longer gets the rest, however long it is already.
-  #grow(blocks, index) {
-    const [before, now] = [this.#shown[index], blocks[index]];
-    const grows = before?.kind === "code" && now?.kind === "code" && before.language === now.language && now.text.startsWith(before.text);
-    if (grows) this.#box.childNodes[index].querySelector("code").firstChild.appendData(now.text.slice(before.text.length));
-    return grows;
+// A heading's rank hangs on those before it, and whether a list is loose on what follows it.
+function isSame(before, now) {
+  return before !== undefined && before.source === now.source && before.rank === now.rank && before.loose === now.loose;
+}
+
+// How many are the same at the beginning of both.
+function sameParts(before, now, same) {
+  let count = 0;
+  while (count < now.length && same(before[count], now[count])) count += 1;
+  return count;
+}
+
+// Takes what is behind the first `count` children out, and puts these in its place.
+function replaceRest(box, count, nodes) {
+  while (box.childNodes.length > count) box.lastChild.remove();
+  box.append(...nodes);
+}
+
+// The box has a node for each of the blocks before.
+function growBlocks(box, before, now, nested) {
+  let count = sameParts(before, now, isSame);
+  if (grow(box.childNodes[count], before[count], now[count])) count += 1;
+  replaceRest(box, count, now.slice(count).map((block) => blockNode(block, nested)));
+}
+
+// Makes the node of a block that of the longer block, where only its end is new. Otherwise it is left alone, and made anew.
+function grow(made, before, now) {
+  if (before === undefined || now === undefined || before.kind !== now.kind) return false;
+  switch (now.kind) {
+    case "code":
+      return before.language === now.language && growText(made.querySelector("code"), before.text, now.text);
+    case "plain":
+      return growText(made, before.text, now.text);
+    case "quote":
+      growBlocks(made, before.blocks, now.blocks, true);
+      return true;
+    case "list":
+      return growList(made, before, now);
+    case "table":
+      return growTable(made, before, now);
+    default:
+      return false;
   }
 }
 
-function isSame(before, now) {
-  return before !== undefined && before.source === now.source && before.rank === now.rank;
+function growText(made, before, now) {
+  const grows = now.startsWith(before);
+  if (grows) made.firstChild.appendData(now.slice(before.length));
+  return grows;
+}
+
+function growList(list, before, now) {
+  if (before.start !== now.start || before.loose !== now.loose) return false;
+  let count = sameParts(before.items, now.items, (one, other) => one?.source === other.source);
+  if (growItem(list.childNodes[count], before.items[count], now.items[count], now.loose)) count += 1;
+  replaceRest(list, count, now.items.slice(count).map((item) => itemNode(item, now.loose)));
+  return true;
+}
+
+function growItem(made, before, now, loose) {
+  if (before === undefined || now === undefined || before.task !== now.task) return false;
+  const count = sameParts(before.blocks, now.blocks, isSame);
+  const last = before.blocks.length - 1;
+  // A paragraph may be several nodes of an item, or none; whatever else grows is its last.
+  const grown = count === last && grow(made.lastChild, before.blocks[last], now.blocks[last]);
+  if (!grown && count <= last) return false;
+  made.append(...insideItem(now.blocks.slice(last + 1), loose));
+  return true;
+}
+
+function growTable(box, before, now) {
+  // The line of names and the one below it, which says how the columns stand.
+  const headOf = ({ source }) => source.split("\n", 2).join("\n");
+  if (headOf(before) !== headOf(now) || !now.rest.startsWith(before.rest)) return false;
+  const count = sameParts(before.rows, now.rows, (one, other) => one === other);
+  replaceRest(box.querySelector("tbody"), count, now.rows.slice(count).map((cells) => rowNode("td", cells, now.aligns)));
+  if (before.rest !== "") growText(box.lastChild, before.rest, now.rest);
+  else if (now.rest !== "") box.append(plainNode(now.rest));
+  return true;
 }

@@ -15,23 +15,27 @@ class ServerWatch {
   #timer = 0;
   #turn = 0;
   #state = "unknown";
+  #listed = false; // whether the models are those of now
   #changed;
 
   // `changed(state)` hears "good", "engine", "away" or "locked".
   constructor(changed) {
     this.#changed = changed;
-    document.addEventListener("visibilitychange", () => this.look());
+    document.addEventListener("visibilitychange", () => this.lookAnew());
+    // Whoever is about to choose a model may have fetched one a moment ago.
+    $("model").addEventListener("focus", () => this.lookAnew());
   }
 
   // Looks now, and from time to time as long as somebody sees the page.
   async look() {
     clearTimeout(this.#timer);
-    if (document.hidden) return;
+    // Nothing but a key helps, and whoever gives one says so.
+    if (document.hidden || this.#state === "locked") return;
     const turn = ++this.#turn;
     const state = await this.#feel();
     // Somebody looked again meanwhile, and knows better.
     if (turn !== this.#turn) return;
-    this.#timer = setTimeout(() => this.look(), state === "good" ? LOOK_MS : LOOK_AGAIN_MS);
+    if (state !== "locked") this.#timer = setTimeout(() => this.look(), state === "good" ? LOOK_MS : LOOK_AGAIN_MS);
     if (state === this.#state) return;
     this.#state = state;
     this.#changed(state);
@@ -41,8 +45,8 @@ class ServerWatch {
     try {
       const health = await fetch("health", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
       if (health.status !== 200) return health.status === 503 ? "engine" : "away";
-      // Known once; after trouble it may be another engine.
-      return this.#state === "good" ? "good" : await this.#models();
+      // After trouble it may be another engine.
+      return this.#state === "good" && this.#listed ? "good" : await this.#models();
     } catch {
       return "away";
     }
@@ -55,8 +59,15 @@ class ServerWatch {
     if (answer.status === 401) return "locked";
     if (!answer.ok) return "engine";
     const list = (await answer.json())?.data;
+    this.#listed = true;
     showModels(Array.isArray(list) ? list.map((model) => String(model?.id ?? "")).filter(Boolean) : []);
     return "good";
+  }
+
+  // Looks at the models too.
+  lookAnew() {
+    this.#listed = false;
+    return this.look();
   }
 
   // The key turned out wrong, or was just given: what was known no longer holds.
@@ -78,6 +89,9 @@ function showState(state) {
 function showModels(ids) {
   const chosen = $("model").value;
   const named = ids.filter((id) => id !== "default" && id !== "auto");
+  // Made anew only when it changed: somebody may be choosing.
+  if ($("model").dataset.named === JSON.stringify(named)) return;
+  $("model").dataset.named = JSON.stringify(named);
   // Where there is one model, there is nothing to choose.
   const own = [["default", "Default model"], ...(named.length > 1 ? [["auto", "Whichever suits"]] : [])];
   $("model").replaceChildren(...[...own, ...named.map((id) => [id, id])].map(([value, label]) => new Option(label, value)));

@@ -3,6 +3,7 @@
 const LONGEST_LINE = 4 << 20;
 const LONGEST_ANSWER = 2 << 20;
 const MOST_STEPS = 200;
+const MOST_WARNINGS = 8;
 
 // Why there is no whole answer. `kind` says what can be done about it: "key", "away", "refused" or "broken".
 class Trouble extends Error {
@@ -60,6 +61,7 @@ function hear(message, { comment, name, data }) {
   if (name === "error" || chunk?.error) {
     throw new Trouble("broken", String(chunk?.error?.message ?? "The answer broke off."));
   }
+  if (typeof chunk?.id === "string") message.id = chunk.id;
   if (typeof chunk?.model === "string") message.model = chunk.model;
   const choice = chunk?.choices?.[0];
   if (typeof choice?.delta?.content === "string") message.content += choice.delta.content;
@@ -70,9 +72,9 @@ function hear(message, { comment, name, data }) {
   }
 }
 
-// The steps of tools come as comments: `hob TOOL_CALL_START {"tool": …}`. Other comments mean nothing to us.
+// What happens on the way to the answer comes as comments: `hob TOOL_CALL_START {"tool": …}`. Other comments mean nothing to us.
 function hearStep(message, comment) {
-  const [, event, data] = /^hob (TOOL_CALL_START|TOOL_CALL_END) (.*)$/.exec(comment) ?? [];
+  const [, event, data] = /^hob (TOOL_CALL_START|TOOL_CALL_END|WARNING) (.*)$/.exec(comment) ?? [];
   if (!event) return;
   let told;
   try {
@@ -80,6 +82,7 @@ function hearStep(message, comment) {
   } catch {
     return;
   }
+  if (event === "WARNING") return warn(message, [String(told?.warning ?? "")]);
   const tool = String(told?.tool ?? "");
   if (event === "TOOL_CALL_START") {
     if (message.steps.length < MOST_STEPS) {
@@ -91,6 +94,13 @@ function hearStep(message, comment) {
   if (step) {
     step.ended = told?.success === true ? "good" : "bad";
     step.seconds = Number(told?.latency) || 0;
+  }
+}
+
+// What was known before the first word comes in the head of the answer, the rest with its steps.
+function warn(message, names) {
+  for (const name of names) {
+    if (name !== "" && !message.warnings.includes(name) && message.warnings.length < MOST_WARNINGS) message.warnings.push(name);
   }
 }
 
@@ -131,6 +141,7 @@ async function ask(question, message, { headers, signal, changed }) {
       throw new Trouble("refused", "What answers at this address is not Hob: it sent no stream.");
     }
     message.why = answer.headers.get("x-hob-model-reason") ?? "";
+    warn(message, (answer.headers.get("x-hob-warning") ?? "").split(",").map((name) => name.trim()));
     await readAnswer(answer.body, message, changed);
   } catch (error) {
     if (signal.aborted || error instanceof Trouble) throw error;

@@ -10,6 +10,7 @@ const runs = new Map(); // id of a conversation → { conversation, controller }
 let current = null;
 let views = [];
 let editing = false;
+let draft = ""; // what was being written when editing began
 
 function startNew() {
   if (location.hash !== "") history.pushState(null, "", location.pathname + location.search);
@@ -28,18 +29,28 @@ function show(conversation) {
   current = conversation;
   if (conversation.messages.length > 0 && location.hash !== `#${conversation.id}`) location.hash = conversation.id;
   stopEditing();
+  hint("");
   closeList();
   chooseModel(conversation.model);
   $("agent").value = conversation.agent;
   // An agent that is no longer among the choices is chosen no longer.
   if ($("agent").selectedIndex < 0) $("agent").value = conversation.agent = "";
   showThread();
+  watchElsewhere();
   toTheEnd();
   if (matchMedia("(hover: hover)").matches && $("key-form").hidden) $("question").focus();
 }
 
 function showThread() {
-  views = current.messages.map((message) => new MessageView(message, message.role === "user" ? edit : retry));
+  const conversation = current;
+  const rated = (rating) => {
+    keep(conversation);
+    hint("");
+    say(`Rated ${rating}.`);
+  };
+  const failed = ({ kind, message }) => (kind === "key" ? lock() : hint(message));
+  views = conversation.messages.map((message) =>
+    new MessageView(message, { again: message.role === "user" ? edit : retry, rated, failed }));
   $("thread").replaceChildren(...views.map((view) => view.root));
   showAround();
 }
@@ -47,6 +58,7 @@ function showThread() {
 // What depends on how far the conversation is.
 function showAround() {
   const running = runs.has(current.id);
+  const waiting = running || isElsewhere(current);
   const count = current.messages.length;
   put("title", current.title || "New conversation");
   document.title = current.title === "" ? "Hob: chat" : `${current.title} · Hob`;
@@ -55,16 +67,23 @@ function showAround() {
   $("send").hidden = running;
   $("stop").hidden = !running;
   // Only the last question can be asked anew.
-  views.forEach((view, index) => { view.again.hidden = running || index < count - 2; });
+  views.forEach((view, index) => { view.again.hidden = waiting || index < count - 2; });
   showList();
 }
 
 // --- asking ---
 
+// Why nothing can be asked at this moment; empty when it can.
+function whyNot() {
+  if (isElsewhere(current)) return "This conversation is being answered in another tab.";
+  return runs.size < MOST_RUNS ? "" : `${MOST_RUNS} answers are on their way. Wait for one of them, or stop it.`;
+}
+
 function roomToAsk() {
   if (runs.has(current.id)) return false;
-  hint(runs.size < MOST_RUNS ? "" : `${MOST_RUNS} answers are on their way. Wait for one of them, or stop it.`);
-  return runs.size < MOST_RUNS;
+  const reason = whyNot();
+  hint(reason);
+  return reason === "";
 }
 
 function send() {
@@ -72,10 +91,10 @@ function send() {
   if (text === "" || !roomToAsk()) return;
   if (text.length > LONGEST_QUESTION) return hint(`A question has at most ${LONGEST_QUESTION.toLocaleString()} characters.`);
   if (editing) current.messages.splice(lastQuestion());
+  else setQuestion("");
   if (current.messages.length === 0) current.title = titleOf(text);
   current.messages.push(newQuestion(text));
   stopEditing();
-  setQuestion("");
   forgetRemoved();
   answer(current);
 }
@@ -89,6 +108,7 @@ function retry() {
 }
 
 function edit() {
+  if (!editing) draft = $("question").value;
   editing = true;
   $("editing").hidden = false;
   setQuestion(current.messages[lastQuestion()].content);
@@ -96,7 +116,7 @@ function edit() {
 }
 
 function stopEditing() {
-  if (editing) setQuestion("");
+  if (editing) setQuestion(draft);
   editing = false;
   $("editing").hidden = true;
 }
@@ -108,7 +128,7 @@ async function answer(conversation) {
     messages: turnsOf(conversation.messages),
     ...(conversation.agent === "" ? {} : { agent: conversation.agent }),
   };
-  const message = newAnswer();
+  const message = { ...newAnswer(), alive: Date.now() };
   conversation.messages.push(message);
   conversation.updated = Date.now();
   const controller = new AbortController();
@@ -119,6 +139,13 @@ async function answer(conversation) {
 
   const shown = () => (current === conversation ? views.at(-1) : null);
   let kept = Date.now();
+  const keepOften = () => {
+    if (Date.now() - kept < KEEP_MS) return;
+    message.alive = kept = Date.now();
+    keep(conversation);
+  };
+  // Also while no word comes: other tabs take a silent one for closed.
+  const timer = setInterval(keepOften, KEEP_MS);
   let kind = "";
   try {
     await ask(question, message, {
@@ -126,9 +153,7 @@ async function answer(conversation) {
       signal: controller.signal,
       changed: () => {
         shown()?.updateSoon(follow);
-        if (Date.now() - kept < KEEP_MS) return;
-        kept = Date.now();
-        keep(conversation);
+        keepOften();
       },
     });
     message.state = "complete";
@@ -137,6 +162,8 @@ async function answer(conversation) {
     message.state = kind === "stopped" ? "stopped" : "broken";
     message.trouble = kind === "stopped" ? "" : error.message;
   }
+  clearInterval(timer);
+  message.alive = 0;
   runs.delete(conversation.id);
   conversation.updated = Date.now();
   keep(conversation);
@@ -145,7 +172,7 @@ async function answer(conversation) {
     view.update();
     showAround();
     follow();
-    say([outcomeOf(message), view.heard.slice(0, HEARD)].filter(Boolean).join(" "));
+    say([view.remarks, view.heard.slice(0, HEARD)].filter(Boolean).join(" "));
   } else {
     showList();
   }

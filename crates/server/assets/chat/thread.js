@@ -8,14 +8,31 @@ function smallButton(label, press) {
   return button;
 }
 
+// How an answer came to be, where that is worth a word.
+const WARNINGS = new Map([
+  ["tools-dropped", "The engine refused the tools, and answered without them."],
+  ["context-compacted", "The conversation outgrew the model, so results of tools were left out of it."],
+  ["loop-stopped", "The model went in circles with a tool, so it was stopped here."],
+  ["fallback-model", "The default model was not to be had, so another answered."],
+  ["cloud-fallback", "No engine of the house could answer, so the cloud did."],
+]);
+
+// Showing an answer takes a tenth of the time at most: what takes longer than this to show is shown less often.
+const EASY_MS = 10;
+const PAUSE = 9;
+
 class MessageView {
   #message;
   #parts;
   #markdown;
+  #thoughts = "";
+  #timer = 0;
   #frame = 0;
+  #pause = 0; // milliseconds before the next picture
 
-  // `again` asks the question anew: for an answer as it was, for a question after a change.
-  constructor(message, again) {
+  // `again` asks the question anew: for an answer as it was, for a question after a change. `rated` and `failed` hear what came of
+  // a rating.
+  constructor(message, { again, rated, failed }) {
     this.#message = message;
     const copy = smallButton("Copy", (button) => copyText(message.content, button));
     this.again = smallButton(message.role === "user" ? "Edit" : "Retry", again);
@@ -25,52 +42,71 @@ class MessageView {
         node("h2", { className: "unseen", textContent: "You" }), node("div", { className: "bubble", textContent: message.content }), actions);
       return;
     }
-    const text = node("p");
+    const rating = new RatingView(message, { rated, failed });
+    this.again.before(rating.root);
+    const text = node("p", {}, document.createTextNode(""));
     this.#parts = {
       model: node("span", { className: "model" }),
       steps: node("ul", { className: "steps" }),
       thoughts: node("details", { className: "thoughts", hidden: true }, node("summary", { textContent: "Thoughts" }), text),
       text,
       answer: node("div", { className: "answer" }),
+      warnings: node("p", { className: "warnings" }),
       outcome: node("p", { className: "outcome" }),
       actions,
+      rating,
     };
     this.#markdown = new MarkdownView(this.#parts.answer);
-    const { model, steps, thoughts, answer, outcome } = this.#parts;
+    const { model, steps, thoughts, answer, warnings, outcome } = this.#parts;
     this.root = node("article", { className: "message" },
-      node("h2", { className: "by" }, "Hob", model), steps, thoughts, answer, outcome, actions);
+      node("h2", { className: "by" }, "Hob", model), steps, thoughts, answer, warnings, outcome, actions);
     this.update();
   }
 
   // Shows what has changed with the next picture; words come faster than pictures.
   updateSoon(then) {
-    if (this.#frame !== 0) return;
-    this.#frame = requestAnimationFrame(() => {
-      this.update();
-      then();
-    });
+    if (this.#timer !== 0 || this.#frame !== 0) return;
+    const picture = () => {
+      this.#timer = 0;
+      this.#frame = requestAnimationFrame(() => {
+        const began = performance.now();
+        this.update();
+        then();
+        const took = performance.now() - began;
+        this.#pause = took > EASY_MS ? took * PAUSE : 0;
+      });
+    };
+    if (this.#pause > 0) this.#timer = setTimeout(picture, this.#pause);
+    else picture();
   }
 
   update() {
+    clearTimeout(this.#timer);
     cancelAnimationFrame(this.#frame);
-    this.#frame = 0;
-    const { model, why, content, thoughts, steps, state } = this.#message;
+    this.#timer = this.#frame = 0;
+    const { model, why, content, thoughts, steps, warnings, state } = this.#message;
     const parts = this.#parts;
-    const running = state === "running";
+    const running = state === "running" || state === "elsewhere";
     this.root.dataset.state = state;
     this.root.ariaBusy = String(running);
     parts.model.textContent = [model, why].filter(Boolean).join(" · ");
     parts.steps.replaceChildren(...steps.map(stepNode));
     parts.thoughts.hidden = thoughts === "";
-    if (parts.text.textContent !== thoughts) parts.text.textContent = thoughts;
+    if (!growText(parts.text, this.#thoughts, thoughts)) parts.text.firstChild.data = thoughts;
+    this.#thoughts = thoughts;
     this.#markdown.show(content);
+    parts.warnings.textContent = warnings.map((name) => WARNINGS.get(name) ?? name).join(" ");
     parts.outcome.textContent = outcomeOf(this.#message);
     parts.actions.hidden = running;
+    parts.rating.update();
   }
 
-  // The answer as text, for those who hear it.
+  // The answer as text, for those who hear it, and what there is to say of it.
   get heard() {
     return this.#parts.answer.textContent;
+  }
+  get remarks() {
+    return [this.#parts.warnings.textContent, this.#parts.outcome.textContent].filter(Boolean).join(" ");
   }
 }
 
@@ -82,10 +118,13 @@ function stepNode({ tool, input, ended, seconds }) {
     node("span", { className: `took ${ended ?? ""}`, textContent: took }));
 }
 
-function outcomeOf({ state, trouble, finish, content }) {
+function outcomeOf({ state, trouble, finish, warnings, content }) {
   if (state === "running") return "";
+  if (state === "elsewhere") return "Being answered in another tab.";
   if (state === "stopped") return content === "" ? "Stopped before the first word." : "Stopped here.";
   if (state === "broken") return content === "" ? trouble : `Not complete: ${trouble}`;
+  // The warning says it better.
+  if (finish === "length" && warnings.includes("loop-stopped")) return "";
   if (finish === "length") return "Cut here: the answer reached its length limit.";
   if (finish === "content_filter") return "Cut here by the engine's filter.";
   return content === "" ? "The answer is empty." : "";

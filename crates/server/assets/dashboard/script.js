@@ -18,7 +18,8 @@ function format(number, options) {
 }
 const whole = (n) => format(n, { maximumFractionDigits: 0 });
 const count = (n) => (n < 1e5 ? whole(n) : format(n, { notation: "compact", maximumSignificantDigits: 3 }));
-const digits = (n) => (Math.abs(n) >= 1 || n === 0 ? 2 : Math.abs(n) >= 0.01 ? 4 : 6);
+// Cents; of less than one, the two digits that matter.
+const digits = (n) => (Math.abs(n) >= 0.00995 || n === 0 ? 2 : Math.min(1 - Math.floor(Math.log10(Math.abs(n))), 6));
 const money = (n, places = digits(n)) =>
   format(n, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", minimumFractionDigits: 2, maximumFractionDigits: places });
 const price = (n) => money(n, 6);
@@ -227,8 +228,10 @@ function showModels() {
   put("models-more", more > 0 ? `and ${plural(more, "model", "models")} more` : models.length ? "" : "No local model has answered yet.");
 }
 
+// The owner's alone: strangers are told the sums only.
 function showRecent() {
-  $("recent").replaceChildren(...latest.recent.slice(0, MOST_CALLS).map((call) => {
+  $("recent-card").hidden = latest.recent === undefined;
+  $("recent").replaceChildren(...(latest.recent ?? []).slice(0, MOST_CALLS).map((call) => {
     const ended = call.ending === "complete";
     const origin = [call.engine, call.agent, call.source].filter(Boolean).join(" · ");
     return node("tr", {},
@@ -241,7 +244,7 @@ function showRecent() {
 
 function show(savings) {
   latest = savings;
-  const nothing = savings.total_calls === 0 && savings.recent.length === 0;
+  const nothing = savings.total_calls === 0 && (savings.recent ?? []).length === 0;
   $("key-form").hidden = true;
   $("empty").hidden = !nothing || Boolean(savings.message);
   $("figures").hidden = nothing;
@@ -307,42 +310,47 @@ function lock() {
   askForKey();
 }
 
-async function poll() {
-  clearTimeout(timer);
-  if (asking || document.hidden) return;
-  asking = true;
+// The answer's status and body; null when there is no answer that could be read.
+async function askForSavings() {
+  const query = zone ? `?timezone=${encodeURIComponent(zone)}` : "";
   try {
-    const query = zone ? `?timezone=${encodeURIComponent(zone)}` : "";
     const answer = await fetch(`v1/savings${query}`, {
       cache: "no-store",
       credentials: "same-origin",
       headers: keyHeaders(),
       signal: AbortSignal.timeout(POLL_MS),
     });
-    if (answer.status === 401) {
-      asking = false;
-      return lock();
-    }
-    if (answer.status === 400 && zone) {
-      // The browser knows a zone that the server does not.
-      zone = "";
-      asking = false;
-      return poll();
-    }
-    const body = await answer.json();
-    if (answer.ok) {
-      arrived = Date.now();
-      document.body.classList.remove("stale");
-      showNotice(body.message ? `There is nothing to show: ${body.message}.` : "");
-      show(body);
-    } else {
-      showAway(`Hob has trouble: ${body.detail ?? `status ${answer.status}`}.`);
-    }
+    return { status: answer.status, body: await answer.json() };
   } catch {
-    showAway("Hob does not answer.");
+    return null;
   }
+}
+
+async function poll() {
+  clearTimeout(timer);
+  if (asking || document.hidden) return;
+  asking = true;
+  const answer = await askForSavings();
   asking = false;
+  if (answer?.status === 401) return lock();
+  if (answer?.status === 400 && zone) {
+    // The browser knows a zone that the server does not.
+    zone = "";
+    return poll();
+  }
   timer = setTimeout(poll, POLL_MS);
+  if (answer === null) return showAway("Hob does not answer.");
+  const { status, body } = answer;
+  if (status !== 200) return showAway(`Hob has trouble: ${body?.detail ?? `status ${status}`}.`);
+  arrived = Date.now();
+  document.body.classList.remove("stale");
+  try {
+    showNotice(body.message ? `There is nothing to show: ${body.message}.` : "");
+    show(body);
+  } catch (error) {
+    showNotice("This page has a fault of its own: it cannot show what Hob told it. The browser's console says more.");
+    throw error;
+  }
 }
 
 whenKeyIsGiven(poll);

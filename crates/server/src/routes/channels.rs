@@ -1,12 +1,14 @@
 //! `GET /v1/channels`, `POST /v1/channels/send` and `GET /v1/channels/status`.
 //!
-//! Anybody may look. Only the owner may send: a message goes out in the owner's name.
+//! Anybody may see which channels there are. Only the owner may see where the gateway is and what ails it, and send: a message
+//! goes out in the owner's name.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::Extensions;
 use hob_core::{ChannelError, ChannelStatus, Channels};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -14,27 +16,33 @@ use tokio::time::timeout;
 use crate::body::read_json;
 use crate::error::ApiError;
 use crate::router::App;
+use crate::wire::read::read;
 
 /// A gateway that takes longer to list its channels is left out.
 const LIST_WITHIN: Duration = Duration::from_secs(5);
 
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+pub(crate) async fn list(State(app): State<Arc<App>>, extensions: Extensions) -> Json<Value> {
     let channels = app.system.channels().as_ref();
     let status = channels.report().status;
     if status == ChannelStatus::NotConfigured {
         return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
     }
-    Json(match listed(channels).await {
-        Ok(names) => json!({ "channels": names, "status": status.as_str() }),
-        Err(message) => json!({ "channels": [], "status": status.as_str(), "message": message }),
-    })
+    let (names, trouble) = match listed(channels).await {
+        Ok(names) => (names, None),
+        Err(trouble) => (Vec::new(), Some(trouble)),
+    };
+    let mut body = json!({ "channels": names, "status": status.as_str() });
+    if let Some(trouble) = trouble.filter(|_| app.trust.is_owner(&extensions)) {
+        body["message"] = trouble.into();
+    }
+    Json(body)
 }
 
 pub(crate) async fn send(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, ApiError> {
     if !app.trust.is_owner(request.extensions()) {
         return Err(ApiError::owner_only("/v1/channels/send"));
     }
-    let body = read_json(request, app.body_limits).await?;
+    let body = read_json(request, &app.bodies).await?;
     let message = Outgoing::parse(&body)?;
     app.system
         .channels()
@@ -43,7 +51,10 @@ pub(crate) async fn send(State(app): State<Arc<App>>, request: Request) -> Resul
     Ok(Json(json!({ "status": "sent", message.shape: message.channel })))
 }
 
-pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn status(
+    State(app): State<Arc<App>>,
+    extensions: Extensions,
+) -> Result<Json<Value>, ApiError> {
     let channels = app.system.channels().as_ref();
     let report = channels.report();
     if report.status == ChannelStatus::NotConfigured {
@@ -52,10 +63,13 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Json<Value>, A
     let mut body = json!({
         "status": report.status.as_str(),
         "connected": report.status == ChannelStatus::Connected,
-        "gateway_url": report.gateway_url,
-        "channels": listed(channels).await.unwrap_or_default(),
     });
-    if let Some(trouble) = report.trouble {
+    let is_owner = app.trust.is_owner(&extensions);
+    if is_owner {
+        body["gateway_url"] = report.gateway_url.into();
+    }
+    body["channels"] = listed(channels).await.unwrap_or_default().into();
+    if let Some(trouble) = report.trouble.filter(|_| is_owner) {
         body["message"] = trouble.into();
     }
     Ok(Json(body))
@@ -81,8 +95,7 @@ struct Outgoing {
 
 impl Outgoing {
     fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let body: Value = serde_json::from_slice(body)
-            .map_err(|error| ApiError::malformed(format!("the request body is not valid JSON: {error}")))?;
+        let body: Value = read(body)?;
         if !body.is_object() {
             return Err(ApiError::malformed("the request body is wrong: expected an object"));
         }

@@ -12,7 +12,7 @@ use hob_core::{GenerateRequest, ModelReason, Source, Warning};
 use hob_system::{Answered, Caller, Streaming};
 
 use crate::admission::Admitted;
-use crate::body::read_json;
+use crate::body::{JsonBody, read_json};
 use crate::error::ApiError;
 use crate::router::App;
 use crate::sse::{ChatChunks, ChatStream, push_json};
@@ -33,8 +33,8 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let permit = app.trust.permit(request.extensions());
     let trace_parent = trace_parent(request.headers());
-    let body = read_json(request, app.body_limits).await?;
-    let ChatRequest { request, reply, agent } = parse(body).await?;
+    let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
+    let ChatRequest { request, reply, agent } = parse(bytes).await?;
     let caller = Caller { permit, agent, trace_parent, ..Caller::trusted(Source::Server, completion_id()) };
     let admitted = app.admission.enter().await?;
     match reply {

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
-use crate::page::{Page, PageParts};
+use crate::page::{Page, PageParts, accepts};
 
 pub(crate) const PARTS: PageParts = PageParts {
     html: include_str!("../../assets/chat/page.html"),
@@ -19,9 +19,11 @@ pub(crate) const PARTS: PageParts = PageParts {
         include_str!("../../assets/chat/copy.js"),
         include_str!("../../assets/chat/render.js"),
         include_str!("../../assets/chat/conversations.js"),
+        include_str!("../../assets/chat/rating.js"),
         include_str!("../../assets/chat/thread.js"),
         include_str!("../../assets/chat/server.js"),
         include_str!("../../assets/chat/list.js"),
+        include_str!("../../assets/chat/tabs.js"),
         include_str!("../../assets/chat/talk.js"),
         include_str!("../../assets/chat/page.js"),
     ],
@@ -40,12 +42,7 @@ pub(crate) async fn show(headers: HeaderMap) -> Response {
 /// A program that reads JSON and came to the wrong address is told so in JSON. Browsers name HTML, and who names nothing, as
 /// curl, gets what a browser would.
 fn wants_json(headers: &HeaderMap) -> bool {
-    let accepted = || {
-        let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).filter_map(|range| range.split(';').next()).map(str::trim)
-    };
-    accepted().any(|kind| kind.eq_ignore_ascii_case("application/json"))
-        && !accepted().any(|kind| kind.eq_ignore_ascii_case("text/html"))
+    accepts(headers, "application/json") && !accepts(headers, "text/html")
 }
 
 #[cfg(test)]

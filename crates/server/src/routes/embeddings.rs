@@ -10,7 +10,7 @@ use hob_core::{Cut, Source};
 use hob_system::{AgentWish, Caller};
 
 use super::chat::WARNING;
-use crate::body::read_json;
+use crate::body::{JsonBody, read_json};
 use crate::error::ApiError;
 use crate::router::App;
 use crate::trace::trace_parent;
@@ -22,9 +22,9 @@ const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let permit = app.trust.permit(request.extensions());
     let trace_parent = trace_parent(request.headers());
-    let body = read_json(request, app.body_limits).await?;
-    let EmbeddingsRequest { request, encoding } = EmbeddingsRequest::parse(&body)?;
-    drop(body);
+    let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
+    let EmbeddingsRequest { request, encoding } = EmbeddingsRequest::parse(&bytes)?;
+    drop(bytes);
     let caller =
         Caller { permit, agent: AgentWish::None, trace_parent, ..Caller::trusted(Source::Server, run_id()) };
     let _admitted = app.admission.enter().await?;

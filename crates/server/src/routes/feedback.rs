@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::body::read_json;
 use crate::error::ApiError;
 use crate::router::App;
-use crate::wire::explain::explain;
+use crate::wire::read::read;
 
 /// The body, as typed.
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ pub(crate) async fn create(
     if !app.trust.is_owner(request.extensions()) {
         return Err(ApiError::owner_only("/v1/feedback"));
     }
-    let body = read_json(request, app.body_limits).await?;
+    let body = read_json(request, &app.bodies).await?;
     let (id, rating) = parse(&body)?;
     let book = app.system.router().book().clone();
     let rated = tokio::task::spawn_blocking(move || book.rate(Some(&id), rating)).await;
@@ -54,8 +54,7 @@ pub(crate) async fn create(
 }
 
 fn parse(body: &[u8]) -> Result<(String, Rating), ApiError> {
-    let FeedbackBody { id, rating } =
-        serde_json::from_slice(body).map_err(|error| explain::<FeedbackBody>(body, &error))?;
+    let FeedbackBody { id, rating } = read(body)?;
     if id.trim().is_empty() {
         return Err(ApiError::invalid("id", "id is empty; send the id of the answer, such as chatcmpl-…"));
     }

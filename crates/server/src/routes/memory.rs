@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::body::read_json;
 use crate::error::ApiError;
 use crate::router::App;
-use crate::wire::explain::explain;
+use crate::wire::read::read;
 
 /// Passages that are given when the caller does not say how many, and the most one can have.
 const USUAL: i64 = 5;
@@ -30,7 +30,7 @@ struct SearchBody {
 
 pub(crate) async fn search(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let memory = owners_memory(&app, request.extensions(), "/v1/memory/search")?;
-    let body = read_json(request, app.body_limits).await?;
+    let body = read_json(request, &app.bodies).await?;
     let query = parse(&body)?;
     let backend = query.backend.unwrap_or_else(|| memory.backend());
     let found = match memory.search(&query).await {
@@ -59,8 +59,7 @@ fn owners_memory<'a>(
 }
 
 fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
-    let SearchBody { query, top_k, backend } =
-        serde_json::from_slice(body).map_err(|error| explain::<SearchBody>(body, &error))?;
+    let SearchBody { query, top_k, backend } = read(body)?;
     if query.trim().is_empty() {
         return Err(ApiError::invalid("query", "query is empty; say what to look for"));
     }

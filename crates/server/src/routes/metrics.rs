@@ -30,17 +30,16 @@ pub(crate) async fn show(State(app): State<Arc<App>>, request: Request) -> Resul
     if app.system.meters().names().is_some() {
         energy(&mut page, &totals.models());
     }
-    house(&mut page, &app, app.pulse.feel().await);
+    house(&mut page, &app, &app.pulse.feel_each().await);
     process(&mut page, metrics.started);
     let headers = [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, page.into_text()).into_response())
 }
 
-fn house(page: &mut Page, app: &App, healthy: Option<bool>) {
-    let engine = app.system.engine().key();
-    page.gauge("hob_engine_up", "Whether the engine answered when it was last asked.");
-    if let Some(healthy) = healthy {
-        page.sample(&[("engine", engine)], u8::from(healthy));
+fn house(page: &mut Page, app: &App, engines: &[(&str, bool)]) {
+    page.gauge("hob_engine_up", "Whether an engine answered when it was last asked.");
+    for (engine, healthy) in engines {
+        page.sample(&[("engine", engine)], u8::from(*healthy));
     }
     page.counter("hob_telemetry_dropped_total", "Records that were lost because the database was too slow.");
     page.sample(&[], app.record.dropped());

@@ -1,14 +1,15 @@
 //! `GET /v1/savings`: what was answered here, what it would have cost in the cloud, and how the house is doing.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{Extensions, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hob_system::store::savings::MeasuredEnergy;
+use hob_system::store::savings::{MeasuredEnergy, RecentCall};
 use hob_system::store::{Savings, Zone};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub(crate) struct Wanted {
 struct Told {
     #[serde(flatten)]
     savings: Savings,
+    /// The last calls, for the owner: who asked when is nobody else's business.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recent: Option<Vec<RecentCall>>,
     /// Requests in the house at this moment.
     live: Crowd,
     engine: EngineState,
@@ -68,14 +72,17 @@ impl EnergyUse {
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     wanted: Result<Query<Wanted>, QueryRejection>,
+    extensions: Extensions,
 ) -> Result<Response, ApiError> {
     let Query(Wanted { timezone }) = wanted.map_err(|error| ApiError::malformed(error.body_text()))?;
     let zone = match timezone {
         Some(name) => Zone::named(&name).ok_or_else(|| no_such_zone(&name))?,
         None => Zone::UTC,
     };
-    let savings = report(&app, zone).await?;
+    let mut savings = report(&app, zone).await?;
+    let recent = mem::take(&mut savings.recent);
     let told = Told {
+        recent: app.trust.is_owner(&extensions).then_some(recent),
         energy: EnergyUse::new(savings.energy, app.system.meters().names()),
         savings,
         live: app.admission.crowd(),

@@ -18,7 +18,7 @@ use serde_json::{Map, Number, Value};
 use crate::body::read_json;
 use crate::error::ApiError;
 use crate::router::App;
-use crate::wire::explain::explain;
+use crate::wire::read::read;
 
 const PATH: &str = "/v1/tasks";
 
@@ -96,7 +96,7 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), ApiError> {
     let scheduler = owners(&app, request.extensions())?;
-    let body = read_json(request, app.body_limits).await?;
+    let body = read_json(request, &app.bodies).await?;
     let task = parse(&body)?;
     // A name that nobody has would be found out only when nobody watches.
     let selection = Permit { only: task.tools.clone(), ..Permit::up_to(Reach::Act) };
@@ -186,7 +186,7 @@ fn unreadable(rejection: QueryRejection) -> ApiError {
 }
 
 fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
-    let typed: TaskBody = serde_json::from_slice(body).map_err(|error| explain::<TaskBody>(body, &error))?;
+    let typed: TaskBody = read(body)?;
     let value = match typed.schedule_value {
         Written::Text(text) => text,
         Written::Number(number) => number.to_string(),

@@ -6,7 +6,7 @@ use hob_core::{EmbedRequest, Embeddings, Overlong, is_annotation};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::explain::explain;
+use super::read::{read, required_model};
 use crate::error::ApiError;
 
 /// As many texts as OpenAI takes at once.
@@ -54,18 +54,13 @@ enum Input {
 impl EmbeddingsRequest {
     /// Reads a body; the error names the field at fault.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let wire: WireRequest =
-            serde_json::from_slice(body).map_err(|error| explain::<WireRequest>(body, &error))?;
-        wire.resolve()
+        read::<WireRequest>(body)?.resolve()
     }
 }
 
 impl WireRequest {
     fn resolve(self) -> Result<EmbeddingsRequest, ApiError> {
-        let model = self.model.filter(|model| !model.trim().is_empty());
-        let model = model.ok_or_else(|| {
-            ApiError::invalid("model", "'model' is required: the id of a model, or 'default'")
-        })?;
+        let model = required_model(self.model)?;
         let input = self.input.ok_or_else(|| ApiError::invalid("input", "'input' is required"))?;
         if let Some((field, _)) =
             self.extra.iter().find(|(field, value)| !value.is_null() && !is_annotation(field))

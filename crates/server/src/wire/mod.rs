@@ -2,9 +2,9 @@
 
 pub(crate) mod content;
 pub(crate) mod embeddings;
-pub(crate) mod explain;
 pub(crate) mod exposition;
 pub(crate) mod message;
+pub(crate) mod read;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod tools;

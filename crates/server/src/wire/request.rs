@@ -7,8 +7,8 @@ use hob_system::AgentWish;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::explain::explain;
 use super::message::WireMessage;
+use super::read::{read, required_model};
 use super::tools::{Offered, WireFormat, WireTool, tool_choice};
 use crate::error::ApiError;
 
@@ -98,18 +98,13 @@ const MAX_TOP_LOGPROBS: i64 = 20;
 impl ChatRequest {
     /// Reads a body; the error names the field at fault.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let wire: WireRequest =
-            serde_json::from_slice(body).map_err(|error| explain::<WireRequest>(body, &error))?;
-        wire.resolve()
+        read::<WireRequest>(body)?.resolve()
     }
 }
 
 impl WireRequest {
     fn resolve(self) -> Result<ChatRequest, ApiError> {
-        let model = self.model.filter(|model| !model.trim().is_empty());
-        let model = model.ok_or_else(|| {
-            ApiError::invalid("model", "'model' is required: the id of a model, or 'default'")
-        })?;
+        let model = required_model(self.model)?;
         let wire_messages =
             self.messages.ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
         if wire_messages.is_empty() {

@@ -1,5 +1,6 @@
 //! Answers as our HTTP API gives them.
 
+use hob_core::routing::AUTO;
 use hob_core::{Answer, Generation, ToolCall, Usage};
 use hob_system::ListedModel;
 use serde::Serialize;
@@ -133,6 +134,13 @@ impl From<ListedModel> for Model {
     }
 }
 
+impl Model {
+    /// The one that leaves the choice to us.
+    pub(crate) fn auto() -> Self {
+        Model { id: AUTO.to_owned(), object: "model", created: 0, owned_by: "hob".to_owned() }
+    }
+}
+
 /// The list of models.
 #[derive(Debug, Serialize)]
 pub(crate) struct ModelList {
@@ -141,7 +149,7 @@ pub(crate) struct ModelList {
 }
 
 impl ModelList {
-    pub(crate) fn new(models: Vec<ListedModel>) -> Self {
-        ModelList { object: "list", data: models.into_iter().map(Model::from).collect() }
+    pub(crate) fn new(models: impl IntoIterator<Item = Model>) -> Self {
+        ModelList { object: "list", data: models.into_iter().collect() }
     }
 }

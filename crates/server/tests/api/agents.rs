@@ -187,6 +187,31 @@ async fn a_named_agent_streams_legal_chunks_and_its_steps_as_comments() {
 }
 
 #[tokio::test]
+async fn what_comes_to_light_late_in_a_stream_is_told_in_it() {
+    // Wants the same call again and again.
+    let engine = Arc::new(ScriptedEngine::new(|_| {
+        let call = ToolCallDelta {
+            choice: 0,
+            index: 0,
+            id: Some("c1".into()),
+            name: Some("calculator".into()),
+            arguments: ARGUMENTS.into(),
+        };
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::ToolCalls };
+        vec![Ok(Delta::text("Again.")), Ok(Delta::ToolCall(call)), Ok(finish), Ok(usage(10, 3))]
+    }));
+    let server = serving(&engine).await;
+    let body = asking(json!({ "agent": "orchestrator", "stream": true }));
+    let text = events(server.chat(&body).await).await;
+    let warned =
+        text.find(": hob WARNING {\"warning\":\"loop-stopped\"}\n\n").unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        warned < text.find("\"finish_reason\":\"length\"").unwrap() && text.ends_with("data: [DONE]\n\n"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn the_request_may_do_without_the_agent_or_choose_another() {
     for (wish, tools) in [("none", 0), ("simple", 0), ("orchestrator", 2)] {
         let engine = calculating();

@@ -84,6 +84,22 @@ fn describe(page: &mut String, title: &str, operation: &Value) {
         let about = cell(text(response, "description"));
         writeln!(page, "| {status} | {about} | {} |", bodies.join("; or ")).unwrap();
     }
+    describe_headers(page, &operation["responses"]);
+}
+
+/// What answers say besides their bodies.
+fn describe_headers(page: &mut String, responses: &Value) {
+    let mut rows = fields(responses)
+        .flat_map(|(status, response)| {
+            fields(&response["headers"]).map(move |(name, header)| (status, name, header))
+        })
+        .peekable();
+    if rows.peek().is_some() {
+        *page += "\n| Header | With | What it says |\n| --- | --- | --- |\n";
+    }
+    for (status, name, header) in rows {
+        writeln!(page, "| `{name}` | {status} | {} |", cell(text(header, "description"))).unwrap();
+    }
 }
 
 /// A schema of its own: its fields, or what it is.

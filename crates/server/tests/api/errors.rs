@@ -89,6 +89,10 @@ async fn a_slip_in_the_address_is_told_what_was_meant() {
         ("/v1/v1/embeddings", "/v1/embeddings"),
         ("/v1/responses", "/v1/chat/completions"),
         ("/v1/completions", "/v1/chat/completions"),
+        ("/v1/chat/completion", "/v1/chat/completions"),
+        ("/v1/chat/completions/", "/v1/chat/completions"),
+        ("/api/chat", "/v1/chat/completions"),
+        ("/v1/helth", "/health"),
     ] {
         let answer = server.client.post(server.url(path)).send().await.unwrap();
         let message = format!("there is nothing at {path}; did you mean {meant}?");

@@ -45,6 +45,12 @@ async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
     let page = get(&server, "/v1/models", &[("origin", "https://evil.example")]).await;
     assert_eq!(page.status(), 403);
     assert!(!page.headers().contains_key("access-control-allow-origin"));
+    let told = page.json::<Value>().await.unwrap()["detail"].take();
+    let advice = "the Origin header names 'https://evil.example', which is no page of this server; if that page may ask this server, \
+        add its address to [server] cors_origins";
+    assert_eq!(told, advice);
+    let file = get(&server, "/v1/models", &[("origin", "null")]).await.text().await.unwrap();
+    assert!(file.contains("serve that page from an address"), "{file}");
     assert_eq!(get(&server, "/v1/models", &[("host", "localhost:8000")]).await.status(), 200);
 }
 
@@ -80,6 +86,52 @@ async fn pages_may_read_answers_only_where_they_are_invited() {
         (200, &app.parse().unwrap())
     );
     assert_eq!(get(&open, "/v1/models", &[("origin", "https://evil.example")]).await.status(), 403);
+}
+
+#[tokio::test]
+async fn a_page_that_nobody_named_is_a_stranger_in_the_owners_own_browser() {
+    let app = "https://app.example.org";
+    let cors_origins = vec![app.to_owned(), "*".to_owned()];
+    let api_key = Some("s3cret".to_owned().into());
+    let open = ServerConfig { cors_origins, ..ServerConfig::default() };
+    let keyed = guarded(ServerConfig { api_key, ..open.clone() }).await;
+    let open = guarded(open).await;
+    let foreign = ("origin", "https://evil.example");
+    assert_eq!(get(&open, "/v1/models", &[foreign]).await.status(), 200);
+    assert_eq!(get(&open, "/metrics", &[foreign]).await.status(), 403);
+    // Everybody else is the owner: a program, a page that was named, whoever has the key.
+    assert_eq!(get(&open, "/metrics", &[]).await.status(), 200);
+    assert_eq!(get(&open, "/metrics", &[("origin", app)]).await.status(), 200);
+    let with_key = [foreign, ("authorization", "Bearer s3cret")];
+    assert_eq!(get(&keyed, "/metrics", &with_key).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_person_with_a_browser_is_turned_away_with_a_page() {
+    let server = guarded(ServerConfig::default()).await;
+    let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let hostile = ("host", "<script>alert(1)</script>");
+    let answer = get(&server, "/", &[browser, hostile]).await;
+    assert_eq!(answer.status(), 403);
+    assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
+    assert_eq!(answer.headers()["vary"], "accept");
+    let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("the Host header names '&lt;script&gt;alert(1)&lt;/script&gt;'"), "{page}");
+    assert!(page.contains("add it to [server] allowed_hosts") && !page.contains("<script"), "{page}");
+    // Programs get what they always get.
+    let answer = get(&server, "/", &[("accept", "*/*"), hostile]).await;
+    assert_eq!(answer.headers()["content-type"], "application/json");
+
+    let api_key = Some("s3cret".to_owned().into());
+    let locked = guarded(ServerConfig { api_key, ..ServerConfig::default() }).await;
+    let answer = get(&locked, "/v1/models", &[browser]).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["www-authenticate"]),
+        (401, &"Bearer".parse().unwrap())
+    );
+    assert!(answer.text().await.unwrap().contains("this server wants a key"));
 }
 
 #[tokio::test]

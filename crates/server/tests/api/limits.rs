@@ -223,3 +223,36 @@ async fn a_client_that_reads_nothing_is_cut_off_and_the_engine_let_go() {
     tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
     assert!(!deaf.rest().await.contains("[DONE]"));
 }
+
+/// Begins a request whose body has this length, and waits until the server wants to have it.
+async fn announcing(server: &Running, length: usize) -> Raw {
+    let mut raw = Raw::connect(server).await;
+    raw.send(format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\nexpect: 100-continue\r\n\r\n"
+    ))
+    .await;
+    raw.until("HTTP/1.1 100 Continue\r\n\r\n").await;
+    raw
+}
+
+#[tokio::test]
+async fn large_bodies_have_so_much_room_in_all_and_small_ones_need_none() {
+    let queue_timeout = Duration::from_millis(20);
+    let server = scripted(ServerConfig { max_body_mb: 2, queue_timeout, ..ServerConfig::default() }).await;
+    let large = asking(json!({ "user": "x".repeat((2 << 20) - 200) }));
+    let mut under_way = Vec::new();
+    for _ in 0..16 {
+        under_way.push(announcing(&server, 2 << 20).await);
+    }
+    let refused = server.chat(&large).await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"5".parse().unwrap()));
+    let error = &refused.json::<Value>().await.unwrap()["error"];
+    assert_eq!(error["code"], "no_room", "{error}");
+    assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
+
+    // Whoever leaves makes room, as soon as the server has noticed.
+    drop(under_way.pop());
+    let made_room = async { while server.chat(&large).await.status() != 200 {} };
+    tokio::time::timeout(PATIENCE, made_room).await.expect("room for one more");
+}

@@ -17,6 +17,7 @@ mod embeddings;
 mod engines;
 mod errors;
 mod events;
+mod giving_up;
 mod guard;
 mod limits;
 mod memory;

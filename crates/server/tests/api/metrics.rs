@@ -226,6 +226,25 @@ async fn a_caller_who_leaves_before_an_answer_is_counted_too() {
 }
 
 #[tokio::test]
+async fn a_request_that_panics_is_answered_and_counted_as_our_fault() {
+    let engine = ScriptedEngine::new(|_| panic!("a fault of ours"));
+    let server = Running::start(Arc::new(engine)).await;
+    for fields in [json!({}), json!({ "stream": true })] {
+        let answer = server.chat(&asking(fields)).await;
+        assert_eq!(answer.status(), 500);
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["error"]["code"], "panicked");
+    }
+    assert_has(
+        &page(&server).await,
+        &[
+            r#"hob_http_requests_total{route="/v1/chat/completions",status="500"} 2"#,
+            "hob_requests_in_flight 0",
+        ],
+    );
+}
+
+#[tokio::test]
 async fn those_who_were_turned_away_are_counted_and_see_nothing() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..at_home() };
     let server = Running::start_system(parts(calculating()), config).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_config::{RouterKey, ServerConfig};
 use hob_core::Engine;
-use hob_system::{Record, Router, RouterBook, System};
+use hob_system::{Record, Router, RouterBook, System, SystemParts};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -23,11 +23,17 @@ struct House {
 
 impl House {
     async fn open(config: ServerConfig) -> Self {
+        Self::open_with(config, None).await
+    }
+
+    /// The same with a default model.
+    async fn open_with(config: ServerConfig, default_model: Option<&str>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let engine = ScriptedEngine::saying(&["Hel", "lo"])
             .with_models(&["large:70b", "small:1b"])
             .with_embedding_models(&["vectors:1m"]);
-        let system = System::new(parts(Arc::new(engine) as Arc<dyn Engine>));
+        let default_model = default_model.map(str::to_owned);
+        let system = System::new(SystemParts { default_model, ..parts(Arc::new(engine) as Arc<dyn Engine>) });
         let book = RouterBook::at(home.path(), Record::default());
         let system = Arc::new(system.with_router(Router::new(RouterKey::Heuristic, book)));
         House { _home: home, server: Running::start_parts(system, config).await }
@@ -35,6 +41,10 @@ impl House {
 
     async fn ask(&self, body: Value) -> Response {
         self.server.chat(&body).await
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.server.client.get(self.server.url(path)).send().await.unwrap()
     }
 
     async fn rate(&self, body: &Value) -> (StatusCode, Value) {
@@ -85,6 +95,38 @@ async fn where_there_is_nothing_to_choose_the_error_says_so() {
         (&json!("model_not_found"), &json!("model"))
     );
     assert!(body["detail"].as_str().unwrap().starts_with("'auto' leaves the choice"), "{body}");
+}
+
+#[tokio::test]
+async fn where_auto_is_the_default_those_who_choose_from_the_list_find_it() {
+    let house = House::open_with(at_home(), Some("auto")).await;
+    let models = house.get("/v1/models").await.json::<Value>().await.unwrap();
+    let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob" });
+    assert_eq!(models["data"].as_array().unwrap().last(), Some(&auto));
+    assert_eq!(house.get("/v1/models/auto").await.json::<Value>().await.unwrap(), auto);
+    let answer = house.ask(question("auto", "Hello", false)).await;
+    assert_eq!(answer.json::<Value>().await.unwrap()["model"], "small:1b");
+}
+
+#[tokio::test]
+async fn where_it_is_not_the_list_is_that_of_the_engine() {
+    let house = House::open(at_home()).await;
+    let models = house.get("/v1/models").await.json::<Value>().await.unwrap();
+    let ids: Vec<&Value> = models["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, ["vectors:1m", "large:70b", "small:1b"]);
+    assert_eq!(house.get("/v1/models/auto").await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_model_of_that_name_is_listed_as_what_it_is() {
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["auto", "small:1b"]);
+    let parts = SystemParts { default_model: Some("auto".to_owned()), ..parts(Arc::new(engine)) };
+    let server = Running::start_system(parts, at_home()).await;
+    let models: Value =
+        server.client.get(server.url("/v1/models")).send().await.unwrap().json().await.unwrap();
+    let owners: Vec<(&Value, &Value)> =
+        models["data"].as_array().unwrap().iter().map(|model| (&model["id"], &model["owned_by"])).collect();
+    assert_eq!(owners, [(&json!("auto"), &json!("scripted")), (&json!("small:1b"), &json!("scripted"))]);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `GET /v1/savings` as clients see it.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +13,7 @@ use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::agents::parts;
+use crate::agents::{own_address, parts};
 use crate::client::{FINISH, asking, chunk, models};
 use crate::openapi::{assert_fits, document_of};
 use crate::support::{Running, engine_at};
@@ -79,6 +80,26 @@ async fn what_was_answered_is_counted_and_priced() {
     assert_eq!(body["over_time"]["days"][29]["calls"], 2);
     assert_eq!(body.get("message"), None);
     assert!(body["first_token"]["p50"].as_f64() > Some(0.0), "{body}");
+}
+
+#[tokio::test]
+async fn a_stranger_is_told_the_sums_and_not_the_calls() {
+    let Some(ip) = own_address() else {
+        eprintln!("this machine is on no network, so nobody can come from one");
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let record = Record::open(&Config::default(), home.path());
+    record.telemetry().unwrap().record_batch(&[call(None, None)]).unwrap();
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };
+    let mut server = Running::start_parts(recorded_in(&record, engine), config).await;
+    server.address.set_ip(Ipv4Addr::LOCALHOST.into());
+    assert_eq!(savings(&server, "").await["recent"].as_array().unwrap().len(), 1);
+    server.address.set_ip(ip);
+    let told = savings(&server, "").await;
+    assert_eq!((&told["total_calls"], told.get("recent")), (&json!(1), None));
+    assert_fits(&document_of(&server).await, "Savings", &told);
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Stopping lets running answers end, takes no new ones, and has an end itself.
 
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use hob_config::ServerConfig;
 use hob_engine::Style;
-use hob_testkit::{FakeServer, Hold, Reply};
+use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::json;
 use tokio::net::TcpStream;
 
@@ -63,4 +64,25 @@ async fn an_answer_that_outlasts_the_grace_period_is_cut_and_counted() {
     assert_eq!(stopped.expect("the grace period ends"), 1);
     response.text().await.expect_err("a stream that was cut must not look complete");
     tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_something_holds_up_does_not_hold_up_the_end() {
+    let (held_up, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    // Gives the thread of its connection back when the test is over.
+    let engine = ScriptedEngine::new(move |_| {
+        held_up.send(()).unwrap();
+        let _ = released.lock().unwrap().recv();
+        Vec::new()
+    });
+    let server = Running::start(Arc::new(engine)).await;
+    let question = server.client.post(server.url("/v1/chat/completions")).json(&asking(json!({}))).send();
+    let asking = tokio::spawn(question);
+    seen.recv().await.unwrap();
+    let stopped = tokio::time::timeout(Duration::from_secs(3600), server.stop()).await;
+    assert_eq!(stopped.expect("it ends"), 1);
+    asking.abort();
+    drop(release);
 }

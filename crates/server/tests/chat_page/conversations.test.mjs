@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { partsIn, plain } from "./parts.mjs";
 
-const { Shelf, newConversation, newQuestion, newAnswer, titleOf, turnsOf, asMarkdown, fileNameOf, readConversation, MOST_CONVERSATIONS } = partsIn();
+const { Shelf, newConversation, newQuestion, newAnswer, titleOf, turnsOf, asMarkdown, fileNameOf, readConversation, isElsewhere, MOST_CONVERSATIONS } = partsIn();
 
 // A browser's storage with room for so many characters.
 class Storage {
@@ -81,6 +81,30 @@ test("an answer that was under way when the page was closed is no whole answer",
   shelf.keep(kept);
   const { state, trouble, content } = shelf.open(kept.id).messages[1];
   assert.deepEqual([state, trouble, content], ["broken", "The page was closed before the answer ended.", "half"]);
+});
+
+test("what somebody thought of an answer is kept with it", () => {
+  const shelf = new Shelf(new Storage());
+  const kept = conversation("a", 1, [newQuestion("a"), { ...answered("b"), id: "chatcmpl-1", rating: "good" }]);
+  shelf.keep(kept);
+  assert.deepEqual(plain(shelf.open(kept.id)), plain(kept));
+});
+
+test("an answer that another tab is writing is neither broken nor this tab's", () => {
+  const now = 1_000_000_000;
+  const read = (alive) => {
+    const kept = conversation("a", 1, [newQuestion("a"), { ...newAnswer(), content: "half", alive }]);
+    return readConversation("x", JSON.stringify(kept), now);
+  };
+  for (const alive of [now, now - 60_000, now + 1000]) {
+    const fresh = read(alive);
+    assert.deepEqual([fresh.messages[1].state, fresh.messages[1].trouble, isElsewhere(fresh)], ["elsewhere", "", true]);
+  }
+  for (const alive of [0, now - 91_000, "soon", undefined]) {
+    const stale = read(alive);
+    assert.deepEqual([stale.messages[1].state, isElsewhere(stale)], ["broken", false], String(alive));
+  }
+  assert.match(asMarkdown(read(now)), /half\n\n\*Still being answered\.\*/);
 });
 
 test("the model hears whole turns", () => {

@@ -84,6 +84,7 @@ test("blocks", () => {
     ["In the year\n1986. was warm\n1. first", "p[In the year⏎1986. was warm] ol1[p[first]]"],
     ["a\n| x | y |\n|---|--:|\n| 1 | `a\\|b` |\n| 2 |\nend", "p[a] table<left,right>[x,y; 1,code[a|b]; 2,] p[end]"],
     ["| a | b |\nno table", "p[| a | b |⏎no table]"],
+    ["a\n2. b|\n-|", "p[a⏎2. b|⏎-|]"],
     ["<div>\n<script>x</script>", "p[<div>⏎<script>x</script>]"],
     ["", ""],
   ]);
@@ -92,22 +93,51 @@ test("blocks", () => {
 // Texts that a careless writer could write, the same in every run.
 const SIGNS = ["a1 ", "b2", "\n", "\n\n", "*", "**", "_", "`", "```\n", "[", "](https://c3.org/)", "![", "|", "\n|-|-|\n", "> ", "- ", "1. ", "# ", "\\", "<br>", "~~",
   "  ", "#", "-", "\r", "\t"];
+// What becomes long lists, tables and quotes, in each other too.
+const PARTS = ["\n- a1", "\n  - b2", "\n1. a1", "\n2. b2", "\n- [ ] a1", "\n\n- b2", "\n> a1", "\n> - b2", "\n> | a1 | b2 |", "\n> |-|-|", "\n| a1 | b2 |", "\na1|b2",
+  "\n-|-", "\n|-|-|", "\n  | a1 | b2 |", "\n  |-|-|", "\n    b2", "\n---"];
 let seed = 7;
 const draw = (most) => {
   seed = (seed * 1103515245 + 12345) % 2147483648;
   return Math.floor((seed / 2147483648) * most);
 };
-const anyText = () => Array.from({ length: 1 + draw(30) }, () => SIGNS[draw(SIGNS.length)]).join("");
+const anyOf = (list, most) => Array.from({ length: 1 + draw(most) }, () => list[draw(list.length)]).join("");
+const anyText = () => anyOf(SIGNS, 30);
+const anyList = () => anyOf([...SIGNS, ...PARTS, ...PARTS], 45);
 
 test("a text that comes piece by piece is read as it is read whole", () => {
-  for (let round = 0; round < 2000; round += 1) {
-    const text = anyText();
+  for (let round = 0; round < 4000; round += 1) {
+    const text = round % 2 === 0 ? anyText() : anyList();
     let read = [];
     for (let end = 0; end < text.length; ) {
       end = Math.min(end + 1 + draw(4), text.length);
       read = parseMarkdown(text.slice(0, end), read);
     }
     assert.deepEqual(plain(read), plain(parseMarkdown(text)), JSON.stringify(text));
+  }
+});
+
+test("of a list or a table that grows only the end is read again", () => {
+  const item = (number) => `- item **${number}**\n`;
+  const row = (number) => `| ${number} | *b* |\n`;
+  for (const [begin, part, partsOf] of [
+    ["", item, (blocks) => blocks[0].items],
+    ["> ", (number) => `${item(number)}> `, (blocks) => blocks[0].blocks[0].items],
+    ["- a\n", (number) => `  ${item(number)}`, (blocks) => blocks[0].items[0].blocks[1].items],
+    ["| a | b |\n|---|---|\n", row, (blocks) => blocks[0].rows],
+  ]) {
+    let text = begin;
+    let read = [];
+    let parts = [];
+    for (let number = 0; number < 200; number += 1) {
+      text += part(number);
+      read = parseMarkdown(text, read);
+      const now = partsOf(read);
+      assert.equal(now.length, number + 1);
+      // The very same objects.
+      parts.slice(0, -2).forEach((one, index) => assert.ok(one === now[index], `${begin}${index} of ${number}`));
+      parts = now;
+    }
   }
 });
 
@@ -131,12 +161,12 @@ test("no word is lost, whatever the text is", () => {
 const depthOf = (value) =>
   (typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).slice(0, 1000).map(depthOf)) : 0);
 
-test("a hostile text takes no longer than a friendly one", () => {
-  const length = 100_000;
+test("a hostile text takes hardly longer than a friendly one", () => {
   const hostile = ["*", "_a", "**a ", "[", "![", "[a](", "](", "`", "`` ` ", "> ", "- ", "1. ", "# ", "|", "|-", "a|b\n-|-\n", "<", "&", "~~", "\\", "*_", "[*",
-    "https://", "https://x/)", ") ", " ", "\n", "- a\n", "  ", "```\n", "***", "\t", "- - ", "a\n> "];
+    "https://", "https://x/)", ") ", " ", "\n", "- a\n", "  ", "```\n", "***", "\t", "- - ", "a\n> ", "[x](http://a(", "[http://a(",
+    "http://[", "<http://a"];
   for (const sign of hostile) {
-    const text = sign.repeat(length / sign.length);
+    const text = sign.repeat(LONGEST_MARKDOWN / sign.length);
     const began = process.cpuUsage();
     const tree = parseMarkdown(text);
     // Of the processor's time, so that a busy machine does not count.
@@ -144,6 +174,22 @@ test("a hostile text takes no longer than a friendly one", () => {
     assert.ok(took < 2000, `${JSON.stringify(sign)} took ${took} ms`);
     assert.ok(depthOf(tree) < 300, `${JSON.stringify(sign)} is too deep`);
   }
+});
+
+test("what is no address is looked at once, however many seem to begin in it", () => {
+  let looked = 0;
+  const { parseInline: parse } = partsIn({ URL: class extends URL {
+    constructor(text) {
+      looked += text.length;
+      super(text);
+    }
+  } });
+  for (const sign of ["[x](http://a(", "http://["]) {
+    looked = 0;
+    parse(sign.repeat(10_000));
+    assert.ok(looked <= sign.length * 10_000, `${JSON.stringify(sign)}: ${looked}`);
+  }
+  assert.equal(parse("http://^ http://b.org").map(told).join(""), "http://^ link(http://b.org/)[http://b.org]");
 });
 
 test("a huge text is shown to its end, and a huge table too", () => {

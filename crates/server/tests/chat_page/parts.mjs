@@ -7,7 +7,7 @@ import vm from "node:vm";
 const FILES = ["stream.js", "inline.js", "markdown.js", "conversations.js"];
 const NAMES = [
   "EventLines", "hear", "readAnswer", "ask", "Trouble", "parseInline", "parseMarkdown", "Shelf", "newConversation", "newQuestion", "newAnswer",
-  "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER", "LONGEST_MARKDOWN",
+  "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "isElsewhere", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER", "LONGEST_MARKDOWN",
 ];
 
 const source = FILES.map((file) => readFileSync(new URL(`../../assets/chat/${file}`, import.meta.url), "utf8")).join("\n");

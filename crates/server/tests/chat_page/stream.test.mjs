@@ -5,7 +5,7 @@ import { partsIn, plain } from "./parts.mjs";
 const { EventLines, newAnswer, hear, readAnswer, Trouble, LONGEST_LINE, LONGEST_ANSWER } = partsIn();
 
 const chunk = (delta, finish = null) =>
-  `data: ${JSON.stringify({ model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+  `data: ${JSON.stringify({ id: "chatcmpl-1", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
 const WHOLE = [
   chunk({ role: "assistant" }), chunk({ reasoning_content: "Hm. " }),
   ': hob TOOL_CALL_START {"tool":"calculator","arguments":"{\\"expression\\":\\"17 * 23\\"}"}\n\n',
@@ -35,14 +35,18 @@ const isTrouble = (words) => (error) => error instanceof Trouble && error.kind =
 test("a whole answer has its words, its thoughts, its steps and its model", async () => {
   assert.deepEqual(await read(bytesOf(WHOLE)), {
     role: "assistant",
+    id: "chatcmpl-1",
     content: "Grüße, 世界 👋",
     thoughts: "Hm. ",
     steps: [{ tool: "calculator", input: '{"expression":"17 * 23"}', ended: "good", seconds: 0.002 }],
     model: "m",
     why: "",
+    warnings: [],
     finish: "stop",
     state: "running",
     trouble: "",
+    rating: "",
+    alive: 0,
   });
 });
 
@@ -72,6 +76,16 @@ test("what cannot be read is broken, and what is not ours is passed over", async
   await assert.rejects(read(bytesOf('data: {"choices":\n\ndata: [DONE]\n\n')), isTrouble(/cannot be read/));
   const odd = ': ping\n\n: hob TOOL_CALL_START {nonsense\n\nid: 7\nretry: 10\n\ndata: null\n\ndata: {"choices":[]}\n\n';
   assert.equal((await read(bytesOf(odd + WHOLE))).content, "Grüße, 世界 👋");
+});
+
+test("what there is to know of an answer comes in its head or on the way", async () => {
+  const late = ': hob WARNING {"warning":"loop-stopped"}\n\n: hob WARNING {"warning":"tools-dropped"}\n\n: hob WARNING {}\n\n';
+  const headers = { "content-type": "text/event-stream", "x-hob-warning": "tools-dropped, fallback-model" };
+  const fetch = async () => new Response(late + WHOLE, { headers });
+  const { ask, newAnswer: fresh } = partsIn({ fetch });
+  const message = fresh();
+  await ask({ model: "m" }, message, { headers: {}, signal: new AbortController().signal, changed: () => {} });
+  assert.deepEqual(plain(message.warnings), ["tools-dropped", "fallback-model", "loop-stopped"]);
 });
 
 test("several data lines are one event", () => {

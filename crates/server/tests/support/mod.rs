@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
+use hob_dial::install_crypto;
 use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_server::{Server, ServerParts, Stopped};
 use hob_system::{System, SystemParts, ToolBox};
@@ -72,8 +73,7 @@ impl Running {
 }
 
 fn client() -> reqwest::Client {
-    // An error means that an engine of this test installed it already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_crypto();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Transaction, params};
 
 use super::Chats;
 use crate::error::StoreError;
@@ -55,6 +55,23 @@ impl fmt::Display for ChatId {
     }
 }
 
+/// The number of a turn in its conversation. It is the turn's for good: what comes later has a higher one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TurnNumber(i64);
+
+impl TurnNumber {
+    pub fn new(number: i64) -> Self {
+        TurnNumber(number)
+    }
+}
+
+/// Where a turn is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    pub chat: ChatId,
+    pub number: TurnNumber,
+}
+
 /// Whether an answer is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnEnding {
@@ -93,41 +110,22 @@ pub struct Turn {
 }
 
 impl Chats {
-    /// Adds a turn to a conversation, or begins one with it. Returns the conversation, which is a new one too when the given
-    /// one is gone.
-    pub fn add(&self, chat: Option<ChatId>, turn: &Turn, now: SystemTime) -> Result<ChatId, StoreError> {
-        let used = Moment::of(now).microseconds();
-        self.store.write(|transaction| {
-            let known = match chat {
-                Some(chat) if exists(transaction, chat)? => Some(chat),
-                Some(_) | None => None,
-            };
-            let chat = match known {
-                Some(chat) => chat,
-                None => begin(transaction, &turn.question)?,
-            };
-            let number: i64 = transaction
-                .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM chat_turn WHERE chat = ?1")?
-                .query_row([chat.get()], |row| row.get(0))?;
-            write_turn(transaction, chat, number, turn)?;
-            settle(transaction, chat, used)?;
-            Ok(chat)
-        })
+    /// Adds a turn to a conversation, or begins one with it. Returns where it is, which is a new conversation too when the
+    /// given one is gone.
+    pub fn add(&self, chat: Option<ChatId>, turn: &Turn, now: SystemTime) -> Result<Kept, StoreError> {
+        self.store.write(|transaction| add(transaction, chat, turn, now))
     }
 
-    /// Puts a turn in the place of the last one. Where the conversation is gone, begins a new one.
-    pub fn replace_last(&self, chat: ChatId, turn: &Turn, now: SystemTime) -> Result<ChatId, StoreError> {
-        let used = Moment::of(now).microseconds();
-        let replaced = self.store.write(|transaction| {
-            let last: Option<i64> = transaction
-                .prepare_cached("SELECT max(number) FROM chat_turn WHERE chat = ?1")?
-                .query_row([chat.get()], |row| row.get(0))?;
-            let Some(last) = last else { return Ok(false) };
-            write_turn(transaction, chat, last, turn)?;
-            settle(transaction, chat, used)?;
-            Ok(true)
-        })?;
-        if replaced { Ok(chat) } else { self.add(None, turn, now) }
+    /// Puts a turn in the place of another. Where that is gone, adds it: what others have kept since then is not touched.
+    pub fn replace(&self, kept: Kept, turn: &Turn, now: SystemTime) -> Result<Kept, StoreError> {
+        self.store.write(|transaction| {
+            if !is_kept(transaction, kept)? {
+                return add(transaction, Some(kept.chat), turn, now);
+            }
+            write_turn(transaction, kept, turn)?;
+            settle(transaction, kept.chat, now)?;
+            Ok(kept)
+        })
     }
 
     /// Forgets a conversation; `false` when there is none of that number.
@@ -139,12 +137,37 @@ impl Chats {
     }
 }
 
+fn add(
+    transaction: &Transaction<'_>,
+    chat: Option<ChatId>,
+    turn: &Turn,
+    now: SystemTime,
+) -> rusqlite::Result<Kept> {
+    let known = match chat {
+        Some(chat) if exists(transaction, chat)? => Some(chat),
+        Some(_) | None => None,
+    };
+    let chat = match known {
+        Some(chat) => chat,
+        None => begin(transaction, &turn.question)?,
+    };
+    let number: i64 = transaction
+        .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM chat_turn WHERE chat = ?1")?
+        .query_row([chat.get()], |row| row.get(0))?;
+    let kept = Kept { chat, number: TurnNumber(number) };
+    write_turn(transaction, kept, turn)?;
+    settle(transaction, chat, now)?;
+    Ok(kept)
+}
+
 fn exists(transaction: &Transaction<'_>, chat: ChatId) -> rusqlite::Result<bool> {
-    let found: Option<i64> = transaction
-        .prepare_cached("SELECT id FROM chat WHERE id = ?1")?
-        .query_row([chat.get()], |row| row.get(0))
-        .optional()?;
-    Ok(found.is_some())
+    transaction.prepare_cached("SELECT 1 FROM chat WHERE id = ?1")?.exists([chat.get()])
+}
+
+fn is_kept(transaction: &Transaction<'_>, kept: Kept) -> rusqlite::Result<bool> {
+    transaction
+        .prepare_cached("SELECT 1 FROM chat_turn WHERE chat = ?1 AND number = ?2")?
+        .exists([kept.chat.get(), kept.number.0])
 }
 
 fn begin(transaction: &Transaction<'_>, question: &str) -> rusqlite::Result<ChatId> {
@@ -156,14 +179,15 @@ fn begin(transaction: &Transaction<'_>, question: &str) -> rusqlite::Result<Chat
     Ok(ChatId::new(id))
 }
 
-fn write_turn(transaction: &Transaction<'_>, chat: ChatId, number: i64, turn: &Turn) -> rusqlite::Result<()> {
+fn write_turn(transaction: &Transaction<'_>, kept: Kept, turn: &Turn) -> rusqlite::Result<()> {
+    let Kept { chat, number } = kept;
     let Turn { question, answer, ending, model } = turn;
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO chat_turn (chat, number, question, answer, ending, model)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
-        .execute(params![chat.get(), number, bounded(question), bounded(answer), ending.as_str(), model])
+        .execute(params![chat.get(), number.0, bounded(question), bounded(answer), ending.as_str(), model])
         .map(drop)
 }
 
@@ -177,7 +201,8 @@ fn bounded(text: &str) -> Cow<'_, str> {
 }
 
 /// Forgets what is too much: the oldest turns of the conversation, and other conversations that were not used for longest.
-fn settle(transaction: &Transaction<'_>, chat: ChatId, used: i64) -> rusqlite::Result<()> {
+fn settle(transaction: &Transaction<'_>, chat: ChatId, now: SystemTime) -> rusqlite::Result<()> {
+    let used = Moment::of(now).microseconds();
     transaction
         .prepare_cached(
             "DELETE FROM chat_turn WHERE chat = ?1 AND number IN (

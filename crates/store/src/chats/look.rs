@@ -1,6 +1,6 @@
 //! Finding conversations again.
 
-use super::{ChatId, Chats, Turn};
+use super::{ChatId, Chats, Kept, Turn, TurnNumber};
 use crate::error::StoreError;
 use crate::time::Moment;
 
@@ -12,6 +12,15 @@ pub struct ChatSummary {
     pub title: String,
     pub turns: u64,
     pub last_used: Moment,
+}
+
+/// What was said in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    /// Oldest first, and never none.
+    pub turns: Vec<Turn>,
+    /// Where the last of them is kept.
+    pub last: Kept,
 }
 
 impl Chats {
@@ -40,21 +49,25 @@ impl Chats {
         Ok(self.list(1)?.first().map(|chat| chat.id))
     }
 
-    /// What was said in a conversation, oldest first; empty when there is none of that number.
-    pub fn turns(&self, chat: ChatId) -> Result<Vec<Turn>, StoreError> {
+    /// A conversation; `None` when there is none of that number.
+    pub fn conversation(&self, chat: ChatId) -> Result<Option<Conversation>, StoreError> {
         self.store.read(|connection| {
             let mut statement = connection.prepare(
-                "SELECT question, answer, ending, model FROM chat_turn WHERE chat = ?1 ORDER BY number",
+                "SELECT question, answer, ending, model, number FROM chat_turn WHERE chat = ?1 ORDER BY number",
             )?;
-            let rows = statement.query_map([chat.get()], |row| {
-                Ok(Turn {
+            let mut rows = statement.query([chat.get()])?;
+            let mut turns = Vec::new();
+            let mut last = None;
+            while let Some(row) = rows.next()? {
+                turns.push(Turn {
                     question: row.get(0)?,
                     answer: row.get(1)?,
                     ending: row.get(2)?,
                     model: row.get(3)?,
-                })
-            })?;
-            rows.collect()
+                });
+                last = Some(Kept { chat, number: TurnNumber::new(row.get(4)?) });
+            }
+            Ok(last.map(|last| Conversation { turns, last }))
         })
     }
 }

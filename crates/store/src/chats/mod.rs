@@ -5,8 +5,8 @@
 mod keep;
 mod look;
 
-pub use keep::{ChatId, Turn, TurnEnding};
-pub use look::ChatSummary;
+pub use keep::{ChatId, Kept, Turn, TurnEnding, TurnNumber};
+pub use look::{ChatSummary, Conversation};
 
 use crate::store::Store;
 

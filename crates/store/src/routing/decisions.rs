@@ -25,6 +25,8 @@ pub struct Kept {
     pub answered: bool,
     /// Whether the same question was asked again soon after.
     pub retried: bool,
+    /// Whether somebody has said something of the answer.
+    pub rated: bool,
     /// The reward as it would be if nobody had said anything of the answer.
     pub implicit: Option<f64>,
     pub reward: Option<f64>,
@@ -59,12 +61,13 @@ pub(super) fn prune(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 pub(super) fn find(connection: &Connection, run: &str) -> rusqlite::Result<Option<Kept>> {
-    let sql = format!("SELECT {COLUMNS} FROM router_decision WHERE run = ?1");
+    let sql =
+        format!("SELECT {COLUMNS}, run IN (SELECT run FROM feedback) FROM router_decision WHERE run = ?1");
     connection.prepare_cached(&sql)?.query_row([run], read).optional()
 }
 
 pub(super) fn update(connection: &Connection, kept: &Kept) -> rusqlite::Result<()> {
-    let Kept { decision, answered, retried, implicit, reward } = kept;
+    let Kept { decision, answered, retried, rated: _, implicit, reward } = kept;
     let sql =
         "UPDATE router_decision SET answered = ?2, retried = ?3, implicit = ?4, reward = ?5 WHERE run = ?1";
     connection.prepare_cached(sql)?.execute(params![&*decision.run, answered, retried, implicit, reward])?;
@@ -78,14 +81,15 @@ pub(super) fn delete(connection: &Connection, run: &str) -> rusqlite::Result<()>
 
 pub(super) fn asked_before(
     connection: &Connection,
-    question: u64,
-    run: &str,
+    decision: &Decision,
     since: SystemTime,
 ) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT run FROM router_decision WHERE question = ?1 AND run <> ?2 AND decided >= ?3
+    let Some(question) = decision.question else { return Ok(None) };
+    let sql =
+        "SELECT run FROM router_decision WHERE question = ?1 AND run <> ?2 AND source = ?3 AND decided >= ?4
         ORDER BY decided DESC LIMIT 1";
     let since = Moment::of(since).microseconds();
-    let values = params![question.cast_signed(), run, since];
+    let values = params![question.cast_signed(), &*decision.run, decision.source.as_str(), since];
     connection.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()
 }
 
@@ -119,5 +123,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
         retried: row.get(11)?,
         implicit: row.get(12)?,
         reward: row.get(13)?,
+        rated: row.get(14)?,
     })
 }

@@ -49,14 +49,9 @@ impl Routing {
         self.store.write(|transaction| decisions::delete(transaction, run))
     }
 
-    /// The last choice for the same question since a moment, other than that of `run`; `None` where it was not asked.
-    pub fn asked_before(
-        &self,
-        question: u64,
-        run: &str,
-        since: SystemTime,
-    ) -> Result<Option<String>, StoreError> {
-        self.store.read(|connection| decisions::asked_before(connection, question, run, since))
+    /// The last choice since a moment for the question of another one, asked by the same way; `None` where it was not asked.
+    pub fn asked_before(&self, decision: &Decision, since: SystemTime) -> Result<Option<String>, StoreError> {
+        self.store.read(|connection| decisions::asked_before(connection, decision, since))
     }
 
     /// Has `lesson` change what is kept of a choice and of its class; says whether there is such a choice.

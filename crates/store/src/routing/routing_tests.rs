@@ -34,7 +34,7 @@ fn decision(run: &str, seconds: u64) -> Decision {
 /// The choice before it is known what came of it.
 fn kept_anew(run: &str, seconds: u64) -> Kept {
     let decision = decision(run, seconds);
-    Kept { decision, answered: false, retried: false, implicit: None, reward: None }
+    Kept { decision, answered: false, retried: false, rated: false, implicit: None, reward: None }
 }
 
 fn routing() -> Routing {
@@ -122,12 +122,15 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     let routing = routing();
     routing.keep(&decision("first", 0)).expect("kept");
     routing.keep(&decision("second", 60)).expect("kept");
-    let question = decision("", 0).question.expect("a question");
-    let before = |run: &str, since| routing.asked_before(question, run, at(since)).expect("looked");
+    let before = |run: &str, since| routing.asked_before(&decision(run, 90), at(since)).expect("looked");
     assert_eq!(before("third", 0).as_deref(), Some("second"));
     assert_eq!(before("second", 0).as_deref(), Some("first"));
     assert_eq!(before("second", 1), None);
-    assert_eq!(routing.asked_before(1, "third", at(0)).expect("looked"), None);
+    let asked = |decision: Decision| routing.asked_before(&decision, at(0)).expect("looked");
+    assert_eq!(asked(Decision { question: Some(1), ..decision("third", 90) }), None);
+    assert_eq!(asked(Decision { question: None, ..decision("third", 90) }), None, "nothing was asked");
+    let elsewhere = Decision { source: Source::Channel, ..decision("third", 90) };
+    assert_eq!(asked(elsewhere), None, "somebody else asks the same");
 }
 
 #[test]

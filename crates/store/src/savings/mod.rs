@@ -77,6 +77,8 @@ pub struct Savings {
     pub prices_as_of: &'static str,
     pub per_provider: Vec<ProviderSavings>,
     pub per_model: Vec<ModelSavings>,
+    /// Told apart from the sums: not everybody who may see those may see these.
+    #[serde(skip)]
     pub recent: Vec<RecentCall>,
     /// How long local answers took in the last 30 days, from the question to the last word.
     pub latency: Option<Timing>,
@@ -115,7 +117,7 @@ pub struct ModelSavings {
     pub first_token: Option<Timing>,
 }
 
-/// A call as strangers may see it: without the run it belongs to, and without an engine's error. Times are in seconds.
+/// A call as it is shown: without the run it belongs to, and without an engine's error. Times are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecentCall {
     pub at: Moment,

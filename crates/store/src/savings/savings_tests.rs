@@ -123,21 +123,6 @@ fn the_body_is_the_documented_one() {
           "first_token": null
         }
       ],
-      "recent": [
-        {
-          "at": "2026-11-15T12:01:00.000000Z",
-          "engine": "ollama",
-          "model": "llama3.2",
-          "agent": null,
-          "source": "server",
-          "prompt_tokens": 12,
-          "completion_tokens": 0,
-          "total_tokens": 12,
-          "latency": 0.0015,
-          "first_token": null,
-          "ending": "failed"
-        }
-      ],
       "latency": {
         "mean": 1.25,
         "p50": 1.0,

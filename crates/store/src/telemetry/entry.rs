@@ -1,6 +1,6 @@
 //! An inference in the database's terms. What came from outside is brought within bounds here, and nowhere else.
 
-use hob_core::{Ending, Inference, Source};
+use hob_core::{Ending, FinishReason, Inference, Source};
 
 use crate::savings::Prices;
 use crate::telemetry::CLOUD;
@@ -97,9 +97,15 @@ impl<'a> Entry<'a> {
         engine != CLOUD && source != Source::Bench.as_str() && self.outcome != Outcome::Failed
     }
 
+    /// Whether its tokens count. Those of a call that failed do not, except where they are to be paid for: the cloud charges
+    /// for what it wrote before a stream broke, as it does when somebody hangs up.
+    pub(super) fn used_tokens(&self) -> bool {
+        let had_begun = self.first_token_us.is_some();
+        self.outcome != Outcome::Failed || self.series.engine == CLOUD && had_begun
+    }
+
     fn price(&self, prices: &Prices) -> Cost {
-        // Providers do not charge for a call that failed. One that was cancelled they do.
-        if self.series.engine != CLOUD || self.outcome == Outcome::Failed {
+        if self.series.engine != CLOUD || !self.used_tokens() {
             return Cost::Free;
         }
         let Some(price) = prices.of(self.series.model) else { return Cost::Unknown };
@@ -116,8 +122,10 @@ pub(super) fn shorten(inference: &mut Inference) {
     if let Some(agent) = &mut inference.agent {
         cut_in_place(agent, LONGEST_NAME);
     }
-    if let Ending::Failed(words) = &mut inference.ending {
-        cut_in_place(words, LONGEST_ERROR);
+    match &mut inference.ending {
+        Ending::Failed(words) => cut_in_place(words, LONGEST_ERROR),
+        Ending::Complete(FinishReason::Other(reason)) => cut_in_place(reason, LONGEST_NAME),
+        Ending::Complete(_) | Ending::Cancelled => {}
     }
 }
 

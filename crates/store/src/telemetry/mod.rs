@@ -11,7 +11,7 @@
 //! | `export` | all of them as a stream |
 //! | `retention` | deletes: everything, or what is too old |
 //! | `served` | what savings are computed from |
-//! | `timing` | how long calls took |
+//! | `timing` | how long calls took, and how fast models write |
 //! | `writer` | takes records without blocking and writes them from its own thread |
 
 mod entry;
@@ -33,7 +33,7 @@ pub use export::Export;
 pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
 pub use rows::{Outcome, Row};
 pub(crate) use rows::{Search, newest};
-pub use timing::{Timing, Timings};
+pub use timing::{ModelSpeed, Timing, Timings};
 pub use writer::TelemetryWriter;
 
 use hob_core::Energy;

@@ -17,8 +17,8 @@ use crate::time::{Moment, UtcDay};
 const ADD_TO_DAY: &str = "
     INSERT INTO telemetry_day (
         day, series, calls, failures, cancelled, estimated, prompt_tokens, completion_tokens, cached_tokens, latency_us,
-        first_token_us, first_tokens, cost_pico, unpriced, energy_uj, measured
-    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+        first_token_us, first_tokens, cost_pico, unpriced, energy_uj, measured, completed_tokens
+    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
     ON CONFLICT DO UPDATE SET
         calls = calls + excluded.calls,
         failures = failures + excluded.failures,
@@ -33,7 +33,8 @@ const ADD_TO_DAY: &str = "
         cost_pico = min(cost_pico + excluded.cost_pico, 9223372036854775807),
         unpriced = unpriced + excluded.unpriced,
         energy_uj = min(energy_uj + excluded.energy_uj, 9223372036854775807),
-        measured = measured + excluded.measured";
+        measured = measured + excluded.measured,
+        completed_tokens = min(completed_tokens + excluded.completed_tokens, 9223372036854775807)";
 
 const ADD_TO_SERIES: &str = "
     UPDATE telemetry_series SET
@@ -154,6 +155,8 @@ struct DaySum {
     unpriced: i64,
     energy_uj: i64,
     measured: i64,
+    /// The part of `completion_tokens` that is of completed calls.
+    completed_tokens: i64,
     /// Of completed calls; `None` without any.
     durations: Option<Durations>,
 }
@@ -190,6 +193,7 @@ impl Sums {
                 sum.unpriced,
                 sum.energy_uj,
                 sum.measured,
+                sum.completed_tokens,
             ])?;
             add_to_series.execute([
                 series,
@@ -232,8 +236,9 @@ fn add_durations(
 }
 
 impl DaySum {
-    /// A call that failed counts as one, and has used energy, and no more: nobody got its tokens, and how fast it failed is
-    /// no speed. A cancelled one has used its tokens, but was not given the time it would have taken.
+    /// A call that failed counts as one, and has used energy: nobody got its tokens, which count only where they are to be
+    /// paid for, and how fast it failed is no speed. A cancelled one has used its tokens, but was not given the time it would
+    /// have taken.
     fn add(&mut self, entry: &Entry<'_>) {
         self.calls += 1;
         if let Some(energy) = entry.energy_uj {
@@ -241,21 +246,22 @@ impl DaySum {
             self.measured += 1;
         }
         match entry.outcome {
-            Outcome::Failed => {
-                self.failures += 1;
-                return;
-            }
+            Outcome::Failed => self.failures += 1,
             Outcome::Cancelled => self.cancelled += 1,
             Outcome::Complete => {
                 let durations = self.durations.get_or_insert_default();
                 durations.latency.count(entry.latency_us);
                 self.latency_us = self.latency_us.saturating_add(entry.latency_us);
+                self.completed_tokens = self.completed_tokens.saturating_add(entry.completion_tokens);
                 if let Some(first_token) = entry.first_token_us {
                     durations.first_token.count(first_token);
                     self.first_token_us = self.first_token_us.saturating_add(first_token);
                     self.first_tokens += 1;
                 }
             }
+        }
+        if !entry.used_tokens() {
+            return;
         }
         self.estimated += i64::from(entry.estimated);
         self.prompt_tokens = self.prompt_tokens.saturating_add(entry.prompt_tokens);

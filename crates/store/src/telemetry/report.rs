@@ -13,7 +13,8 @@ use crate::telemetry::timing::{Times, Timing, Timings, durations};
 use crate::telemetry::{Telemetry, as_joules_if_known};
 use crate::time::{Moment, UtcDay};
 
-/// What calls add up to. A failed call counts as a call and a failure, with the energy it used, and in nothing else.
+/// What calls add up to. A failed call counts as a call and a failure, with the energy it used; a stream of the cloud that broke
+/// also with its tokens and their price. It counts in nothing else.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Figures {
     pub calls: u64,

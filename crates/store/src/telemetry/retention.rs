@@ -1,6 +1,7 @@
 //! Deletes records. Pages and sums of a day always go together, so that the sums stay those of the inferences.
 
-use std::time::SystemTime;
+use std::error::Error;
+use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::Connection;
 
@@ -8,6 +9,9 @@ use crate::error::StoreError;
 use crate::telemetry::Telemetry;
 use crate::telemetry::report::first_moment;
 use crate::time::UtcDay;
+
+/// How long to wait before trying again what the disk refused to delete.
+const TRY_AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// Takes a day out of the sums of all days. Those that reached their limit no longer know what they are made of.
 const SUBTRACT_DAY: &str = "
@@ -33,20 +37,18 @@ impl Telemetry {
         })
     }
 
-    /// Deletes the records of days more than `retention_days` before today, and says how many there were. 0 keeps all.
-    pub fn prune(&self, retention_days: u32, now: SystemTime) -> Result<u64, StoreError> {
-        if retention_days == 0 {
-            return Ok(0);
-        }
+    /// Deletes the oldest day that is more than `retention_days` before today, and says how many records that were; `None`
+    /// when there is no such day. One day at a time: between two of them others can write.
+    pub(super) fn delete_oldest(
+        &self,
+        retention_days: u32,
+        now: SystemTime,
+    ) -> Result<Option<u64>, StoreError> {
         let oldest_kept = UtcDay::of(now).minus(retention_days);
-        let mut deleted = 0;
-        // Day by day: between two of them others can write.
-        while let Some(first) = self.store.read(first_moment)?
-            && first.day() < oldest_kept
-        {
-            deleted += self.delete_day(first.day())?;
+        match self.store.read(first_moment)? {
+            Some(first) if first.day() < oldest_kept => self.delete_day(first.day()).map(Some),
+            _ => Ok(None),
         }
-        Ok(deleted)
     }
 
     fn delete_day(&self, day: UtcDay) -> Result<u64, StoreError> {
@@ -73,6 +75,59 @@ impl Telemetry {
     }
 }
 
+/// Keeps a record within the days it may have: from the start on, and whenever a day has passed.
+pub(super) struct Retention {
+    /// 0 keeps all.
+    days: u32,
+    /// The day for which everything that is too old is gone.
+    done: Option<UtcDay>,
+    /// The last attempt, if it failed.
+    refused: Option<Instant>,
+}
+
+/// Whether there is more to delete at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pruning {
+    Continues,
+    Rests,
+}
+
+impl Retention {
+    pub(super) fn new(days: u32) -> Self {
+        Retention { days, done: None, refused: None }
+    }
+
+    /// Deletes a day, if there is one to be deleted. A failure is told, and tried again after a while.
+    pub(super) fn step(&mut self, telemetry: &Telemetry, now: SystemTime, clock: Instant) -> Pruning {
+        let today = UtcDay::of(now);
+        let too_soon = self.refused.is_some_and(|last| clock.saturating_duration_since(last) < TRY_AGAIN);
+        if self.days == 0 || self.done == Some(today) || too_soon {
+            return Pruning::Rests;
+        }
+        match telemetry.delete_oldest(self.days, now) {
+            Ok(Some(deleted)) => {
+                tracing::debug!(deleted, "the oldest day of the record of calls is gone");
+                self.refused = None;
+                Pruning::Continues
+            }
+            Ok(None) => {
+                (self.done, self.refused) = (Some(today), None);
+                Pruning::Rests
+            }
+            Err(error) => {
+                if self.refused.replace(clock).is_none() {
+                    tracing::warn!(
+                        error = &error as &dyn Error,
+                        "records of calls that are older than [telemetry] retention_days cannot be deleted; \
+                         Hob keeps trying"
+                    );
+                }
+                Pruning::Rests
+            }
+        }
+    }
+}
+
 /// How many inferences are in the pages that begin from `start` on and before `end`.
 fn recorded(connection: &Connection, start: i64, end: i64) -> rusqlite::Result<u64> {
     let sql =
@@ -80,3 +135,7 @@ fn recorded(connection: &Connection, start: i64, end: i64) -> rusqlite::Result<u
     let count: i64 = connection.query_row(sql, [start, end], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
+
+#[cfg(test)]
+#[path = "retention_tests.rs"]
+mod tests;

@@ -42,13 +42,13 @@ pub(super) fn telemetry() -> Telemetry {
     Telemetry::new(Store::in_memory(Schema::HOB).expect("opened"), Prices::standard())
 }
 
-fn with(records: &[Inference]) -> Telemetry {
+pub(super) fn with(records: &[Inference]) -> Telemetry {
     let telemetry = telemetry();
     telemetry.record_batch(records).expect("recorded");
     telemetry
 }
 
-fn rows(telemetry: &Telemetry) -> Vec<Row> {
+pub(super) fn rows(telemetry: &Telemetry) -> Vec<Row> {
     telemetry.export(None).collect::<Result<_, _>>().expect("readable")
 }
 
@@ -128,7 +128,7 @@ fn a_call_to_the_cloud_costs_what_its_model_costs() {
     let telemetry = with(&[
         to("claude-opus-4-6", done.clone()),
         to("gpt-5.2", Ending::Cancelled),
-        to("gpt-5.2", Ending::Failed("overloaded".to_owned())),
+        Inference { first_token: None, ..to("gpt-5.2", Ending::Failed("overloaded".to_owned())) },
         to("gpt-7", done),
         inference(),
     ]);
@@ -137,6 +137,46 @@ fn a_call_to_the_cloud_costs_what_its_model_costs() {
     let costs: Vec<Option<u128>> =
         rows(&telemetry).iter().map(|row| row.cost.map(|cost| cost.pico())).collect();
     assert_eq!(costs, [Some(30_000_000), Some(15_750_000), None, None, None]);
+}
+
+#[test]
+fn a_stream_of_the_cloud_that_breaks_is_paid_for_as_far_as_it_came() {
+    let broken = Inference {
+        engine: "cloud".to_owned(),
+        model: "gpt-5.2".to_owned(),
+        usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
+        ending: Ending::Failed("it hung up".to_owned()),
+        ..inference()
+    };
+    let telemetry = with(&[broken]);
+    let figures = telemetry.overview(None).expect("readable").figures;
+    assert_eq!((figures.calls, figures.failures, figures.latency), (1, 1, None));
+    assert_eq!((figures.prompt_tokens, figures.completion_tokens), (1, 1));
+    assert_eq!(figures.cost.pico(), 15_750_000);
+    let savings = telemetry.savings(noon(), &Zone::UTC).expect("readable");
+    assert_eq!((savings.local_cost.pico(), savings.total_calls), (15_750_000, 0));
+}
+
+#[test]
+fn how_fast_a_model_writes_is_reckoned_from_completed_calls_only() {
+    let (done, started) = (Ending::Complete(FinishReason::Stop), noon());
+    let wrote = |tokens, seconds, ending: &Ending| Inference {
+        usage: Usage { prompt_tokens: 9, completion_tokens: tokens, cached_tokens: None },
+        latency: Duration::from_secs(seconds),
+        ending: ending.clone(),
+        started,
+        ..inference()
+    };
+    let telemetry = with(&[
+        wrote(100, 2, &done),
+        wrote(20, 4, &done),
+        wrote(1_000, 3, &Ending::Cancelled),
+        Inference { engine: "cloud".to_owned(), ..wrote(50, 1, &Ending::Failed("no".to_owned())) },
+    ]);
+    let speeds = telemetry.speeds(UtcDay::of(noon()), 10).expect("readable");
+    let Inference { engine, model, .. } = inference();
+    assert_eq!(speeds, [ModelSpeed { engine, model, tokens_per_second: 20.0 }]);
+    assert_eq!(telemetry.speeds(UtcDay::of(noon()).next(), 10).expect("readable"), []);
 }
 
 #[test]
@@ -242,11 +282,10 @@ fn clearing_leaves_nothing() {
     assert_eq!(series, 0);
 }
 
-#[test]
-fn zero_days_of_retention_is_for_ever() {
-    let telemetry = with(&[Inference { started: UNIX_EPOCH, ..inference() }]);
-    assert_eq!(telemetry.prune(0, noon()).expect("nothing to do"), 0);
-    assert_eq!(telemetry.prune(1, noon()).expect("pruned"), 1);
+/// Deletes what is older than so many days, 0 for nothing, and says how many calls that were.
+fn prune(telemetry: &Telemetry, days: u32) -> u64 {
+    let days_gone = std::iter::from_fn(|| telemetry.delete_oldest(days, noon()).expect("pruned"));
+    if days == 0 { 0 } else { days_gone.sum() }
 }
 
 /// What is known together; `None` when nothing is.
@@ -264,7 +303,9 @@ fn recount<'a>(rows: impl Iterator<Item = &'a Row>) -> (Figures, Vec<Duration>, 
         figures.measured += u64::from(row.energy.is_some());
         if row.outcome == Outcome::Failed {
             figures.failures += 1;
-            continue;
+            if row.engine != "cloud" || row.first_token.is_none() {
+                continue;
+            }
         }
         figures.cancelled += u64::from(row.outcome == Outcome::Cancelled);
         figures.estimated += u64::from(row.estimated);
@@ -388,7 +429,7 @@ proptest! {
         assert_reports_match_rows(&telemetry);
         let before = rows(&telemetry);
         let oldest_kept = UtcDay::of(noon()).minus(retention);
-        let deleted = telemetry.prune(retention, noon()).expect("pruned");
+        let deleted = prune(&telemetry, retention);
         let kept: Vec<Row> = before.iter().filter(|row| row.started.day() >= oldest_kept).cloned().collect();
         prop_assert_eq!(deleted as usize, before.len() - kept.len());
         prop_assert_eq!(rows(&telemetry), kept);
@@ -401,7 +442,7 @@ proptest! {
         retention in 0u32..40,
     ) {
         let telemetry = with(&batch);
-        telemetry.prune(retention, noon()).expect("pruned");
+        prune(&telemetry, retention);
         let rows = rows(&telemetry);
         let local = |row: &&Row| {
             row.engine != "cloud" && row.source != "bench" && row.outcome != Outcome::Failed

@@ -7,9 +7,10 @@ use hob_core::Source;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use crate::telemetry::CLOUD;
+use crate::error::StoreError;
 use crate::telemetry::histogram::{Durations, Histogram};
 use crate::telemetry::report::{Group, Grouping};
+use crate::telemetry::{CLOUD, Telemetry};
 use crate::time::{UtcDay, as_seconds};
 
 /// How long calls took; in seconds when serialised. The mean is exact; percentiles are within 2.5 %, and of a single call exact.
@@ -28,6 +29,36 @@ pub struct Timing {
 pub struct Timings {
     pub latency: Option<Timing>,
     pub first_token: Option<Timing>,
+}
+
+/// How fast a model on an engine writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelSpeed {
+    pub engine: String,
+    pub model: String,
+    /// Of completed calls, over the whole time of each.
+    pub tokens_per_second: f64,
+}
+
+/// Only calls whose time is in the sums count: one that was cancelled has tokens there, and no time. A day of which nobody knows
+/// which tokens were of which calls says nothing.
+const SPEEDS: &str = "
+    SELECT engine, model, 1e6 * total(completed_tokens) / total(latency_us)
+    FROM telemetry_day JOIN telemetry_series ON id = series WHERE day >= ?1 AND completed_tokens IS NOT NULL
+    GROUP BY 1, 2 HAVING total(completed_tokens) > 0 AND total(latency_us) > 0
+    ORDER BY sum(calls) DESC, 1, 2 LIMIT ?2";
+
+impl Telemetry {
+    /// How fast models have written from the day `since` on; of those with the most calls, and at most of so many.
+    pub fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, StoreError> {
+        self.store.read(|connection| {
+            let mut statement = connection.prepare_cached(SPEEDS)?;
+            let speeds = statement.query_map([since.days(), i64::from(most)], |row| {
+                Ok(ModelSpeed { engine: row.get(0)?, model: row.get(1)?, tokens_per_second: row.get(2)? })
+            })?;
+            speeds.collect()
+        })
+    }
 }
 
 /// What timings are made of.

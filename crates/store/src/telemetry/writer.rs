@@ -2,20 +2,22 @@
 //!
 //! An answer is on its way to its caller when it is recorded, so nothing here may hold it up or fail it: a record goes into
 //! a queue, whose lock is only ever held for a moment, and one that finds the queue full is counted and forgotten. The
-//! thread writes what has gathered at least five times a second, so that a process that is killed loses no more than that.
+//! thread writes what has gathered at least five times a second, so that a process that is killed loses no more than that. It also
+//! deletes what has become too old.
 
 use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Inference, InferenceLog};
 use tracing::{info, warn};
 
 use crate::telemetry::Telemetry;
 use crate::telemetry::entry::shorten;
+use crate::telemetry::retention::{Pruning, Retention};
 
 /// Records that may wait.
 const CAPACITY: usize = 8192;
@@ -31,6 +33,9 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// How long the end of the process may wait for the last records.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How often the date is looked at while there is nothing to write: a new day makes another one too old.
+const LOOK_AT_DATE: Duration = Duration::from_secs(10 * 60);
 
 /// How often to say that records are lost.
 const REMIND: Duration = Duration::from_secs(60);
@@ -67,8 +72,8 @@ struct State {
 }
 
 impl TelemetryWriter {
-    /// Starts the thread; an error is the system's refusal to do so.
-    pub fn start(telemetry: Telemetry) -> io::Result<Self> {
+    /// Starts the thread; an error is the system's refusal to do so. Records are kept for `retention_days`, 0 for ever.
+    pub fn start(telemetry: Telemetry, retention_days: u32) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             work: Condvar::new(),
@@ -78,7 +83,7 @@ impl TelemetryWriter {
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("telemetry".to_owned()).spawn(move || {
             let ending = MarkStopped(its);
-            write_all(&ending.0, &telemetry);
+            write_all(&ending.0, &telemetry, Retention::new(retention_days));
         })?;
         Ok(TelemetryWriter { shared, thread: Some(thread) })
     }
@@ -151,11 +156,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for records: until there are enough of them, the first has waited long enough, or somebody is in a hurry.
-    /// Puts them into `batch`, whose room is used again; it stays empty when there will be no more.
-    fn next_batch(&self, batch: &mut Vec<Inference>) {
+    /// Waits for records: until there are enough of them, the first has waited long enough, or somebody is in a hurry. Puts
+    /// them into the empty `batch`, whose room is used again. Waits no longer than `longest` for the first of them.
+    fn next_batch(&self, batch: &mut Vec<Inference>, longest: Duration) -> Next {
         let idle = |state: &mut State| state.queue.is_empty() && !state.stopping;
-        let state = self.work.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        let waited = self.work.wait_timeout_while(self.lock(), longest, idle);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if state.queue.is_empty() {
+            return if state.stopping { Next::Over } else { Next::Nothing };
+        }
         let gathering = |state: &mut State| state.queue.len() < BATCH && !state.hurry && !state.stopping;
         let waited = self.work.wait_timeout_while(state, GATHER, gathering);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -166,6 +175,7 @@ impl Shared {
         } else {
             state.hurry = false;
         }
+        Next::Batch
     }
 
     fn note_written(&self, count: usize) {
@@ -193,20 +203,34 @@ impl Shared {
     }
 }
 
+/// What there is for the thread to do.
+enum Next {
+    Batch,
+    Nothing,
+    /// There will be no more.
+    Over,
+}
+
 enum AfterFailure {
     TryAgain,
     GiveUp,
 }
 
-/// The thread's work: batch after batch, each until it is written.
-fn write_all(shared: &Shared, telemetry: &Telemetry) {
+/// The thread's work: batch after batch, each until it is written, and what is too old in between, day by day, so that no record
+/// waits long for that.
+fn write_all(shared: &Shared, telemetry: &Telemetry, mut retention: Retention) {
     let mut disk = Disk::default();
     let mut batch = Vec::new();
     loop {
+        let longest = match retention.step(telemetry, SystemTime::now(), Instant::now()) {
+            Pruning::Continues => Duration::ZERO,
+            Pruning::Rests => LOOK_AT_DATE,
+        };
         batch.clear();
-        shared.next_batch(&mut batch);
-        if batch.is_empty() {
-            return;
+        match shared.next_batch(&mut batch, longest) {
+            Next::Batch => {}
+            Next::Nothing => continue,
+            Next::Over => return,
         }
         loop {
             let result = telemetry.record_batch(&batch);

@@ -1,12 +1,12 @@
 //! The writer when all is well, when it cannot keep up, and when the disk says no.
 
-use hob_core::Ending;
+use hob_core::{Ending, FinishReason};
 
 use super::*;
 use crate::migrations::Schema;
 use crate::savings::Prices;
 use crate::store::Store;
-use crate::telemetry::tests::inference;
+use crate::telemetry::tests::{DAY, inference};
 
 /// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
 const LONG: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ fn flush_in_the_end(writer: &TelemetryWriter) {
 #[test]
 fn what_was_recorded_is_on_disk_after_a_flush() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     assert!(writer.flush(LONG), "nothing to do");
     for _ in 0..1500 {
         writer.record(inference());
@@ -43,9 +43,35 @@ fn what_was_recorded_is_on_disk_after_a_flush() {
 }
 
 #[test]
+fn what_is_too_old_is_deleted_by_the_thread_that_writes() {
+    let (_, telemetry) = in_memory();
+    let ago = |days: u32| Inference { started: SystemTime::now() - days * DAY, ..inference() };
+    telemetry.record_batch(&[ago(40), ago(3)]).expect("recorded");
+    let writer = TelemetryWriter::start(telemetry.clone(), 30).expect("started");
+    writer.record(ago(0));
+    assert!(writer.flush(LONG));
+    assert_eq!(calls(&telemetry), 2);
+}
+
+#[test]
+fn old_records_that_cannot_be_deleted_do_not_keep_new_ones_from_being_written() {
+    let (store, telemetry) = in_memory();
+    telemetry
+        .record_batch(&[Inference { started: SystemTime::UNIX_EPOCH, ..inference() }])
+        .expect("recorded");
+    let refuses =
+        "CREATE TRIGGER refuses BEFORE DELETE ON telemetry_page BEGIN SELECT raise(FAIL, 'no'); END";
+    store.writer().execute_batch(refuses).expect("set");
+    let writer = TelemetryWriter::start(telemetry.clone(), 30).expect("started");
+    writer.record(inference());
+    assert!(writer.flush(LONG));
+    assert_eq!(calls(&telemetry), 2);
+}
+
+#[test]
 fn nobody_has_to_ask_for_records_to_be_written() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     writer.record(inference());
     let state = writer.shared.lock();
     let waited = writer.shared.progress.wait_timeout_while(state, LONG, |state| state.written == 0);
@@ -56,7 +82,7 @@ fn nobody_has_to_ask_for_records_to_be_written() {
 #[test]
 fn dropping_the_writer_writes_what_still_waits() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     for _ in 0..700 {
         writer.record(inference());
     }
@@ -67,7 +93,7 @@ fn dropping_the_writer_writes_what_still_waits() {
 #[test]
 fn many_callers_at_once_lose_nothing() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| (0..500).for_each(|_| writer.record(inference())));
@@ -80,7 +106,7 @@ fn many_callers_at_once_lose_nothing() {
 #[test]
 fn a_full_queue_blocks_nobody_and_counts_what_it_loses() {
     let (store, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     // Whoever holds this keeps the thread from writing.
     let held = store.writer();
     let sent = CAPACITY + BATCH + 1000;
@@ -98,7 +124,7 @@ fn a_full_queue_blocks_nobody_and_counts_what_it_loses() {
 #[test]
 fn a_disk_that_refuses_costs_nothing_once_it_works_again() {
     let (store, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     refuse_writes(&store, true);
     for _ in 0..600 {
         writer.record(inference());
@@ -118,7 +144,7 @@ fn a_full_disk_keeps_the_queue_bounded() {
         store.writer().pragma_update(None, "max_page_count", pages).expect("set");
     };
     limit_pages(pages);
-    let writer = TelemetryWriter::start(telemetry.clone()).expect("started");
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     let sent = 2 * CAPACITY;
     for _ in 0..sent {
         writer.record(inference());
@@ -135,7 +161,7 @@ fn a_full_disk_keeps_the_queue_bounded() {
 #[test]
 fn a_disk_that_refuses_to_the_end_does_not_keep_the_process_from_ending() {
     let (store, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry).expect("started");
+    let writer = TelemetryWriter::start(telemetry, 0).expect("started");
     refuse_writes(&store, true);
     for _ in 0..2000 {
         writer.record(inference());
@@ -181,6 +207,9 @@ fn a_novel_in_place_of_a_name_does_not_wait_in_memory() {
     shorten(&mut endless);
     assert_eq!(endless.model, "é".repeat(128));
     assert!(endless.model.capacity() < 1000);
-    assert_eq!(endless.agent.map(|agent| agent.len()), Some(256));
+    assert_eq!(endless.agent.as_ref().map(String::len), Some(256));
     assert_eq!(endless.ending, Ending::Failed("x".repeat(2000)));
+    endless.ending = Ending::Complete(FinishReason::Other("x".repeat(1_000_000)));
+    shorten(&mut endless);
+    assert_eq!(endless.ending, Ending::Complete(FinishReason::Other("x".repeat(256))));
 }

@@ -1,13 +1,10 @@
 //! Counters of energy, and what they say was used between two looks at them. Knows neither files nor drivers.
 
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Nothing with a counter of its own draws as much, in watts. A difference above that is a counter that began anew.
 const MOST_WATTS: f64 = 3000.0;
-
-/// How long a look at real counters is good for.
-pub(super) const FRESH: Duration = Duration::from_millis(50);
 
 /// A number that grows with the energy that some part of the machine has used.
 pub(super) trait Counter: Send {
@@ -24,7 +21,6 @@ pub(super) trait Counter: Send {
 /// All counters of a machine, which are always looked at together: a figure has either all of them in it, or is none.
 pub(super) struct Counters {
     counters: Vec<Known>,
-    fresh_for: Duration,
     looked: Option<Instant>,
     failing: bool,
 }
@@ -35,22 +31,16 @@ struct Known {
 }
 
 impl Counters {
-    /// A look is good for the time given.
-    pub(super) fn new(counters: Vec<Box<dyn Counter>>, fresh_for: Duration) -> Self {
+    pub(super) fn new(counters: Vec<Box<dyn Counter>>) -> Self {
         let counters = counters.into_iter().map(|counter| Known { counter, last: None }).collect();
-        Counters { counters, fresh_for, looked: None, failing: false }
+        Counters { counters, looked: None, failing: false }
     }
 
     pub(super) fn names(&self) -> Vec<String> {
         self.counters.iter().map(|known| known.counter.name()).collect()
     }
 
-    /// Whether the last look was so short a time ago that another would say no more.
-    pub(super) fn is_fresh(&self, now: Instant) -> bool {
-        self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < self.fresh_for)
-    }
-
-    /// What was used since the last look, in microjoules; `None` when that is not known.
+    /// What was used since the last look, in microjoules; `None` when that is not known. Blocks, a driver's bug for ever.
     pub(super) fn advance(&mut self, now: Instant) -> Option<u64> {
         let since = self.looked.replace(now).map(|looked| now.saturating_duration_since(looked));
         let most = (since.unwrap_or_default().as_secs_f64() * MOST_WATTS * 1e6) as u64;
@@ -81,6 +71,8 @@ fn step(before: u64, now: u64, wraps_after: Option<u64>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::energy::tests::{Dial, dial};
 
@@ -88,7 +80,7 @@ mod tests {
 
     fn counting(dials: &[Dial]) -> (Counters, Instant) {
         let counters = dials.iter().map(|dial| Box::new(dial.clone()) as Box<dyn Counter>).collect();
-        let (mut counters, start) = (Counters::new(counters, FRESH), Instant::now());
+        let (mut counters, start) = (Counters::new(counters), Instant::now());
         assert_eq!(counters.advance(start), None, "the first look is a beginning");
         (counters, start)
     }
@@ -140,12 +132,5 @@ mod tests {
         card.shows(22);
         processor.shows(8);
         assert_eq!(counters.advance(start + 3 * SECOND), Some(3));
-    }
-
-    #[test]
-    fn a_look_is_good_for_a_moment() {
-        let (counters, start) = counting(&[dial("processor", 5)]);
-        assert!(counters.is_fresh(start + FRESH / 2));
-        assert!(!counters.is_fresh(start + FRESH));
     }
 }

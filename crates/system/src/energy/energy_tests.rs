@@ -57,20 +57,21 @@ impl Counter for Dial {
     }
 }
 
-fn counters(dials: &[&Dial], fresh_for: Duration) -> Counters {
+/// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Meters whose reader looks when a test says so.
+fn meters(dials: &[&Dial]) -> (Meters, Reader) {
     let counters = dials.iter().map(|dial| Box::new((*dial).clone()) as Box<dyn Counter>).collect();
-    Counters::new(counters, fresh_for)
+    let (panel, reader) = Panel::new(Counters::new(counters));
+    (Meters { found: Arc::new(OnceLock::from(panel)) }, reader)
 }
 
-/// Meters that are looked at whenever a question begins or ends.
-fn meters(dials: &[&Dial]) -> Meters {
-    Meters { found: Arc::new(OnceLock::from(Panel::new(counters(dials, Duration::ZERO)).0)) }
-}
-
-/// A panel with one dial, and times in seconds from now on.
-fn panel(dial: &Dial) -> (Arc<Panel>, impl Fn(u64) -> Instant) {
-    let start = Instant::now();
-    (Panel::new(counters(&[dial], FRESH)).0, move |second| start + Duration::from_secs(second))
+/// A panel with one dial, its reader, and times in seconds from now on.
+fn panel(dial: &Dial) -> (Arc<Panel>, Reader, impl Fn(u64) -> Instant) {
+    let (start, counters) = (Instant::now(), Counters::new(vec![Box::new(dial.clone())]));
+    let (panel, reader) = Panel::new(counters);
+    (panel, reader, move |second| start + Duration::from_secs(second))
 }
 
 fn joules(microjoules: u64) -> Option<Energy> {
@@ -80,68 +81,129 @@ fn joules(microjoules: u64) -> Option<Energy> {
 #[test]
 fn questions_at_the_same_time_share_and_idle_time_is_nobodys() {
     let dial = dial("processor", 0);
-    let (panel, at) = panel(&dial);
-    Panel::begin(&panel, at(0)).end_at(at(1));
+    let (panel, mut reader, at) = panel(&dial);
+    reader.look(at(0));
     dial.shows(1_000);
-    let long = Panel::begin(&panel, at(10));
+    let long = Panel::begin(&panel);
+    reader.look(at(10));
     dial.shows(1_100);
-    let short = Panel::begin(&panel, at(11));
+    let short = Panel::begin(&panel);
+    reader.look(at(11));
     dial.shows(1_300);
+    reader.look(at(12));
     assert_eq!(short.end_at(at(12)), joules(100));
+    reader.look(at(12));
     dial.shows(1_305);
+    reader.look(at(13));
     assert_eq!(long.end_at(at(13)), joules(205));
     dial.shows(9_000);
-    let later = Panel::begin(&panel, at(20));
+    let later = Panel::begin(&panel);
+    reader.look(at(20));
     dial.shows(9_004);
+    reader.look(at(21));
     assert_eq!(later.end_at(at(21)), joules(4));
 }
 
 #[test]
 fn a_question_that_is_forgotten_takes_no_more_part() {
     let dial = dial("processor", 0);
-    let (panel, at) = panel(&dial);
-    drop(Panel::begin(&panel, at(0)));
-    let other = Panel::begin(&panel, at(1));
+    let (panel, mut reader, now) = panel(&dial);
+    drop(Panel::begin(&panel));
+    let other = Panel::begin(&panel);
+    reader.look(now(1));
     dial.shows(50);
-    assert_eq!(other.end_at(at(2)), joules(50));
-    assert!(!panel.ledger().is_anybody_under_way());
+    reader.look(now(2));
+    assert_eq!(other.end_at(now(2)), joules(50));
+    assert!(!at(&panel.desk).ledger.is_anybody_under_way());
 }
 
 #[test]
 fn a_meter_that_disappears_costs_the_figure_and_not_the_answer() {
     let dial = dial("card", 0);
-    let (panel, at) = panel(&dial);
-    let unlucky = Panel::begin(&panel, at(0));
+    let (panel, mut reader, at) = panel(&dial);
+    let unlucky = Panel::begin(&panel);
+    reader.look(at(0));
     dial.disappears();
+    reader.look(at(1));
     assert_eq!(unlucky.end_at(at(1)), None);
-    let unlucky = Panel::begin(&panel, at(2));
+    let unlucky = Panel::begin(&panel);
+    reader.look(at(2));
     dial.shows(10);
+    reader.look(at(3));
     assert_eq!(unlucky.end_at(at(3)), None, "when it began nobody could look");
-    let lucky = Panel::begin(&panel, at(4));
+    let lucky = Panel::begin(&panel);
+    reader.look(at(4));
     dial.shows(17);
+    reader.look(at(5));
     assert_eq!(lucky.end_at(at(5)), joules(7));
 }
 
-#[test]
-fn many_questions_in_a_moment_are_one_look() {
-    let dial = dial("processor", 0);
-    let (panel, at) = panel(&dial);
-    let first = Panel::begin(&panel, at(0));
-    dial.shows(100);
-    let moment = FRESH / 2;
-    let second = Panel::begin(&panel, at(0) + moment);
-    assert_eq!(second.end_at(at(0) + moment), None, "too short to be measured");
-    assert_eq!(first.end_at(at(1)), joules(100));
+/// A counter whose readings a test hears of, and may hold up.
+struct Observed {
+    dial: Dial,
+    read: SyncSender<()>,
+    /// Once nobody holds the other end, readings go through.
+    held: Receiver<()>,
+}
+
+impl Counter for Observed {
+    fn name(&self) -> String {
+        self.dial.name()
+    }
+
+    /// Each time it shows 5 more.
+    fn read(&mut self) -> Result<u64, Box<dyn Error + Send + Sync>> {
+        // A test may have heard enough.
+        let _ = self.read.try_send(());
+        let _ = self.held.recv();
+        self.dial.shows(self.dial.microjoules.load(Ordering::Relaxed) + 5);
+        self.dial.read()
+    }
+
+    fn wraps_after(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Meters with a thread of their own; what hears of their readings; and what holds them up until it is dropped.
+fn observed() -> (Meters, Receiver<()>, SyncSender<()>) {
+    let ((read, heard), (hold, held)) = (sync_channel(1), sync_channel(1));
+    let counter = Observed { dial: dial("card", 0), read, held };
+    let meters = Meters::found_by(|| Found { counters: vec![Box::new(counter)], ..Found::default() });
+    while meters.names().is_none() {
+        thread::yield_now();
+    }
+    (meters, heard, hold)
 }
 
 #[test]
 fn a_driver_that_hangs_holds_up_nobody_else() {
-    let dial = dial("card", 0);
-    let (panel, at) = panel(&dial);
-    let share = Panel::begin(&panel, at(0));
-    let hanging = panel.counters.lock().unwrap();
-    assert_eq!(share.end_at(at(1)), None, "nobody looked, so nothing is known");
-    drop(hanging);
+    let (meters, heard, _hold) = observed();
+    let (tell, told) = sync_channel(1);
+    thread::spawn(move || {
+        let engine = ScriptedEngine::saying(&["hi"]);
+        let first = meters.begin(&engine).unwrap();
+        heard.recv().unwrap();
+        // From here on the driver hangs.
+        let second = meters.begin(&engine).unwrap();
+        tell.send([first.end(), second.end(), meters.begin(&engine).unwrap().end()]).unwrap();
+    });
+    assert_eq!(told.recv_timeout(LONG), Ok([None; 3]), "nobody looked, so nothing is known");
+}
+
+#[test]
+fn while_a_question_is_under_way_the_meters_are_read_by_themselves() {
+    let (meters, heard, hold) = observed();
+    drop(hold);
+    let engine = ScriptedEngine::saying(&["hi"]);
+    // A machine that stands still for a moment makes a figure late, and then there is none.
+    let measured = (0..1_000).find_map(|_| {
+        let share = meters.begin(&engine).unwrap();
+        (0..4).for_each(|_| heard.recv_timeout(LONG).unwrap());
+        share.end()
+    });
+    let measured = measured.expect("a figure").microjoules();
+    assert!(measured > 0 && measured % 5 == 0, "{measured}");
 }
 
 /// Keeps what was recorded of energy.
@@ -157,9 +219,15 @@ impl InferenceLog for Notebook {
 #[tokio::test]
 async fn an_answer_is_recorded_with_what_it_used() {
     let dial = dial("processor", 0);
-    let turned = dial.clone();
+    let (meters, reader) = meters(&[&dial]);
+    // In time for whoever ends within the hour.
+    let reading = Mutex::new((reader, Instant::now() + Duration::from_secs(3600)));
     let engine = ScriptedEngine::new(move |_| {
-        turned.shows(turned.microjoules.load(Ordering::Relaxed) + 5);
+        let (reader, now) = &mut *reading.lock().unwrap();
+        reader.look(*now);
+        dial.shows(dial.microjoules.load(Ordering::Relaxed) + 5);
+        *now += Duration::from_secs(1);
+        reader.look(*now);
         let finish = Delta::Finish { choice: 0, reason: FinishReason::Stop };
         vec![Ok(Delta::text("hi")), Ok(finish), Ok(Delta::Done { usage: None })]
     });
@@ -171,7 +239,7 @@ async fn an_answer_is_recorded_with_what_it_used() {
         events: RunEvents::unheard(),
         log: Arc::clone(&notebook) as Arc<dyn InferenceLog>,
         spans: Spans::default(),
-        meters: meters(&[&dial]),
+        meters,
         trace_parent: None,
     };
     let engine = Metered::new(Arc::new(engine), origin);
@@ -184,7 +252,7 @@ async fn an_answer_is_recorded_with_what_it_used() {
 
 #[test]
 fn only_work_that_is_done_here_is_measured() {
-    let meters = meters(&[&dial("processor", 0), &dial("card", 0)]);
+    let (meters, _reader) = meters(&[&dial("processor", 0), &dial("card", 0)]);
     assert_eq!(meters.names(), Some("processor, card"));
     let inside = ScriptedEngine::saying(&["hi"]);
     assert_eq!(inside.address(), "");

@@ -11,6 +11,9 @@
 //! Meters count whole processors and cards. A question's figure is therefore all that they used while it was under way, their
 //! idling and other programs included, divided by the questions under way at the same time. Energy that is used while there
 //! is no question is put down to nobody.
+//!
+//! Reading a meter may take long, and with a driver that hangs it takes for ever. So one thread reads, and nobody waits for it:
+//! a question that begins or ends only notes that, and what has not been read by its end is not in its figure.
 
 mod counter;
 mod ledger;
@@ -18,20 +21,19 @@ mod nvml;
 mod rapl;
 
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hob_core::{Energy, Engine};
 use hob_engine::select::is_on_this_machine;
 
-use self::counter::{Counter, Counters, FRESH};
-use self::ledger::{Joined, Ledger};
+use self::counter::{Counter, Counters};
+use self::ledger::{Ledger, Place};
 
-/// How often the meters are looked at during a long answer. The smallest counters begin anew after 65 kJ, which nothing
-/// uses in this time.
-const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// How long the meters are left alone between two looks while a question is under way. They count no finer.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Engines that pass questions on to others, wherever they run themselves.
 const PASS_ON: [&str; 2] = ["cloud", "litellm"];
@@ -78,21 +80,24 @@ pub struct Meters {
 impl Meters {
     /// Looks for the meters of this machine. Nobody waits for that: a question that is asked before it is over has no figure.
     pub(crate) fn open() -> Self {
+        Self::found_by(Found::on_this_machine)
+    }
+
+    fn found_by(find: impl FnOnce() -> Found + Send + 'static) -> Self {
         let meters = Meters::default();
         let found = Arc::clone(&meters.found);
         // A thread that nobody joins, because nothing can hurry a driver. It ends by itself, with the last of the meters.
         let looking = thread::Builder::new().name("energy".to_owned()).spawn(move || {
-            let Found { counters, refused } = Found::on_this_machine();
+            let Found { counters, refused } = find();
             for reason in refused {
                 tracing::debug!(reason, "a meter of energy cannot be used");
             }
             if !counters.is_empty() {
-                let (panel, over) = Panel::new(Counters::new(counters, FRESH));
-                let kept = Arc::downgrade(&panel);
+                let (panel, reader) = Panel::new(Counters::new(counters));
                 // Set once, here and nowhere else.
                 let _ = found.set(panel);
                 drop(found);
-                keep_up(&kept, &over);
+                reader.run();
             }
         });
         if let Err(error) = looking {
@@ -110,7 +115,7 @@ impl Meters {
     /// its work elsewhere.
     pub(crate) fn begin(&self, engine: &dyn Engine) -> Option<Share> {
         let panel = self.found.get()?;
-        works_here(engine).then(|| Panel::begin(panel, Instant::now()))
+        works_here(engine).then(|| Panel::begin(panel))
     }
 }
 
@@ -124,69 +129,84 @@ fn works_here(engine: &dyn Engine) -> bool {
     !PASS_ON.contains(&engine.key()) && (address.is_empty() || is_on_this_machine(address))
 }
 
-/// Looks at the meters from time to time while a question is under way, until there are none any more.
-fn keep_up(panel: &Weak<Panel>, over: &mpsc::Receiver<()>) {
-    while over.recv_timeout(LONGEST_PAUSE) == Err(RecvTimeoutError::Timeout) {
-        let Some(panel) = panel.upgrade() else { return };
-        if panel.ledger().is_anybody_under_way() {
-            panel.look(Instant::now());
+/// Reads the meters. Nobody else does, and nobody waits for it.
+struct Reader {
+    counters: Counters,
+    desk: Arc<Mutex<Desk>>,
+    /// Somebody is under way. Ends with the panel.
+    woken: Receiver<()>,
+}
+
+impl Reader {
+    /// Until there is no panel any more.
+    fn run(mut self) {
+        while self.woken.recv().is_ok() {
+            loop {
+                self.look(Instant::now());
+                if self.woken.recv_timeout(PAUSE) == Err(RecvTimeoutError::Disconnected) {
+                    return;
+                }
+                let mut desk = at(&self.desk);
+                if !desk.ledger.is_anybody_under_way() {
+                    desk.reader_sleeps = true;
+                    break;
+                }
+            }
         }
+    }
+
+    /// Shares what was used since the last look among those that were under way since then.
+    fn look(&mut self, now: Instant) {
+        at(&self.desk).ledger.begin_look(now);
+        let used = self.counters.advance(now);
+        at(&self.desk).ledger.end_look(used);
     }
 }
 
-/// The meters and who is put down for what they count.
+/// What questions and the reader tell each other. Its lock is only ever held for a moment, and never while a meter is read.
+struct Desk {
+    ledger: Ledger,
+    /// Whether the reader waits to be woken.
+    reader_sleeps: bool,
+}
+
+fn at(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+    desk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The meters, as questions see them.
 struct Panel {
     names: String,
-    /// Nobody waits for this lock: a driver that hangs holds up one question and no more.
-    counters: Mutex<Counters>,
-    /// Only ever held for a moment.
-    ledger: Mutex<Ledger>,
-    /// Ends the thread that keeps up.
-    _over: mpsc::Sender<()>,
+    desk: Arc<Mutex<Desk>>,
+    wake: SyncSender<()>,
 }
 
 impl Panel {
-    /// The panel, and what tells that it is gone.
-    fn new(counters: Counters) -> (Arc<Self>, mpsc::Receiver<()>) {
-        let (over, gone) = mpsc::channel();
-        let panel = Panel {
-            names: counters.names().join(", "),
-            counters: Mutex::new(counters),
-            ledger: Mutex::default(),
-            _over: over,
-        };
-        (Arc::new(panel), gone)
+    fn new(counters: Counters) -> (Arc<Self>, Reader) {
+        let (wake, woken) = sync_channel(1);
+        let names = counters.names().join(", ");
+        let desk = Arc::new(Mutex::new(Desk { ledger: Ledger::default(), reader_sleeps: true }));
+        let reader = Reader { counters, desk: Arc::clone(&desk), woken };
+        (Arc::new(Panel { names, desk, wake }), reader)
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Shares what was used until now among those under way. Somebody who looks already looks for all.
-    fn look(&self, now: Instant) {
-        let mut counters = match self.counters.try_lock() {
-            Ok(counters) => counters,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        if !counters.is_fresh(now) {
-            let used = counters.advance(now);
-            self.ledger().share(used);
+    fn begin(panel: &Arc<Self>) -> Share {
+        let mut desk = at(&panel.desk);
+        let place = desk.ledger.join();
+        let sleeps = std::mem::replace(&mut desk.reader_sleeps, false);
+        drop(desk);
+        if sleeps {
+            // Refused only by a reader that has been woken already, or that a driver has brought down: then there is no figure.
+            let _ = panel.wake.try_send(());
         }
-    }
-
-    fn begin(panel: &Arc<Self>, now: Instant) -> Share {
-        panel.look(now);
-        let joined = panel.ledger().join();
-        Share { panel: Arc::clone(panel), joined: Some(joined) }
+        Share { panel: Arc::clone(panel), place }
     }
 }
 
 /// One question's part in what the meters count, for as long as it lasts.
 pub(crate) struct Share {
     panel: Arc<Panel>,
-    /// `None` once it is over.
-    joined: Option<Joined>,
+    place: Place,
 }
 
 impl Share {
@@ -195,20 +215,19 @@ impl Share {
         self.end_at(Instant::now())
     }
 
-    fn end_at(mut self, now: Instant) -> Option<Energy> {
-        self.panel.look(now);
-        self.leave().map(Energy::from_microjoules)
+    fn end_at(self, now: Instant) -> Option<Energy> {
+        self.leave(now).map(Energy::from_microjoules)
     }
 
-    fn leave(&mut self) -> Option<u64> {
-        let joined = self.joined.take()?;
-        self.panel.ledger().leave(joined)
+    /// Only the first time says something.
+    fn leave(&self, now: Instant) -> Option<u64> {
+        at(&self.panel.desk).ledger.leave(self.place, now)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.leave();
+        self.leave(Instant::now());
     }
 }
 

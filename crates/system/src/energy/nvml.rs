@@ -54,7 +54,11 @@ pub(super) fn find() -> Found {
 
 fn cards_of(driver: Arc<dyn Driver>) -> Found {
     let mut found = Found::default();
-    for number in 0..driver.cards().unwrap_or(0) {
+    let cards = driver.cards().unwrap_or_else(|error| {
+        found.refused.push(format!("NVIDIA's driver does not tell its cards: {error}"));
+        0
+    });
+    for number in 0..cards {
         let name = driver.name(number).unwrap_or_else(|_| format!("NVIDIA card {number}"));
         match driver.millijoules(number) {
             Ok(_) => found.counters.push(Box::new(Card { driver: Arc::clone(&driver), number, name })),
@@ -107,6 +111,31 @@ mod tests {
                 _ => Err(NvmlError::NotSupported),
             }
         }
+    }
+
+    /// A driver whose cards are in trouble.
+    struct Failing;
+
+    impl Driver for Failing {
+        fn cards(&self) -> Result<u32, NvmlError> {
+            Err(NvmlError::GpuLost)
+        }
+
+        fn name(&self, _: u32) -> Result<String, NvmlError> {
+            Err(NvmlError::GpuLost)
+        }
+
+        fn millijoules(&self, _: u32) -> Result<u64, NvmlError> {
+            Err(NvmlError::GpuLost)
+        }
+    }
+
+    #[test]
+    fn a_driver_that_fails_is_no_machine_without_cards() {
+        let found = cards_of(Arc::new(Failing));
+        assert!(found.counters.is_empty());
+        let [reason] = &found.refused[..] else { panic!("{:?}", found.refused) };
+        assert!(reason.starts_with("NVIDIA's driver does not tell its cards: "), "{reason}");
     }
 
     #[test]

@@ -72,7 +72,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::energy::counter::{Counters, FRESH};
+    use crate::energy::counter::Counters;
 
     /// A directory like the kernel's, with zones of these names, each with 1,000 microjoules on its counter.
     fn powercap(zones: &[(&str, &str)]) -> TempDir {
@@ -114,7 +114,7 @@ mod tests {
         let directory = powercap(&[("intel-rapl:0", "package-0")]);
         let energy = directory.path().join("intel-rapl:0/energy_uj");
         let counters = find(directory.path()).counters;
-        let (mut counters, start) = (Counters::new(counters, FRESH), Instant::now());
+        let (mut counters, start) = (Counters::new(counters), Instant::now());
         let mut second = 0;
         let mut advance = || {
             second += 1;

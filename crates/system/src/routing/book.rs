@@ -34,7 +34,7 @@ const SPEEDS_FRESH: Duration = Duration::from_secs(60);
 const SPEED_DAYS: u32 = 7;
 
 /// Models whose speed is known, at most.
-const MOST_SPEEDS: usize = 500;
+const MOST_SPEEDS: u32 = 500;
 
 /// Who asks the same within this time was not content.
 const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(600);
@@ -206,15 +206,12 @@ impl Shelf {
         let Some(routing) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let asked_by_people = !matches!(decision.source, Source::Scheduler | Source::Bench);
-        let before = match decision.question {
-            Some(question) if asked_by_people => routing.asked_before(question, &decision.run, since)?,
-            _ => None,
-        };
+        let before = if asked_by_people { routing.asked_before(decision, since)? } else { None };
         routing.keep(decision)?;
         if let Some(run) = before {
             routing.learn(&run, asked_again)?;
         }
-        self.read_knowledge(&routing)
+        Ok(())
     }
 
     /// Another model has answered.
@@ -225,8 +222,7 @@ impl Shelf {
     /// Learns from the end of an answer.
     pub(super) fn end(&self, run: &str, end: &RunEnd) -> Result<(), StoreError> {
         let Some(routing) = self.open()? else { return Ok(()) };
-        routing.learn(run, |kept, record| ended(kept, record, end))?;
-        self.read_knowledge(&routing)
+        routing.learn(run, |kept, record| ended(kept, record, end)).map(drop)
     }
 
     fn rate(&self, run: Option<&str>, rating: Rating, now: SystemTime) -> Result<Rated, RateError> {
@@ -262,6 +258,11 @@ impl Shelf {
         Ok(())
     }
 
+    /// Reads what was just learnt.
+    pub(super) fn renew(&self) -> Result<(), StoreError> {
+        self.open()?.map_or(Ok(()), |routing| self.read_knowledge(&routing))
+    }
+
     fn read_knowledge(&self, routing: &Routing) -> Result<(), StoreError> {
         let knowledge = routing.knowledge()?;
         let mut known = self.known();
@@ -274,15 +275,8 @@ impl Shelf {
         let mut speeds: HashMap<String, HashMap<String, f64>> = HashMap::new();
         let Some(telemetry) = self.record.telemetry() else { return Ok(speeds) };
         let since = UtcDay::of(SystemTime::now()).minus(SPEED_DAYS);
-        for of in telemetry.top_models(Some(since), MOST_SPEEDS)? {
-            let figures = of.figures;
-            let completed = figures.calls.saturating_sub(figures.failures + figures.cancelled);
-            let seconds =
-                figures.latency.map_or(0.0, |latency| latency.mean.as_secs_f64() * completed as f64);
-            if seconds > 0.0 && figures.completion_tokens > 0 {
-                let speed = figures.completion_tokens as f64 / seconds;
-                speeds.entry(of.engine).or_default().insert(of.model, speed);
-            }
+        for of in telemetry.speeds(since, MOST_SPEEDS)? {
+            speeds.entry(of.engine).or_default().insert(of.model, of.tokens_per_second);
         }
         Ok(speeds)
     }
@@ -340,14 +334,16 @@ fn ended(kept: &mut Kept, record: &mut ClassRecord, end: &RunEnd) {
     }
 }
 
-/// The question was asked again. That counts once.
+/// The question was asked again. That counts once, and not against what a person said of the answer.
 fn asked_again(kept: &mut Kept, record: &mut ClassRecord) {
     if let Some(reward) = kept.reward
         && !kept.retried
     {
         kept.retried = true;
         kept.implicit = kept.implicit.map(reward::asked_again);
-        teach(kept, record, reward::asked_again(reward), Weight::Usual);
+        if !kept.rated {
+            teach(kept, record, reward::asked_again(reward), Weight::Usual);
+        }
     }
 }
 

@@ -284,6 +284,27 @@ async fn a_question_that_is_asked_again_was_not_answered_well() {
 }
 
 #[tokio::test]
+async fn the_same_question_from_elsewhere_says_nothing_of_the_answer() {
+    let system = learning(failing("none"));
+    system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
+    let before = kept(&system, "1").await;
+    let elsewhere = Caller { source: Source::Channel, ..run("2") };
+    system.complete(asking("auto", "Hello there"), &elsewhere).await.unwrap();
+    assert_eq!(kept(&system, "1").await, before);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_praised_stays_praised_when_its_question_is_asked_again() {
+    let system = learning(failing("none"));
+    system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
+    let book = system.router().book().clone();
+    tokio::task::spawn_blocking(move || book.rate(Some("1"), Rating::Good).unwrap()).await.unwrap();
+    let praised = kept(&system, "1").await.1;
+    system.complete(asking("auto", "Hello there"), &run("2")).await.unwrap();
+    assert_eq!(kept(&system, "1").await, (true, praised));
+}
+
+#[tokio::test]
 async fn a_task_that_asks_the_same_every_day_says_nothing_of_the_answers() {
     let system = learning(failing("none"));
     let task = |name: &str| Caller { source: Source::Scheduler, ..run(name) };

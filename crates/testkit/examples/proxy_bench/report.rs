@@ -9,6 +9,9 @@ use crate::stand_in::{SLOW_MODEL, TOKENS};
 /// Streams that are open at once when memory is looked at.
 const OPEN_STREAMS: usize = 1000;
 
+/// How long after its start a gateway counts as idle.
+const SETTLED: Duration = Duration::from_secs(1);
+
 pub struct Measured {
     name: String,
     ready_after: Duration,
@@ -27,6 +30,7 @@ pub struct Measured {
 
 impl Measured {
     pub async fn of(gateway: &Gateway, time: Duration) -> Self {
+        tokio::time::sleep(SETTLED).await;
         let resident_idle = gateway.resident_mb();
         // The first requests open connections and fill caches.
         load(gateway.port, Ask::Whole, 32, time / 5).await;

@@ -2,9 +2,10 @@
 
 use std::error::Error as StdError;
 use std::net::IpAddr;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use hob_dial::{innermost, install_crypto};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, StatusCode, redirect};
 use thiserror::Error;
@@ -88,13 +89,22 @@ pub struct Page {
 
 /// Fetches pages.
 pub struct Fetcher {
-    client: Client,
+    /// Made for the first page: to read the system's certificates takes time and memory that most never need.
+    client: OnceLock<Client>,
     options: WebFetchOptions,
 }
 
 impl Fetcher {
-    pub fn new(options: WebFetchOptions) -> Result<Self, FetchError> {
+    pub fn new(options: WebFetchOptions) -> Self {
+        Fetcher { client: OnceLock::new(), options }
+    }
+
+    fn client(&self) -> Result<&Client, FetchError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
         install_crypto();
+        let Fetcher { options, .. } = self;
         let resolver =
             CheckedResolver { policy: options.policy.clone(), lookup: Arc::clone(&options.lookup) };
         let client = Client::builder()
@@ -110,7 +120,8 @@ impl Fetcher {
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| FetchError::Client(innermost(&error)))?;
-        Ok(Fetcher { client, options })
+        // Two that come at once make two, and one of them stays.
+        Ok(self.client.get_or_init(|| client))
     }
 
     pub async fn fetch(&self, address: &str) -> Result<Page, FetchError> {
@@ -163,7 +174,7 @@ impl Fetcher {
     }
 
     async fn get(&self, url: &Url) -> Result<Response, FetchError> {
-        let request = self.client.get(url.clone()).header(ACCEPT, ACCEPTED);
+        let request = self.client()?.get(url.clone()).header(ACCEPT, ACCEPTED);
         // Nothing compressed, so nothing that could unpack into gigabytes.
         let sent = request.header(ACCEPT_ENCODING, "identity").send().await;
         sent.map_err(|error| self.failure(url, &error))
@@ -233,20 +244,4 @@ fn parse(address: &str, base: Option<&Url>) -> Result<Url, FetchError> {
 fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || [".localhost", ".local", ".internal"].iter().any(|ending| name.ends_with(ending))
-}
-
-fn innermost(error: &dyn StdError) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
-}
-
-/// The first to come in the process wins, and all crates of the house install the same.
-fn install_crypto() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }

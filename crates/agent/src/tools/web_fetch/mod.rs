@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::arguments;
 pub use address::{AddressPolicy, is_public};
-pub use fetch::{FetchError, WebFetchOptions};
+pub use fetch::WebFetchOptions;
 use fetch::{Fetcher, Page};
 pub use resolve::{Forbidden, Found, Lookup, system_lookup};
 
@@ -27,8 +27,8 @@ pub struct WebFetch {
 }
 
 impl WebFetch {
-    pub fn new(options: WebFetchOptions) -> Result<Self, FetchError> {
-        Ok(WebFetch { fetcher: Fetcher::new(options)? })
+    pub fn new(options: WebFetchOptions) -> Self {
+        WebFetch { fetcher: Fetcher::new(options) }
     }
 }
 

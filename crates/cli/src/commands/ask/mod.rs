@@ -2,6 +2,7 @@
 
 pub mod paper;
 pub mod question;
+pub mod whole;
 
 use std::process::ExitCode;
 
@@ -15,20 +16,19 @@ use hob_core::{
 };
 use hob_system::{
     AgentWish, Answered, AskError, Because, Caller, DEFAULT_MODEL, Household, Permit, Streaming, System,
-    Wishes, run_id,
+    run_id,
 };
 use serde_json::{Map, Value, json};
 
 use self::paper::Paper;
+use self::whole::whole;
 use crate::advice;
-use crate::args::{AgentChoice, AskArgs};
-use crate::commands::{block_on, memory};
-use crate::local;
+use crate::args::{AgentChoice, AnsweringArgs, AskArgs};
+use crate::commands::household;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::text::one_line;
 use crate::settings;
-use crate::signals::Signals;
 
 /// Whether what the model thinks before it answers is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
     let question = question::read(args.query.as_deref())?;
     let mut config = settings::load()?;
-    if let Some(model) = &args.model {
+    if let Some(model) = &args.answering.model {
         config.server.model = Some(model.clone());
     }
     if let Some(router) = args.router {
@@ -60,23 +60,10 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
     if args.no_context {
         config.memory.context = false;
     }
-    let home = settings::home()?;
     let caller = caller(&args);
-    block_on(async {
-        let mut signals = Signals::listen()?;
-        let wishes = Wishes {
-            engine: args.engine,
-            first_run: local::first_run(args.offline.into()),
-            reader: memory::reader(),
-        };
-        let household = {
-            let _waiting = Spinner::start("looking for an engine");
-            tokio::select! {
-                opened = Household::open(&config, &home, &wishes) => opened?,
-                stop = signals.next() => return Ok(stop.exit_code()),
-            }
-        };
-        tell_of_fallback(&household, &config);
+    let wishes = household::wishes(args.answering.engine, args.answering.offline.into());
+    household::work_in(&config, &wishes, async |household, signals| {
+        tell_of_fallback(household, &config);
         let asking = async {
             let mut request = request(&household.system, &args, question).await?;
             let passages = household.system.recall(&mut request, &caller).await;
@@ -90,24 +77,23 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
             }
         };
         // Dropping the question ends the engine's work on it.
-        let outcome = tokio::select! {
+        tokio::select! {
             outcome = asking => outcome.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
-        };
-        household.close().await;
-        outcome
+        }
     })
 }
 
 /// The person at this machine, who may have everything done. Tools need an agent to use them.
 fn caller(args: &AskArgs) -> Caller {
-    let wants_tools = args.tools.is_some() || args.require_tool;
-    let agent = match args.agent {
+    let AnsweringArgs { agent, tools, .. } = &args.answering;
+    let wants_tools = tools.is_some() || args.require_tool;
+    let agent = match agent {
         Some(AgentChoice::Agent(agent)) => AgentWish::Named(agent.to_string()),
         None if wants_tools => AgentWish::Named(AgentKey::Orchestrator.to_string()),
         Some(AgentChoice::None) | None => AgentWish::None,
     };
-    let permit = Permit { only: args.tools.clone(), ..Permit::up_to(Reach::Act) };
+    let permit = Permit { only: tools.clone(), ..Permit::up_to(Reach::Act) };
     Caller { permit, agent, ..Caller::trusted(Source::Ask, run_id("ask")) }
 }
 
@@ -136,12 +122,12 @@ pub async fn default_model(system: &System) -> Result<String> {
 async fn request(system: &System, args: &AskArgs, question: String) -> Result<GenerateRequest> {
     let model = default_model(system).await?;
     // A model that was not named may be answered for by another.
-    let model = if args.model.is_none() { DEFAULT_MODEL.to_owned() } else { model };
+    let model = if args.answering.model.is_none() { DEFAULT_MODEL.to_owned() } else { model };
     Ok(GenerateRequest {
         model,
         messages: vec![Message::new(Role::User, question)],
-        temperature: args.temperature,
-        max_tokens: args.max_tokens,
+        temperature: args.answering.temperature,
+        max_tokens: args.answering.max_tokens,
         tool_choice: args.require_tool.then_some(ToolChoice::Required),
         ..GenerateRequest::default()
     })
@@ -272,7 +258,7 @@ async fn print_as_it_comes(
 ) -> Result<()> {
     let max_tokens = request.max_tokens();
     let waiting = Spinner::start(asking(&request.model));
-    let Streaming { engine, model, reason, warnings, mut deltas } = system.stream(request, caller).await?;
+    let Streaming { engine, model, reason, warnings, deltas } = system.stream(request, caller).await?;
     let mut waiting = Some(waiting);
     if reason.is_some() && (thoughts == Thoughts::Shown || is_stand_in(&warnings)) {
         drop(waiting.take());
@@ -280,6 +266,7 @@ async fn print_as_it_comes(
     }
     let mut paper = Paper::new(thoughts);
     let mut finish_reason = None;
+    let mut deltas = whole(deltas, &engine);
     while let Some(delta) = deltas.next().await {
         match delta {
             Ok(Delta::Text(piece)) => {
@@ -340,6 +327,7 @@ pub fn one_step(step: &Step) -> String {
         other => other.to_string(),
     };
     match step.name {
+        Step::WARNING => format!("! {}", text("warning")),
         "TOOL_CALL_START" => format!("→ {} {}", text("tool"), text("arguments")),
         _ if step.data["success"] == true => format!("← {} in {} s", text("tool"), text("latency")),
         _ => format!("← {} failed after {} s", text("tool"), text("latency")),

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use tokio::io::{AsyncWriteExt, Stdout};
 
 use crate::commands::ask::Thoughts;
+use crate::output;
+use crate::output::screen;
 use crate::output::style::DIM;
 use crate::output::text::printable;
 
@@ -13,6 +15,8 @@ pub struct Paper {
     out: Stdout,
     /// A terminal obeys control characters, so it gets none. Another program gets the text as it is.
     is_terminal: bool,
+    /// Whether answer and log are seen on one screen.
+    shares_screen: bool,
     thoughts: Thoughts,
     /// Whether something stands on the current line of stdout.
     is_line_open: bool,
@@ -26,6 +30,7 @@ impl Paper {
         Paper {
             out: tokio::io::stdout(),
             is_terminal: io::stdout().is_terminal(),
+            shares_screen: io::stdout().is_terminal() && io::stderr().is_terminal(),
             thoughts,
             is_line_open: false,
             is_thinking: false,
@@ -50,8 +55,12 @@ impl Paper {
         self.stop_thinking();
         self.has_words |= !text.trim().is_empty();
         self.is_line_open = !text.ends_with('\n');
+        // Before it is written, because whoever stops this leaves a line behind; and after, in case something was said meanwhile.
+        self.tell_screen();
         self.out.write_all(text.as_bytes()).await?;
-        self.out.flush().await
+        self.out.flush().await?;
+        self.tell_screen();
+        Ok(())
     }
 
     /// Whether something was answered, more than white space.
@@ -62,8 +71,11 @@ impl Paper {
     /// Adds a piece of what the model thinks.
     pub fn think(&mut self, text: &str) {
         if self.thoughts == Thoughts::Shown {
-            self.is_thinking = true;
+            if !std::mem::replace(&mut self.is_thinking, true) {
+                let _ = screen::end_line();
+            }
             let _ = write!(anstream::stderr(), "{DIM}{}{DIM:#}", printable(text));
+            screen::leave_line_open();
         }
     }
 
@@ -71,23 +83,33 @@ impl Paper {
     pub fn step(&mut self, line: &str) {
         if self.thoughts == Thoughts::Shown {
             self.stop_thinking();
-            let _ = writeln!(anstream::stderr(), "{DIM}{}{DIM:#}", printable(line));
+            output::note(line);
         }
     }
 
     /// Ends the last line.
     pub async fn end(&mut self) -> io::Result<()> {
         self.stop_thinking();
-        if self.is_line_open {
-            self.is_line_open = false;
+        let is_line_open = std::mem::take(&mut self.is_line_open);
+        // Where something else was said meanwhile, the line has ended already.
+        if is_line_open && (screen::close_line() || !self.shares_screen) {
             self.out.write_all(b"\n").await?;
         }
         self.out.flush().await
     }
 
+    /// What stands on the line, where others write on the same screen.
+    fn tell_screen(&self) {
+        if self.shares_screen && self.is_line_open {
+            screen::leave_line_open();
+        } else if self.shares_screen {
+            screen::close_line();
+        }
+    }
+
     fn stop_thinking(&mut self) {
         if std::mem::take(&mut self.is_thinking) {
-            let _ = writeln!(anstream::stderr());
+            let _ = screen::end_line();
         }
     }
 }

@@ -7,18 +7,18 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use hob_system::bench::Bench;
-use hob_system::{Household, System, Wishes};
+use hob_system::{System, Wishes};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::figures::{Found, Line, Machine, time};
 use crate::args::{BenchRunArgs, Benchmark};
-use crate::commands::block_on;
+use crate::commands::household;
 use crate::output;
 use crate::output::progress::Spinner;
+use crate::output::screen::Shown;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 use crate::settings;
-use crate::signals::Signals;
 
 /// How many are asked at once.
 const CROWDS: [usize; 3] = [1, 4, 16];
@@ -30,23 +30,12 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     }
     // What is measured must not change meanwhile.
     config.engine.embedded.tune = false;
-    let home = settings::home()?;
-    block_on(async {
-        let mut signals = Signals::listen()?;
-        let wishes = Wishes { engine: args.engine, ..Wishes::default() };
-        let household = {
-            let _waiting = Spinner::start("looking for an engine");
-            tokio::select! {
-                opened = Household::open(&config, &home, &wishes) => opened?,
-                stop = signals.next() => return Ok(stop.exit_code()),
-            }
-        };
-        let outcome = tokio::select! {
+    let wishes = Wishes { engine: args.engine, ..Wishes::default() };
+    household::work_in(&config, &wishes, async |household, signals| {
+        tokio::select! {
             lines = measure(&household.system, args) => lines.and_then(|lines| tell(&lines, args)),
             stop = signals.next() => Ok(stop.exit_code()),
-        };
-        household.close().await;
-        outcome
+        }
     })
 }
 
@@ -84,38 +73,28 @@ async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<Found>> {
         Vec::new()
     };
     let alone = if wants(Benchmark::Latency) { args.samples } else { 0 };
-    let progress = Progress::new(alone + crowds.iter().map(|(_, samples)| samples).sum::<usize>());
-    let answered = || progress.0.inc(1);
+    let progress = bar(alone + crowds.iter().map(|(_, samples)| samples).sum::<usize>());
+    let answered = || progress.inc(1);
 
     let mut found = Vec::new();
     if alone > 0 {
-        progress.0.set_message("latency");
+        progress.set_message("latency");
         found.extend(Found::latency(&bench.rush(alone, 1, &answered).await?));
     }
     for (at_once, samples) in crowds {
-        progress.0.set_message(format!("throughput, {at_once} at once"));
+        progress.set_message(format!("throughput, {at_once} at once"));
         found.push(Found::throughput(&bench.rush(samples, at_once, &answered).await?, at_once));
     }
     Ok(found)
 }
 
-/// A bar on a terminal; nothing when piped. It goes away with its value.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn new(questions: usize) -> Self {
-        let bar = ProgressBar::new(questions as u64);
-        if let Ok(style) = ProgressStyle::with_template("{msg:.cyan} [{bar:24}] {pos}/{len} {eta:.dim}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Progress(bar)
+/// A bar on a terminal; nothing when piped.
+fn bar(questions: usize) -> Shown {
+    let bar = Shown::new(ProgressBar::new(questions as u64));
+    if let Ok(style) = ProgressStyle::with_template("{msg:.cyan} [{bar:24}] {pos}/{len} {eta:.dim}") {
+        bar.set_style(style.progress_chars("=> "));
     }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
+    bar
 }
 
 fn tell(lines: &[Line], args: &BenchRunArgs) -> Result<ExitCode> {

@@ -1,14 +1,21 @@
 //! One question: asked the way everybody asks, its answer shown as it comes, and stopped when its asker wants.
 
 use std::io;
+use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::{Delta, FinishReason, GenerateRequest, Passage};
-use hob_system::{AskError, Caller, System};
+use hob_system::store::chats::TurnEnding;
+use hob_system::{AskError, Caller, Streaming, System};
+use tokio::time::timeout;
 
 use super::page::Page;
 use crate::commands::ask::one_step;
+use crate::commands::ask::whole::whole;
 use crate::signals::{Signals, Stop};
+
+/// How long the rest of an answer that was stopped may take to be shown. Nobody may be reading any more.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What is asked, and by whom.
 pub struct Question<'a> {
@@ -31,23 +38,49 @@ pub enum End {
     Complete(FinishReason),
     Stopped(Stop),
     Failed(AskError),
+    /// It cannot be shown: whoever read it has gone, or the disk is full. What was answered is worth keeping all the same.
+    Unshown(TurnEnding, io::Error),
 }
 
-/// Asks. Fails only when the answer cannot be shown.
-pub async fn answer(question: Question<'_>, page: &mut Page, signals: &mut Signals) -> io::Result<Answer> {
+impl End {
+    /// What is said of the answer where it is kept; `None` when it is not.
+    pub fn kept_as(&self) -> Option<TurnEnding> {
+        match self {
+            End::Complete(_) => Some(TurnEnding::Complete),
+            End::Stopped(_) => Some(TurnEnding::Stopped),
+            End::Unshown(ending, _) => Some(*ending),
+            End::Failed(_) => None,
+        }
+    }
+}
+
+/// Asks.
+pub async fn answer(question: Question<'_>, page: &mut Page, signals: &mut Signals) -> Answer {
     let mut text = String::new();
     let mut model = question.request.model.clone();
     // Dropping the question ends the engine's work on it.
     let end = tokio::select! {
-        end = read(question, page, &mut text, &mut model) => end?,
+        end = read(question, page, &mut text, &mut model) => {
+            end.unwrap_or_else(|error| End::Unshown(TurnEnding::Stopped, error))
+        }
         stop = signals.next() => End::Stopped(stop),
     };
-    let shown = page.end().await;
-    // Where the terminal is gone, what was answered can still be kept.
-    if !matches!(end, End::Stopped(_)) {
-        shown?;
-    }
-    Ok(Answer { text, model, end })
+    let end = match end {
+        End::Stopped(stop) => {
+            // What cannot be shown now was stopped anyway.
+            let _ = timeout(LAST_WORDS, page.end()).await;
+            End::Stopped(stop)
+        }
+        end => tokio::select! {
+            shown = page.end() => match (shown, end) {
+                (Err(error), End::Complete(_)) => End::Unshown(TurnEnding::Complete, error),
+                // Who failed has told the reason already.
+                (_, end) => end,
+            },
+            stop = signals.next() => End::Stopped(stop),
+        },
+    };
+    Answer { text, model, end }
 }
 
 async fn read(
@@ -66,11 +99,12 @@ async fn read(
         Ok(streaming) => streaming,
         Err(error) => return Ok(End::Failed(error)),
     };
-    if let Some(reason) = &streaming.reason {
-        page.step(&format!("{} on {}. {}", streaming.model, streaming.engine, reason.as_str())).await?;
+    let Streaming { engine, model: answering, reason, deltas, .. } = streaming;
+    if let Some(reason) = &reason {
+        page.step(&format!("{answering} on {engine}. {}", reason.as_str())).await?;
     }
-    *model = streaming.model;
-    let mut deltas = streaming.deltas;
+    *model = answering;
+    let mut deltas = whole(deltas, &engine);
     let mut reason = FinishReason::Stop;
     while let Some(delta) = deltas.next().await {
         match delta {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
 use hob_system::open_chats;
-use hob_system::store::chats::{ChatId, ChatSummary, Turn};
+use hob_system::store::chats::{ChatId, ChatSummary, Conversation, Kept};
 use hob_system::store::{Chats, StoreError};
 
 use super::session::{Keep, Place};
@@ -25,13 +25,13 @@ impl Archive {
         Ok(Archive { chats })
     }
 
-    /// Writes a turn down. Returns the conversation it is in now.
-    pub async fn keep(&self, keep: Keep) -> Result<ChatId> {
+    /// Writes a turn down. Returns where it is now.
+    pub async fn keep(&self, keep: Keep) -> Result<Kept> {
         self.with(move |chats| {
             let now = SystemTime::now();
-            match (keep.place, keep.chat) {
-                (Place::Last, Some(chat)) => chats.replace_last(chat, &keep.turn, now),
-                (Place::Last | Place::Next, chat) => chats.add(chat, &keep.turn, now),
+            match keep.place {
+                Place::InsteadOf(kept) => chats.replace(kept, &keep.turn, now),
+                Place::EndOf(chat) => chats.add(chat, &keep.turn, now),
             }
         })
         .await
@@ -47,12 +47,8 @@ impl Archive {
     }
 
     /// What was said in a conversation.
-    pub async fn turns(&self, chat: ChatId) -> Result<Vec<Turn>> {
-        let turns = self.with(move |chats| chats.turns(chat)).await?;
-        if turns.is_empty() {
-            return Err(no_such(chat));
-        }
-        Ok(turns)
+    pub async fn conversation(&self, chat: ChatId) -> Result<Conversation> {
+        self.with(move |chats| chats.conversation(chat)).await?.ok_or_else(|| no_such(chat))
     }
 
     /// Deletes a conversation.

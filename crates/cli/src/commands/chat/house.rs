@@ -7,7 +7,7 @@ use hob_system::{AgentWish, Caller, Household, Permit, Recall, run_id};
 use super::answering::Question;
 use super::command::Switch;
 use super::session::Settings;
-use crate::args::{AgentChoice, ChatArgs};
+use crate::args::{AgentChoice, AnsweringArgs};
 use crate::commands::ask::Thoughts;
 
 /// The name by which the default model is asked for.
@@ -61,7 +61,7 @@ impl House<'_> {
 }
 
 /// What the command line says about who answers. Tools need an agent to use them.
-pub fn initial_settings(args: &ChatArgs, memory: Switch) -> Settings {
+pub fn initial_settings(args: &AnsweringArgs, memory: Switch) -> Settings {
     let agent = match args.agent {
         Some(agent) => agent,
         None if args.tools.is_some() => AgentChoice::Agent(AgentKey::Orchestrator),

@@ -4,10 +4,10 @@ use anyhow::Result;
 use hob_system::store::chats::ChatSummary;
 use jiff::Timestamp;
 
-use crate::commands::scheduler::words::span;
 use crate::output;
 use crate::output::table::{self, Column};
-use crate::output::text::one_line;
+use crate::output::text::{one_line, shortened};
+use crate::output::time::span;
 
 const COLUMNS: [Column; 4] = [
     Column::Numbers("ID"),
@@ -31,10 +31,5 @@ pub fn print(chats: &[ChatSummary]) -> Result<()> {
 
 fn row(chat: &ChatSummary, now: Timestamp) -> Vec<String> {
     let used = format!("{} ago", span(now.duration_since(chat.last_used.timestamp())));
-    let title = one_line(&chat.title);
-    let shown = match title.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &title[..end]),
-        None => title,
-    };
-    vec![chat.id.to_string(), used, chat.turns.to_string(), shown]
+    vec![chat.id.to_string(), used, chat.turns.to_string(), shortened(&one_line(&chat.title), LONGEST)]
 }

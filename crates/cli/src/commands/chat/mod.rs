@@ -20,7 +20,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::{Household, Wishes};
 
 use self::archive::Archive;
 use self::command::Switch;
@@ -29,13 +28,10 @@ use self::session::Session;
 use self::talk::Talk;
 use crate::args::ChatArgs;
 use crate::commands::ask::{Thoughts, default_model, question, tell_of_fallback};
-use crate::commands::{block_on, memory};
+use crate::commands::{block_on, household};
 use crate::failure;
-use crate::local;
 use crate::output;
-use crate::output::progress::Spinner;
 use crate::settings;
-use crate::signals::Signals;
 
 pub fn run(args: ChatArgs, thoughts: Thoughts) -> Result<ExitCode> {
     let home = settings::home()?;
@@ -45,56 +41,40 @@ pub fn run(args: ChatArgs, thoughts: Thoughts) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         });
     }
-    // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
-    let message = if io::stdin().is_terminal() { None } else { Some(question::read(Some("-"))?) };
     let mut config = settings::load()?;
     let recall = if config.memory.context && !args.no_context { Switch::On } else { Switch::Off };
+    let mut session = Session::new(initial_settings(&args.answering, recall));
+    // Before anything is waited for: a conversation that is not there is known at once.
+    let archive = block_on(find_conversation(&args, &home, &mut session))?;
+    // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
+    let message = if io::stdin().is_terminal() { None } else { Some(question::read(Some("-"))?) };
     // From here on the conversation decides, question by question.
     config.memory.context = true;
-    if let Some(model) = &args.model {
+    let answering = args.answering;
+    if let Some(model) = &answering.model {
         config.server.model = Some(model.clone());
     }
     // That is for those who stay without asking.
     config.engine.embedded.tune = false;
-    block_on(async {
-        let mut signals = Signals::listen()?;
-        let mut session = Session::new(initial_settings(&args, recall));
-        // Before an engine is looked for: a conversation that is not there is known at once.
-        let archive = find_conversation(&args, &home, &mut session).await?;
-        let wishes = Wishes {
-            engine: args.engine,
-            first_run: local::first_run(args.offline.into()),
-            reader: memory::reader(),
+    let wishes = household::wishes(answering.engine, answering.offline.into());
+    household::work_in(&config, &wishes, async |household, signals| {
+        tell_of_fallback(household, &config);
+        let default_model = tokio::select! {
+            model = default_model(&household.system) => model?,
+            stop = signals.next() => return Ok(stop.exit_code()),
         };
-        let household = {
-            let _waiting = Spinner::start("looking for an engine");
-            tokio::select! {
-                opened = Household::open(&config, &home, &wishes) => opened?,
-                stop = signals.next() => return Ok(stop.exit_code()),
-            }
+        let house = House {
+            household,
+            default_model,
+            only_tools: answering.tools,
+            thoughts,
+            temperature: answering.temperature,
+            max_tokens: answering.max_tokens,
         };
-        tell_of_fallback(&household, &config);
-        let outcome = match default_model(&household.system).await {
-            Ok(default_model) => {
-                let house = House {
-                    household: &household,
-                    default_model,
-                    only_tools: args.tools.clone(),
-                    thoughts,
-                    temperature: args.temperature,
-                    max_tokens: args.max_tokens,
-                };
-                match message {
-                    Some(message) => {
-                        piped::run(message, &house, session, archive.as_ref(), &mut signals).await
-                    }
-                    None => Talk { house: &house, session, archive, signals: &mut signals }.run(&home).await,
-                }
-            }
-            Err(error) => Err(error),
-        };
-        household.close().await;
-        outcome
+        match message {
+            Some(message) => piped::run(message, &house, session, archive.as_ref(), signals).await,
+            None => Talk { house: &house, session, archive }.run(&home, signals).await,
+        }
     })
 }
 
@@ -114,7 +94,7 @@ async fn find_conversation(args: &ChatArgs, home: &Path, session: &mut Session) 
         None => None,
     };
     if let Some(chat) = wanted {
-        session.resume(chat, archive.turns(chat).await?);
+        session.resume(archive.conversation(chat).await?);
     } else if args.go_on {
         output::note("There is no conversation to go on with, so this is a new one.");
     }

@@ -8,7 +8,7 @@ use crate::commands::ask::paper::Paper;
 use crate::output;
 use crate::output::markdown::{Look, Markdown};
 use crate::output::progress::Spinner;
-use crate::output::text::one_line;
+use crate::output::text::{one_line, shortened};
 
 /// Characters of a line about a tool.
 const LONGEST_STEP: usize = 200;
@@ -83,11 +83,7 @@ impl Page {
             return Ok(());
         }
         self.end().await?;
-        let line = one_line(line);
-        match line.char_indices().nth(LONGEST_STEP) {
-            Some((end, _)) => output::note(format_args!("{}…", &line[..end])),
-            None => output::note(line),
-        }
+        output::note(shortened(&one_line(line), LONGEST_STEP));
         self.wait(self.awaited.clone());
         Ok(())
     }

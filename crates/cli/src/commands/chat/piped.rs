@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result};
 use hob_system::AskError;
-use hob_system::store::chats::TurnEnding;
 
 use super::answering::{Answer, End, answer};
 use super::archive::Archive;
@@ -29,24 +28,31 @@ pub async fn run(
     let question = house.question(session.settings(), &caller, messages);
     let steps = if house.thoughts == Thoughts::Shown { Steps::Shown } else { Steps::Hidden };
     let mut page = Page::new(None, steps, house.thoughts);
-    let Answer { text, model, end } = answer(question, &mut page, signals).await?;
-    let (ending, code) = match end {
+    let Answer { text, model, end } = answer(question, &mut page, signals).await;
+    let kept_as = end.kept_as();
+    let outcome = match end {
         End::Complete(reason) if text.trim().is_empty() => {
             return Err(no_answer(Some(&reason), house.max_tokens()));
         }
         End::Complete(reason) => {
             tell_of_early_end(&reason, house.max_tokens());
-            (TurnEnding::Complete, ExitCode::SUCCESS)
+            Ok(ExitCode::SUCCESS)
         }
-        End::Stopped(stop) => (TurnEnding::Stopped, stop.exit_code()),
+        End::Stopped(stop) => Ok(stop.exit_code()),
+        End::Unshown(_, error) => Err(error.into()),
         End::Failed(error) => return Err(explain(error, session.turns().len())),
     };
-    if let (Some(keep), Some(archive)) = (session.answered(text, ending, model), archive)
-        && let Err(error) = archive.keep(keep).await
-    {
-        output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
+    let keep = kept_as.and_then(|ending| session.answered(text, ending, model));
+    let (Some(keep), Some(archive)) = (keep, archive) else { return outcome };
+    tokio::select! {
+        kept = archive.keep(keep) => {
+            if let Err(error) = kept {
+                output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
+            }
+            outcome
+        }
+        stop = signals.next() => Ok(stop.exit_code()),
     }
-    Ok(code)
 }
 
 /// A conversation that has become too long can only be begun anew.

@@ -1,12 +1,10 @@
 //! Conversations written to files of the user's choosing.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use hob_config::Environment;
+use hob_config::{Environment, WriteError, write_new};
 
-use super::session::{Overwrite, Save};
+use super::session::Save;
 
 /// `~` is the user's home, as in shells.
 pub fn expand(file: &Path) -> PathBuf {
@@ -17,12 +15,33 @@ pub fn expand(file: &Path) -> PathBuf {
     }
 }
 
-/// Writes it.
-pub fn write(file: &Path, save: &Save) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    match save.overwrite {
-        Overwrite::Allowed => options.write(true).create(true).truncate(true),
-        Overwrite::Refused => options.write(true).create_new(true),
-    };
-    options.open(file)?.write_all(save.text.as_bytes())
+/// Writes it, whole or not at all: a conversation that was saved before is not lost when its disk is full.
+pub fn write(file: &Path, save: &Save) -> Result<(), WriteError> {
+    write_new(file, &save.text, save.overwrite)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use hob_config::Overwrite;
+
+    use super::*;
+
+    #[test]
+    fn what_was_saved_before_is_there_until_all_of_the_new_text_is() {
+        let home = tempfile::tempdir().expect("a directory");
+        let file = home.path().join("said.md");
+        let save = |text: &str, overwrite| {
+            write(&file, &Save { file: file.clone(), text: text.to_owned(), overwrite })
+        };
+        save("first", Overwrite::Refuse).expect("written");
+        assert!(matches!(save("second", Overwrite::Refuse), Err(WriteError::Exists { .. })));
+        // Whoever has the file open goes on with what it was.
+        let seen = home.path().join("seen.md");
+        fs::hard_link(&file, &seen).expect("linked");
+        save("second", Overwrite::Force).expect("written");
+        let texts = [&file, &seen].map(|file| fs::read_to_string(file).expect("a file"));
+        assert_eq!(texts, ["second", "first"]);
+    }
 }

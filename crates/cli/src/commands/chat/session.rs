@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
+use hob_config::Overwrite;
 use hob_core::{Message, Role};
-use hob_system::store::chats::{ChatId, Turn, TurnEnding};
+use hob_system::store::chats::{ChatId, Conversation, Kept, Turn, TurnEnding};
 
 use super::command::{self, Command, Said, Switch};
 use super::transcript::transcript;
@@ -50,35 +51,35 @@ pub struct Save {
     pub overwrite: Overwrite,
 }
 
-/// Whether a file may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overwrite {
-    Allowed,
-    Refused,
-}
-
 /// A turn to be kept.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// `None` when the conversation is a new one.
-    pub chat: Option<ChatId>,
     pub turn: Turn,
     pub place: Place,
 }
 
-/// Where a turn belongs.
+/// Where a turn is to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    Next,
-    /// In the place of the last one, whose question was asked again.
-    Last,
+    /// Of a conversation, or of a new one.
+    EndOf(Option<ChatId>),
+    /// Of the turn whose question was asked again.
+    InsteadOf(Kept),
+}
+
+/// Whether a question is asked for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Try {
+    First,
+    /// It is the last turn's, whose answer it may replace.
+    Again,
 }
 
 /// A question without an answer.
 #[derive(Debug)]
 struct Asked {
     question: String,
-    place: Place,
+    attempt: Try,
 }
 
 /// A conversation.
@@ -86,6 +87,8 @@ pub struct Session {
     settings: Settings,
     chat: Option<ChatId>,
     turns: Vec<Turn>,
+    /// Where the last turn is kept, or the one that it replaced; `None` where it is not.
+    last: Option<Kept>,
     asked: Option<Asked>,
     /// The file this conversation was written to.
     saved_to: Option<PathBuf>,
@@ -93,7 +96,7 @@ pub struct Session {
 
 impl Session {
     pub fn new(settings: Settings) -> Self {
-        Session { settings, chat: None, turns: Vec::new(), asked: None, saved_to: None }
+        Session { settings, chat: None, turns: Vec::new(), last: None, asked: None, saved_to: None }
     }
 
     pub fn settings(&self) -> &Settings {
@@ -105,9 +108,11 @@ impl Session {
     }
 
     /// Goes on with a conversation that was kept.
-    pub fn resume(&mut self, chat: ChatId, turns: Vec<Turn>) {
-        self.chat = Some(chat);
+    pub fn resume(&mut self, conversation: Conversation) {
+        let Conversation { turns, last } = conversation;
+        self.chat = Some(last.chat);
         self.turns = turns;
+        self.last = Some(last);
         self.asked = None;
         self.saved_to = None;
     }
@@ -137,13 +142,13 @@ impl Session {
 
     /// Asks a question.
     pub fn ask(&mut self, question: String) -> Effect {
-        self.ask_at(question, Place::Next)
+        self.try_to_ask(question, Try::First)
     }
 
-    fn ask_at(&mut self, question: String, place: Place) -> Effect {
-        let earlier = match place {
-            Place::Next => &self.turns[..],
-            Place::Last => &self.turns[..self.turns.len().saturating_sub(1)],
+    fn try_to_ask(&mut self, question: String, attempt: Try) -> Effect {
+        let earlier = match attempt {
+            Try::First => &self.turns[..],
+            Try::Again => &self.turns[..self.turns.len().saturating_sub(1)],
         };
         let mut messages: Vec<Message> = earlier
             .iter()
@@ -155,7 +160,7 @@ impl Session {
             })
             .collect();
         messages.push(Message::new(Role::User, question.as_str()));
-        self.asked = Some(Asked { question, place });
+        self.asked = Some(Asked { question, attempt });
         Effect::Ask(messages)
     }
 
@@ -214,10 +219,10 @@ impl Session {
     /// A question that has no answer is asked before one that has.
     fn retry(&mut self) -> Effect {
         match (self.asked.take(), self.turns.last()) {
-            (Some(Asked { question, place }), _) => self.ask_at(question, place),
+            (Some(Asked { question, attempt }), _) => self.try_to_ask(question, attempt),
             (None, Some(last)) => {
                 let question = last.question.clone();
-                self.ask_at(question, Place::Last)
+                self.try_to_ask(question, Try::Again)
             }
             (None, None) => Effect::Say("Nothing was asked yet.".to_owned()),
         }
@@ -228,8 +233,8 @@ impl Session {
             return Effect::Say("Nothing was answered yet, so there is nothing to save.".to_owned());
         }
         let overwrite = match &self.saved_to {
-            Some(known) if *known == file => Overwrite::Allowed,
-            _ => Overwrite::Refused,
+            Some(known) if *known == file => Overwrite::Force,
+            _ => Overwrite::Refuse,
         };
         Effect::Save(Save { file, text: transcript(&self.turns), overwrite })
     }
@@ -238,9 +243,10 @@ impl Session {
     fn begin_anew(&mut self) -> Effect {
         self.chat = None;
         self.turns.clear();
+        self.last = None;
         self.saved_to = None;
         if let Some(asked) = &mut self.asked {
-            asked.place = Place::Next;
+            asked.attempt = Try::First;
         }
         Effect::Say("A new conversation.".to_owned())
     }
@@ -261,24 +267,26 @@ impl Session {
         if answer.trim().is_empty() {
             return None;
         }
-        let Asked { question, place } = self.asked.take()?;
+        let Asked { question, attempt } = self.asked.take()?;
         let turn = Turn { question, answer, ending, model };
-        if place == Place::Last {
-            self.turns.pop();
+        match attempt {
+            Try::First => self.last = None,
+            Try::Again => drop(self.turns.pop()),
         }
         self.turns.push(turn.clone());
-        Some(Keep { chat: self.chat, turn, place })
+        Some(Keep { turn, place: self.last.map_or(Place::EndOf(self.chat), Place::InsteadOf) })
     }
 
-    /// The turn was kept in this conversation.
-    pub fn kept(&mut self, chat: ChatId) {
-        self.chat = Some(chat);
+    /// The last turn was kept there.
+    pub fn kept(&mut self, kept: Kept) {
+        self.chat = Some(kept.chat);
+        self.last = Some(kept);
     }
 
     /// What can be done about a question that failed.
     pub fn advice(&self, is_overflow: bool) -> String {
         let earlier = match &self.asked {
-            Some(Asked { place: Place::Last, .. }) => self.turns.len().saturating_sub(1),
+            Some(Asked { attempt: Try::Again, .. }) => self.turns.len().saturating_sub(1),
             _ => self.turns.len(),
         };
         match (is_overflow, earlier) {

@@ -1,4 +1,5 @@
 use hob_config::AgentKey;
+use hob_system::store::chats::TurnNumber;
 
 use super::*;
 
@@ -10,6 +11,11 @@ fn id(number: &str) -> ChatId {
     ChatId::parse(number).expect("a number")
 }
 
+/// The place of a turn in the conversation 7.
+fn kept(number: i64) -> Kept {
+    Kept { chat: id("7"), number: TurnNumber::new(number) }
+}
+
 fn turn(question: &str, answer: &str) -> Turn {
     Turn { question: question.into(), answer: answer.into(), ending: TurnEnding::Complete, model: "m".into() }
 }
@@ -17,10 +23,10 @@ fn turn(question: &str, answer: &str) -> Turn {
 /// A conversation in which these questions were answered by themselves.
 fn with_turns(questions: &[&str]) -> Session {
     let mut session = session();
-    for question in questions {
+    for (number, question) in (1..).zip(questions) {
         session.hear(question);
         session.answered(format!("re: {question}"), TurnEnding::Complete, "m".into()).expect("to be kept");
-        session.kept(id("7"));
+        session.kept(kept(number));
     }
     session
 }
@@ -48,7 +54,7 @@ fn a_question_brings_along_what_was_said_before() {
     let mut session = with_turns(&["a"]);
     assert_eq!(asked(session.hear("b")), ["user: a", "assistant: re: a", "user: b"]);
     let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into());
-    assert_eq!(keep, Some(Keep { chat: Some(id("7")), turn: turn("b", "re: b"), place: Place::Next }));
+    assert_eq!(keep, Some(Keep { turn: turn("b", "re: b"), place: Place::EndOf(Some(id("7"))) }));
 }
 
 #[test]
@@ -67,7 +73,26 @@ fn a_retry_takes_the_place_of_the_answer_and_loses_nothing_when_it_fails() {
     assert_eq!(session.turns().len(), 2, "the old answer stays until there is a new one");
     assert_eq!(asked(session.hear("/retry")), ["user: a", "assistant: re: a", "user: b"]);
     let keep = session.answered("better".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!((keep.place, session.turns()), (Place::Last, &[turn("a", "re: a"), turn("b", "better")][..]));
+    assert_eq!(keep.place, Place::InsteadOf(kept(2)));
+    assert_eq!(session.turns(), [turn("a", "re: a"), turn("b", "better")]);
+}
+
+#[test]
+fn a_retry_replaces_what_was_kept_of_its_own_question_and_nothing_else() {
+    let mut session = with_turns(&["a"]);
+    let mut answer = |line: &str, answer: &str| {
+        session.hear(line);
+        session.answered(answer.into(), TurnEnding::Complete, "m".into()).expect("to be kept").place
+    };
+    // Nothing of this is told to be kept, as when the disk is full.
+    assert_eq!(answer("/retry", "better"), Place::InsteadOf(kept(1)));
+    assert_eq!(answer("/retry", "best"), Place::InsteadOf(kept(1)), "the first answer is still there");
+    assert_eq!(answer("b", "lost"), Place::EndOf(Some(id("7"))));
+    assert_eq!(answer("/retry", "good"), Place::EndOf(Some(id("7"))), "the last turn there is another's");
+    session.kept(kept(5));
+    session.hear("/retry");
+    let keep = session.answered("better".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    assert_eq!(keep.place, Place::InsteadOf(kept(5)));
 }
 
 #[test]
@@ -97,7 +122,7 @@ fn a_new_conversation_knows_nothing_of_the_old_one() {
     session.hear("/new");
     assert_eq!(asked(session.hear("b")), ["user: b"]);
     let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!((keep.chat, keep.place), (None, Place::Next));
+    assert_eq!(keep.place, Place::EndOf(None));
     session.hear("/new");
     assert_eq!(said(session.hear("/retry")), "Nothing was asked yet.");
 }
@@ -106,10 +131,14 @@ fn a_new_conversation_knows_nothing_of_the_old_one() {
 fn a_conversation_that_was_kept_goes_on() {
     let mut session = with_turns(&["x"]);
     assert_eq!(session.hear("/resume 9"), Effect::Resume(id("9")));
-    session.resume(id("9"), vec![turn("a", "1")]);
+    let last = Kept { chat: id("9"), number: TurnNumber::new(3) };
+    session.resume(Conversation { turns: vec![turn("a", "1")], last });
+    session.hear("/retry");
+    let keep = session.answered("1".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    assert_eq!(keep.place, Place::InsteadOf(last));
     assert_eq!(asked(session.hear("b")), ["user: a", "assistant: 1", "user: b"]);
     let keep = session.answered("2".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!(keep.chat, Some(id("9")));
+    assert_eq!(keep.place, Place::EndOf(Some(id("9"))));
 }
 
 #[test]
@@ -160,10 +189,10 @@ fn a_file_is_replaced_only_by_the_conversation_it_has() {
         Effect::Save(save) => (save.file, save.overwrite),
         other => panic!("{other:?}"),
     };
-    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Refused));
+    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Refuse));
     session.saved("a.md".into());
-    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Allowed));
-    assert_eq!(overwrite(session.hear("/save b.md")), ("b.md".into(), Overwrite::Refused));
+    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Force));
+    assert_eq!(overwrite(session.hear("/save b.md")), ("b.md".into(), Overwrite::Refuse));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who may ask the server: this machine only, those with a key, or everybody who reaches it.
+//! Who may ask the server: this machine only, those with a key, or everybody who reaches it; and which web pages.
 
 use std::net::IpAddr;
 
@@ -10,10 +10,15 @@ const NAME: &str = "access";
 
 pub fn check(server: &ServerConfig) -> Check {
     let host = &server.host;
-    if is_inside(host) {
-        Check::new(NAME, Status::Good, format!("'hob serve' answers this machine only ({host})"))
-    } else if server.api_key.is_some() {
+    let any_page = server.cors_origins.iter().any(|origin| origin == "*");
+    if server.api_key.is_some() && !is_inside(host) {
         Check::new(NAME, Status::Good, format!("'hob serve' answers everybody who has its key ({host})"))
+    } else if server.api_key.is_none() && any_page {
+        let message = "'hob serve' answers every web page that a browser here opens ([server] cors_origins has \"*\", no key)";
+        Check::new(NAME, Status::Warning, message)
+            .advise("Set HOB_API_KEY to ask for a key, or name the pages in [server] cors_origins")
+    } else if is_inside(host) {
+        Check::new(NAME, Status::Good, format!("'hob serve' answers this machine only ({host})"))
     } else {
         let message = format!("'hob serve' answers everybody who reaches this machine ({host}, no key)");
         Check::new(NAME, Status::Warning, message).advise(
@@ -44,5 +49,20 @@ mod tests {
             assert_eq!(check(&safe).status, Status::Good, "{}", safe.host);
         }
         assert_eq!(check(&inside("192.168.0.7")).status, Status::Warning);
+    }
+
+    #[test]
+    fn a_door_that_is_open_to_every_web_page_is_one_too() {
+        let to_all = |api_key: Option<&str>| ServerConfig {
+            host: "127.0.0.1".into(),
+            cors_origins: vec!["https://app.example.org".into(), "*".into()],
+            api_key: api_key.map(|key| key.to_owned().into()),
+            ..ServerConfig::default()
+        };
+        let open = check(&to_all(None));
+        assert_eq!(open.status, Status::Warning);
+        assert!(open.message.contains("every web page"), "{}", open.message);
+        assert!(open.advice.unwrap().contains("HOB_API_KEY"));
+        assert_eq!(check(&to_all(Some("s3cret"))).status, Status::Good);
     }
 }

@@ -1,6 +1,6 @@
 //! The databases in Hob's directory: there or not, whole, of our age, free to be written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hob_system::store::StoreError;
 use hob_system::{Database, DatabaseKind, inspect_databases};
@@ -41,10 +41,7 @@ fn check_one(database: &Database) -> Check {
                 DatabaseKind::Record => "Hob starts with a new one",
                 DatabaseKind::Memory => "fill a new one with 'hob memory index PATH'",
             };
-            (
-                "the file is damaged, or no database of Hob's".to_owned(),
-                format!("mv '{shown}' '{shown}.damaged', and {again}"),
-            )
+            ("the file is damaged, or no database of Hob's".to_owned(), move_away(path, "damaged", again))
         }
         StoreError::Busy { .. } => (
             "another process keeps it locked".to_owned(),
@@ -65,8 +62,27 @@ fn check_one(database: &Database) -> Check {
             format!("Make it yours with 'chown \"$USER\" {shown}' and 'chmod u+rw {shown}'"),
         ),
         StoreError::Failed { source, .. } => {
-            (format!("it cannot be used: {source}"), format!("mv '{shown}' '{shown}.failed', and try again"))
+            (format!("it cannot be used: {source}"), move_away(path, "failed", "try again"))
         }
     };
     Check::new(name, Status::Warning, message).advise(advice)
+}
+
+/// How to put a database aside so that nothing of it is lost: what was written last may stand in a file beside it, which
+/// belongs to it by its name, and would be taken for a part of the next one.
+fn move_away(path: &Path, aside: &str, then: &str) -> String {
+    let beside = |end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let files: Vec<String> = ["", "-wal", "-shm"]
+        .map(beside)
+        .iter()
+        .filter(|file| file.exists())
+        .map(|file| format!("'{}'", file.display()))
+        .collect();
+    let directory = beside(&format!(".{aside}"));
+    let directory = directory.display();
+    format!("Stop Hob, then mkdir '{directory}' && mv {} '{directory}', and {then}", files.join(" "))
 }

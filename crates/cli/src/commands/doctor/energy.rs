@@ -14,11 +14,24 @@ pub async fn check(config: &Config) -> Vec<Check> {
     if !config.telemetry.energy {
         return Vec::new();
     }
+    look(survey).await
+}
+
+async fn look(survey: impl FnOnce() -> EnergySurvey + Send + 'static) -> Vec<Check> {
     let (found, looked) = tokio::sync::oneshot::channel();
     // A thread of its own, because the end of the command must not wait for a driver that hangs.
     std::thread::spawn(move || found.send(survey()));
-    let survey = tokio::time::timeout(PATIENCE, looked).await;
-    survey.ok().and_then(Result::ok).map(|survey| checks(&survey)).unwrap_or_default()
+    match tokio::time::timeout(PATIENCE, looked).await {
+        Ok(Ok(survey)) => checks(&survey),
+        // It panicked, which has been told of already.
+        Ok(Err(_)) => Vec::new(),
+        Err(_) => {
+            let message = format!("the driver of a meter did not answer within {} s", PATIENCE.as_secs());
+            let advice = "Answers are recorded without their energy. Where 'nvidia-smi' hangs too, restart the machine, or set \
+                          [telemetry] energy = false";
+            vec![Check::new("energy", Status::Warning, message).advise(advice)]
+        }
+    }
 }
 
 fn checks(survey: &EnergySurvey) -> Vec<Check> {
@@ -33,7 +46,26 @@ fn checks(survey: &EnergySurvey) -> Vec<Check> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_meter_that_hangs_is_no_machine_without_one() {
+        let (release, held) = mpsc::channel::<()>();
+        let told = look(move || {
+            // Until the test is over.
+            let _ = held.recv();
+            EnergySurvey::default()
+        })
+        .await;
+        drop(release);
+        let [check] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(
+            (check.status, check.message.as_str()),
+            (Status::Warning, "the driver of a meter did not answer within 5 s")
+        );
+    }
 
     #[test]
     fn meters_are_named_and_those_that_refuse_say_why() {

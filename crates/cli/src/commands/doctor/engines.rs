@@ -24,11 +24,22 @@ pub enum Answering<'a> {
     Engine(Arc<dyn Engine>, Option<&'a [ModelInfo]>),
 }
 
-/// How one engine is. Only the default one is missed when it does not run.
-pub fn check(surveyed: &Surveyed, config: &Config) -> Check {
+/// What is wanted of engines.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub config: &'a Config,
+    /// Whether it matters that the default one does not answer.
+    pub is_default_missed: bool,
+    /// Whether a question could fetch a model where none answers.
+    pub can_fetch: bool,
+}
+
+/// How one engine is. Only those that somebody wants are missed when they do not run.
+pub fn check(surveyed: &Surveyed, wanted: Wanted<'_>) -> Check {
+    let Wanted { config, is_default_missed, .. } = wanted;
     let (key, address) = (surveyed.engine.key(), surveyed.engine.address());
-    let wanted = config.engine.default.iter().chain(&config.engine.pool);
-    let is_default = wanted.into_iter().any(|wanted| wanted.as_str() == key);
+    let default = config.engine.default.iter().filter(|_| is_default_missed);
+    let is_default = default.chain(&config.engine.pool).any(|wanted| wanted.as_str() == key);
     let missed = if is_default { Status::Warning } else { Status::Off };
     let missing = |message: String, advice: String| {
         let check = Check::new(key, missed, message);
@@ -47,10 +58,17 @@ pub fn check(surveyed: &Surveyed, config: &Config) -> Check {
                 }
             }
         }
-        State::Failing { reason } => {
+        State::Failing { reason, refused } => {
             let status = if is_default { Status::Bad } else { Status::Warning };
-            Check::new(key, status, format!("{address}: {reason}"))
-                .advise(format!("See whether it is {key} that listens there, and what its log says"))
+            let advice = match (refused, key) {
+                (Some(401 | 403), "cloud") => {
+                    "Set the provider's key anew: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY"
+                        .to_owned()
+                }
+                (Some(401 | 403), _) => format!("Set [engine.{key}] api_key to the key that it wants"),
+                _ => format!("See whether it is {key} that listens there, and what its log says"),
+            };
+            Check::new(key, status, format!("{address}: {reason}")).advise(advice)
         }
         State::NotSetUp => {
             let message = match key {
@@ -105,12 +123,21 @@ pub fn check_files(config: &Config, home: &Path) -> Vec<Check> {
 pub fn check_choice<'a>(
     chosen: Result<Chosen, NoEngine>,
     found: &'a [Surveyed],
-    config: &Config,
+    wanted: Wanted<'_>,
 ) -> (Answering<'a>, Check) {
     const NAME: &str = "engine";
+    let Wanted { config, is_default_missed, can_fetch } = wanted;
     let none = match chosen {
         Ok(Chosen { engine, because }) => {
             let check = match because {
+                Because::Fallback { instead_of: Some(key) } if !is_default_missed => {
+                    let message = format!(
+                        "{} answers; {key}, which 'hob init' recommends here, does not run",
+                        engine.key()
+                    );
+                    Check::new(NAME, Status::Good, message)
+                        .advise(format!("Nothing needs it. For larger models: {}", how_to_have(&key, found)))
+                }
                 Because::Fallback { instead_of: Some(key) } => {
                     let message = format!("{} answers in place of {key}", engine.key());
                     Check::new(NAME, Status::Warning, message)
@@ -140,13 +167,25 @@ pub fn check_choice<'a>(
             (Answering::Startable, check)
         }
         Some(binary) => {
-            let check =
-                Check::new(NAME, Status::Bad, format!("there is no program '{}' to start", binary.display()))
-                    .advise("Correct [engine.llamacpp] binary_path");
+            let check = Check::new(
+                NAME,
+                Status::Bad,
+                format!("'{}' is no program that can be started", binary.display()),
+            )
+            .advise("Correct [engine.llamacpp] binary_path, or make the file executable with 'chmod +x'");
             (Answering::Nobody, check)
         }
         // Whoever chose nothing is given a model by the first question.
-        None if config.engine.default.is_none() && has_embedded(found) => {
+        None if !is_default_missed && has_embedded(found) && !can_fetch => {
+            let message = "none runs, and the small model that the first question would fetch is out of reach: the model hub \
+                           does not answer, and there is no pip to ask instead";
+            let check = Check::new(NAME, Status::Bad, message).advise(
+                "See whether this machine is online, or set HF_ENDPOINT to a hub that it reaches; or start an engine of \
+                 yours, such as with 'ollama serve'; or take in a model file: 'hob model pull FILE.gguf'",
+            );
+            (Answering::Nobody, check)
+        }
+        None if !is_default_missed && has_embedded(found) => {
             let message =
                 "none runs; the first question fetches a small model (about 100 MB) that Hob runs by itself";
             let check = Check::new(NAME, Status::Good, message).advise(
@@ -162,6 +201,16 @@ pub fn check_choice<'a>(
             }
             (Answering::Nobody, Check::new(NAME, Status::Bad, "no engine answers").advise(advice))
         }
+    }
+}
+
+/// What to do so that an engine answers.
+fn how_to_have(key: &str, found: &[Surveyed]) -> String {
+    let surveyed = found.iter().find(|surveyed| surveyed.engine.key() == key);
+    let is_ours = surveyed.is_some_and(|surveyed| matches!(surveyed.state, State::Ourselves));
+    match is_ours {
+        true => advice::how_to_start_beside_us(key),
+        false => advice::how_to_start(key, surveyed.map_or("", |surveyed| surveyed.engine.address())),
     }
 }
 

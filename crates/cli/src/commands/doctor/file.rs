@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hob_config::{Config, ConfigError, Environment, Loaded};
+use hob_config::{Config, ConfigError, Environment, Loaded, McpTransportConfig, Warning};
 
 use super::report::{Check, Status};
 use crate::failure;
@@ -27,8 +27,7 @@ pub fn check(environment: &Environment) -> (Vec<Check>, Option<Config>) {
     };
     let mut checks = vec![Check::new(NAME, Status::Good, path.display().to_string())];
     checks.extend(warnings.iter().map(|warning| {
-        Check::new(NAME, Status::Warning, warning.to_string())
-            .advise("It has no effect: correct or remove it")
+        Check::new(NAME, Status::Warning, warning.to_string()).advise(remedy_of_warning(warning))
     }));
     if holds_key(&config) && others_may_read(&path) {
         let message = "the file holds a key, and other users of this machine may read it";
@@ -37,6 +36,19 @@ pub fn check(environment: &Environment) -> (Vec<Check>, Option<Config>) {
         );
     }
     (checks, Some(config))
+}
+
+/// What to do about something without effect.
+fn remedy_of_warning(warning: &Warning) -> String {
+    match warning {
+        Warning::UnknownKey { key, line, .. } => {
+            format!("Correct or remove '{key}' in line {line}: it has no effect")
+        }
+        Warning::UnknownSection { section, line, .. } => {
+            format!("Correct or remove [{section}] in line {line}: it has no effect")
+        }
+        Warning::MoreUnknown { .. } => "Correct or remove them: they have no effect".to_owned(),
+    }
 }
 
 /// What to do about a file that cannot be used.
@@ -57,7 +69,7 @@ fn remedy(error: &ConfigError) -> String {
         | ConfigError::NotUtf8 { .. }
         | ConfigError::Syntax { .. }
         | ConfigError::BadValues(_) => {
-            "Correct the file, or write a new one with 'hob init --force'".to_owned()
+            "Correct the file, or replace it by a new one with 'hob init --force'".to_owned()
         }
     }
 }
@@ -71,6 +83,10 @@ fn holds_key(config: &Config) -> bool {
     (config.server.api_key.is_some() && !from_environment)
         || config.channel.token.is_some()
         || servers.iter().any(|server| server.api_key.is_some())
+        || config.mcp.servers.values().any(|server| match &server.transport {
+            McpTransportConfig::Command { env, .. } => !env.is_empty(),
+            McpTransportConfig::Url { headers, .. } => !headers.is_empty(),
+        })
 }
 
 #[cfg(unix)]

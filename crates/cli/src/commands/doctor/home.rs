@@ -13,6 +13,11 @@ const LITTLE: u64 = 1 << 30;
 /// Looks at the directory `home`. Makes nothing.
 pub fn check(home: &Path) -> Check {
     let shown = home.display();
+    if home.is_relative() {
+        let here = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
+        return Check::new(NAME, Status::Warning, format!("{shown} is another directory wherever you are"))
+            .advise(format!("export HOB_HOME='{}'", here.display()));
+    }
     // What is not there yet is made in the nearest directory that is.
     let Some(place) = home.ancestors().find(|place| place.symlink_metadata().is_ok()) else {
         return Check::new(NAME, Status::Warning, format!("{shown} cannot be made"))

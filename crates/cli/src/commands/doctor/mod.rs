@@ -21,12 +21,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
-use hob_system::{Wishes, choose};
+use hob_system::{Wishes, choose, is_default_missed};
 
 use self::engines::Answering;
 use self::report::{Check, Report};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
+use crate::local;
 use crate::output::progress::Spinner;
 use crate::survey::survey;
 
@@ -80,9 +81,13 @@ async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec
         channel::check(config, home),
         energy::check(config),
     );
-    checks.extend(found.iter().map(|surveyed| engines::check(surveyed, config)));
+    let is_default_missed = is_default_missed(config, home);
+    // Only where nobody answers would anything be fetched.
+    let can_fetch = chosen.is_err() && !is_default_missed && local::can_fetch_starter(config, home).await;
+    let wanted = engines::Wanted { config, is_default_missed, can_fetch };
+    checks.extend(found.iter().map(|surveyed| engines::check(surveyed, wanted)));
     checks.extend(engines::check_files(config, home));
-    let (answering, check) = engines::check_choice(chosen, &found, config);
+    let (answering, check) = engines::check_choice(chosen, &found, wanted);
     checks.push(check);
     let can_answer = match answering {
         Answering::Nobody => false,

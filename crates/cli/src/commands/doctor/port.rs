@@ -15,6 +15,11 @@ pub async fn check(config: &ServerConfig) -> Check {
     match TcpListener::bind((host, port)).await {
         Ok(_) => Check::new(NAME, Status::Good, format!("{port} is free for 'hob serve'")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => match neighbour::look(host, port).await {
+            Neighbour::Hob { health: 503 } => {
+                let message = format!("Hob runs on {port} already, but its engine does not answer");
+                Check::new(NAME, Status::Warning, message)
+                    .advise("Start that engine again, or end and start 'hob serve', which then chooses anew")
+            }
             Neighbour::Hob { .. } => Check::new(NAME, Status::Good, format!("Hob runs on {port} already")),
             Neighbour::Stranger | Neighbour::Nobody => {
                 Check::new(NAME, Status::Warning, format!("something else listens on {port}"))
@@ -22,6 +27,17 @@ pub async fn check(config: &ServerConfig) -> Check {
             }
         },
         Err(error) => Check::new(NAME, Status::Warning, format!("cannot listen on {host}:{port}: {error}"))
-            .advise("See [server] host and port"),
+            .advise(remedy(&error)),
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "Ports below 1024 are the system's: set [server] port to a higher one, such as 8000"
+        }
+        _ => {
+            "Set [server] host to an address of this machine: \"127.0.0.1\" for itself, \"0.0.0.0\" for everybody"
+        }
     }
 }

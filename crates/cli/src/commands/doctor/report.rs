@@ -52,12 +52,19 @@ pub struct Report {
     can_answer: bool,
     /// The one thing to do next.
     next: String,
+    /// What that is about.
+    #[serde(skip)]
+    about: Option<String>,
     checks: Vec<Check>,
 }
 
 impl Report {
     pub fn new(can_answer: bool, checks: Vec<Check>) -> Self {
-        Report { can_answer, next: next_step(&checks), checks }
+        let (about, next) = match next_step(&checks) {
+            Some((about, advice)) => (Some(about.to_owned()), advice.to_owned()),
+            None => (None, TRY_IT.to_owned()),
+        };
+        Report { can_answer, next, about, checks }
     }
 
     pub fn can_answer(&self) -> bool {
@@ -89,14 +96,15 @@ impl Report {
             }
         }
         output::line("")?;
+        let about = self.about.as_deref().map(|about| format!(" ({about})")).unwrap_or_default();
         match self.verdict() {
             Verdict::Ready => output::line(format_args!("{GOOD}Ready.{GOOD:#} Try it: {TRY_IT}")),
             Verdict::ReadyBut => {
                 output::line(format_args!("{GOOD}Ready.{GOOD:#} Try it: {TRY_IT}"))?;
-                output::line(format_args!("{STRONG}Then:{STRONG:#} {}", one_line(&self.next)))
+                output::line(format_args!("{STRONG}Then{about}:{STRONG:#} {}", one_line(&self.next)))
             }
             Verdict::NotReady => output::line(format_args!(
-                "{BAD}Not ready.{BAD:#} {STRONG}Next:{STRONG:#} {}",
+                "{BAD}Not ready.{BAD:#} {STRONG}Next{about}:{STRONG:#} {}",
                 one_line(&self.next)
             )),
         }
@@ -105,7 +113,7 @@ impl Report {
     fn verdict(&self) -> Verdict {
         if !self.can_answer {
             Verdict::NotReady
-        } else if self.next == TRY_IT {
+        } else if self.about.is_none() {
             Verdict::Ready
         } else {
             Verdict::ReadyBut
@@ -121,11 +129,12 @@ enum Verdict {
 }
 
 /// What to do about the worst of it; of equals, the first, since each thing needs those before it.
-fn next_step(checks: &[Check]) -> String {
+fn next_step(checks: &[Check]) -> Option<(&str, &str)> {
     let first = |status| {
-        checks.iter().filter(move |check| check.status == status).find_map(|check| check.advice.clone())
+        let mut such = checks.iter().filter(move |check| check.status == status);
+        such.find_map(|check| Some((check.name.as_str(), check.advice.as_deref()?)))
     };
-    first(Status::Bad).or_else(|| first(Status::Warning)).unwrap_or_else(|| TRY_IT.to_owned())
+    first(Status::Bad).or_else(|| first(Status::Warning))
 }
 
 #[cfg(test)]
@@ -140,8 +149,9 @@ mod tests {
     fn the_worst_comes_first_and_of_equals_the_first() {
         let (good, warning) = (check(Status::Good, "nothing"), check(Status::Warning, "tidy up"));
         let (bad, worse) = (check(Status::Bad, "mend"), check(Status::Bad, "mend too"));
-        assert_eq!(next_step(std::slice::from_ref(&good)), TRY_IT);
-        assert_eq!(next_step(&[good.clone(), warning.clone()]), "tidy up");
-        assert_eq!(next_step(&[good, warning, bad, worse]), "mend");
+        assert_eq!(next_step(std::slice::from_ref(&good)), None);
+        assert_eq!(Report::new(true, vec![good.clone()]).next, TRY_IT);
+        assert_eq!(next_step(&[good.clone(), warning.clone()]), Some(("x", "tidy up")));
+        assert_eq!(next_step(&[good, warning, bad, worse]), Some(("x", "mend")));
     }
 }

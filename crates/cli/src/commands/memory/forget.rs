@@ -14,11 +14,10 @@ pub async fn run(config: &Config, path: &str) -> Result<()> {
             "nothing is remembered of {path}. Write the path as it was indexed; 'hob memory search' shows paths."
         );
     }
-    let number = |count: u64, noun| counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
     output::line(format_args!(
         "Forgot {}, {}.",
-        number(forgotten.sources, "source"),
-        number(forgotten.chunks, "passage")
+        counted(forgotten.sources, "source"),
+        counted(forgotten.chunks, "passage")
     ))?;
     Ok(())
 }

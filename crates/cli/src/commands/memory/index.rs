@@ -66,12 +66,12 @@ fn count_beside(path: PathBuf, listener: Listener, stop: CancellationToken) {
 fn summary(report: &IndexReport, began: Instant) -> String {
     let IndexReport { indexed, unchanged, skipped, removed, chunks, bytes, vectors, failed, .. } = report;
     let seconds = began.elapsed().as_secs_f64();
-    let mut text = format!("Indexed {}", number(*indexed, "file"));
+    let mut text = format!("Indexed {}", counted(*indexed, "file"));
     if *indexed > 0 {
-        text += &format!(": {}, {} in {seconds:.1} s", number(*chunks, "passage"), memory(*bytes));
+        text += &format!(": {}, {} in {seconds:.1} s", counted(*chunks, "passage"), memory(*bytes));
     }
     for (count, what) in [
-        (vectors, "new vectors"),
+        (vectors, if *vectors == 1 { "new vector" } else { "new vectors" }),
         (unchanged, "unchanged"),
         (removed, "gone"),
         (skipped, "not text"),
@@ -82,8 +82,4 @@ fn summary(report: &IndexReport, began: Instant) -> String {
         }
     }
     text + "."
-}
-
-fn number(count: u64, noun: &str) -> String {
-    counted(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }

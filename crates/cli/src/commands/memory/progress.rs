@@ -5,10 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hob_system::documents::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::standing::Standing;
 use crate::output;
+use crate::output::screen::Shown;
 use crate::output::text::one_line;
 
 const TICK: Duration = Duration::from_millis(100);
@@ -20,7 +21,6 @@ const REFRESH: Duration = Duration::from_millis(50);
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub struct Bar {
-    bar: ProgressBar,
     /// How often it changes.
     every: Duration,
     began: Instant,
@@ -29,6 +29,8 @@ pub struct Bar {
 
 #[derive(Default)]
 struct State {
+    /// `None` where there is no terminal, and at the end.
+    bar: Option<Shown>,
     standing: Standing,
     /// When the figures were last shown, since the beginning.
     shown: Duration,
@@ -37,26 +39,15 @@ struct State {
 
 impl Bar {
     pub fn new() -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        let (target, every) = if is_terminal {
-            (ProgressDrawTarget::stderr(), REFRESH)
-        } else {
-            (ProgressDrawTarget::hidden(), LINE_EVERY)
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} [{bar:24}] {wide_msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        if is_terminal {
-            bar.enable_steady_tick(TICK);
-        }
-        Bar { bar, every, began: Instant::now(), state: Mutex::default() }
+        let (bar, every) =
+            if io::stderr().is_terminal() { (Some(bar()), REFRESH) } else { (None, LINE_EVERY) };
+        Bar { every, began: Instant::now(), state: Mutex::new(State { bar, ..State::default() }) }
     }
 
     pub fn show(&self, progress: Progress<'_>) {
         if let Progress::Warning(warning) = progress {
             let text = format!("{}: {}", warning.path.display(), warning.reason);
-            self.bar.suspend(|| output::warning(one_line(&text)));
+            output::warning(one_line(&text));
             return;
         }
         let elapsed = self.began.elapsed();
@@ -67,21 +58,31 @@ impl Bar {
         }
         state.shown = elapsed;
         let line = state.standing.line(elapsed);
-        if self.bar.is_hidden() {
+        let (done, of) = state.standing.position();
+        let Some(bar) = &state.bar else {
             output::note(line);
             return;
-        }
-        let (done, of) = state.standing.position();
+        };
         if let Some(of) = of {
-            self.bar.set_length(of);
+            bar.set_length(of);
         }
-        self.bar.set_position(done);
-        self.bar.set_message(line);
+        bar.set_position(done);
+        bar.set_message(line);
     }
 
     /// Takes the bar away, for good.
     pub fn clear(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
-        self.bar.finish_and_clear();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_over = true;
+        state.bar = None;
     }
+}
+
+fn bar() -> Shown {
+    let bar = Shown::new(ProgressBar::no_length());
+    if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} [{bar:24}] {wide_msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.enable_steady_tick(TICK);
+    bar
 }

@@ -5,7 +5,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{Found, Memory, MemoryQuery, Passage};
+use hob_core::{Found, Memory, MemoryBackend, MemoryQuery, Passage};
 
 use super::excerpt::{Piece, excerpt};
 use crate::args::MemorySearchArgs;
@@ -44,7 +44,7 @@ pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
 fn print_rows(found: &Found) -> io::Result<()> {
     let row = |passage: &Passage| {
         let text: String = excerpt(passage, SHOWN).into_iter().map(|piece| piece.text).collect();
-        vec![score(passage), one_line(&passage.location().to_string()), one_line(&text)]
+        vec![score(found, passage), one_line(&passage.location().to_string()), one_line(&text)]
     };
     table::print(&COLUMNS, &found.passages.iter().map(row).collect::<Vec<_>>())
 }
@@ -59,7 +59,11 @@ fn print_table(found: &Found) -> io::Result<()> {
             let text = printable(&text);
             if is_hit { cell.standing_out(&text) } else { cell.plain(&text) }
         });
-        vec![Marked::default().plain(&score(passage)), Marked::default().plain(&one_line(&place)), text]
+        vec![
+            Marked::default().plain(&score(found, passage)),
+            Marked::default().plain(&one_line(&place)),
+            text,
+        ]
     };
     table::print_marked(&COLUMNS, &found.passages.iter().map(row).collect::<Vec<_>>())
 }
@@ -71,8 +75,8 @@ fn print_blocks(found: &Found) -> io::Result<()> {
     for passage in &found.passages {
         let place = one_line(&here.shortened(passage.location().to_string()));
         let title = one_line(&passage.title);
-        writeln!(out, "{:>6}  {NAME}{place}{NAME:#}  {DIM}{title}{DIM:#}", score(passage))?;
-        write!(out, "        ")?;
+        writeln!(out, "{:>4}  {NAME}{place}{NAME:#}  {DIM}{title}{DIM:#}", score(found, passage))?;
+        write!(out, "      ")?;
         for Piece { text, is_hit } in excerpt(passage, SHOWN) {
             let text = printable(&text);
             if is_hit {
@@ -114,17 +118,56 @@ impl Here {
     }
 }
 
-/// Among few documents every word is common, and then all scores are tiny; they differ all the same.
-fn score(passage: &Passage) -> String {
-    match passage.score {
-        tiny if tiny.abs() < 0.001 => format!("{tiny:.1e}"),
-        score => format!("{score:.3}"),
-    }
+/// How well a passage fits, as a number that says something by itself. Words have no such measure, and among few documents
+/// their scores are all tiny: there the best passage is 1, and the others are measured by it.
+fn score(found: &Found, passage: &Passage) -> String {
+    let best = found.passages.first().map_or(0.0, |best| best.score);
+    let shown = match found.backend {
+        // The cosine of the angle between question and passage.
+        MemoryBackend::Vector => passage.score,
+        MemoryBackend::Sqlite | MemoryBackend::Hybrid if best > 0.0 => passage.score / best,
+        MemoryBackend::Sqlite | MemoryBackend::Hybrid => 0.0,
+    };
+    format!("{shown:.2}")
 }
 
 #[cfg(test)]
 mod tests {
+    use hob_core::PassagePlace;
+
     use super::*;
+
+    fn found(backend: MemoryBackend, scores: &[f64]) -> Found {
+        let passage = |score: &f64| Passage {
+            source: "/notes/house.md".into(),
+            title: "House".into(),
+            text: "The boiler".into(),
+            position: 0,
+            place: PassagePlace::Line,
+            line: 1,
+            end_line: 1,
+            tokens: 2,
+            score: *score,
+            marks: Vec::new(),
+        };
+        Found { backend, passages: scores.iter().map(passage).collect() }
+    }
+
+    #[test]
+    fn a_score_says_something_to_a_person() {
+        use MemoryBackend::{Hybrid, Sqlite, Vector};
+        for (backend, scores, shown) in [
+            (Sqlite, &[1.9e-6][..], &["1.00"][..]),
+            (Sqlite, &[8.0, 6.0, 0.5], &["1.00", "0.75", "0.06"]),
+            (Sqlite, &[0.0], &["0.00"]),
+            (Hybrid, &[2.0 / 61.0, 1.0 / 61.0], &["1.00", "0.50"]),
+            (Vector, &[0.714, 0.2], &["0.71", "0.20"]),
+        ] {
+            let found = found(backend, scores);
+            let said: Vec<String> = found.passages.iter().map(|passage| score(&found, passage)).collect();
+            assert_eq!(said, shown, "{backend:?} {scores:?}");
+        }
+    }
 
     #[cfg(unix)]
     #[test]

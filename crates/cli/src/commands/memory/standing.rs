@@ -74,7 +74,9 @@ impl Standing {
             }
             None => {
                 let (chunks, rate) = (HumanCount(self.chunks), rate(self.chunks, elapsed));
-                (format!("{share} files, {chunks} passages, {rate} passages/s"), elapsed)
+                let plural = |count| if count == 1 { "" } else { "s" };
+                let (files, passages) = (plural(of.unwrap_or(done)), plural(self.chunks));
+                (format!("{share} file{files}, {chunks} passage{passages}, {rate} passages/s"), elapsed)
             }
         };
         if let Some(left) = of.filter(|_| is_counted).and_then(|of| left(done, of, spent)) {

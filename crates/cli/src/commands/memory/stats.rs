@@ -7,9 +7,10 @@ use hob_core::{Memory, MemoryBackend, MemoryStats};
 use crate::args::Network;
 use crate::commands::model::Format;
 use crate::output;
-use crate::output::number::memory;
+use crate::output::number::{counted, memory};
 use crate::output::table;
 use crate::output::text::one_line;
+use crate::output::time;
 
 pub async fn run(config: &Config, backend: Option<MemoryBackend>, format: Format) -> Result<()> {
     let documents = super::documents(config, Network::Offline)?;
@@ -33,15 +34,20 @@ fn facts(stats: &MemoryStats) -> Vec<(&'static str, String)> {
             "none; make them with 'hob memory index PATH -b vector'".to_owned()
         }
         0 => "none".to_owned(),
-        some => format!("{some} of {chunks} passages, by {}", models.join(", ")),
+        some => format!("{some} of {}, by {}", counted(*chunks, "passage"), models.join(", ")),
     };
     let facts = [
         ("Backend", Some(stats.backend.as_str().to_owned())),
-        ("Sources", Some(format!("{sources}, of which {notes} are notes"))),
-        ("Passages", Some(format!("{chunks}, {tokens} tokens"))),
+        ("Sources", Some(format!("{sources}, {} among them", counted(*notes, "note")))),
+        ("Passages", Some(format!("{chunks}, {}", counted(*tokens, "token")))),
         ("Vectors", Some(vectors)),
         ("Size", Some(format!("{} read, {} kept", memory(stats.source_bytes), memory(stats.database_bytes)))),
-        ("Indexed", stats.last_indexed.clone()),
+        ("Indexed", stats.last_indexed.as_deref().map(without_fraction)),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The moment as it is told, to the second.
+fn without_fraction(moment: &str) -> String {
+    moment.parse().map_or_else(|_| one_line(moment), time::to_the_second)
 }

@@ -116,7 +116,7 @@ fn row(engine: &str, model: &ModelInfo) -> Vec<String> {
 
 fn tell_of_others(found: &[Surveyed]) {
     for Surveyed { engine, state, .. } in found {
-        if let State::Failing { reason } = state {
+        if let State::Failing { reason, .. } = state {
             output::warning(format_args!("{} does not list its models: {reason}", engine.key()));
         }
     }

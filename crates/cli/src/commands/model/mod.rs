@@ -7,7 +7,7 @@ mod pull;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_config::Config;
+use hob_config::{Config, EngineKey};
 
 use crate::args::ModelCommand;
 use crate::commands::block_on;
@@ -57,7 +57,11 @@ async fn look_around(config: &Config) -> Result<Vec<Surveyed>> {
         return Ok(found);
     }
     let addresses: Vec<String> = found.iter().filter_map(silent).collect();
-    bail!("no engine answers: {}. Start one of them, or run 'hob doctor'.", addresses.join(", "))
+    let own = match found.iter().any(|surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str()) {
+        true => "; get Hob a model of its own with 'hob model pull smollm2-135m-instruct'",
+        false => "",
+    };
+    bail!("no engine answers: {}. Start one of them{own}; or run 'hob doctor'.", addresses.join(", "))
 }
 
 /// An engine that does not answer, with its address.

@@ -6,6 +6,7 @@ use hob_system::store::Routing;
 use super::tell_of_nothing;
 use crate::commands::consent::Consent;
 use crate::output;
+use crate::output::number::counted;
 
 pub fn run(kept: Option<&Routing>, consent: Consent) -> Result<()> {
     let classes = kept.map(Routing::knowledge).transpose()?.map_or(0, |knowledge| knowledge.len());
@@ -14,7 +15,7 @@ pub fn run(kept: Option<&Routing>, consent: Consent) -> Result<()> {
         tell_of_nothing();
         return Ok(());
     };
-    let what = format!("what was learnt from {decisions} choices of a model");
+    let what = format!("what was learnt from {} of a model", counted(decisions, "choice"));
     if !consent.is_given(&what)? {
         output::note("Nothing was deleted.");
         return Ok(());

@@ -5,10 +5,11 @@ use hob_core::schedule::Change;
 use hob_core::{Schedule, Task};
 use hob_system::TaskBook;
 
-use super::{read_id, with_advice, words};
+use super::{read_id, with_advice};
 use crate::args::SchedulerTaskArgs;
 use crate::commands::model::Format;
 use crate::output;
+use crate::output::time;
 
 pub async fn pause(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
     change(book, args, Change::Pause, |task, _| {
@@ -20,7 +21,7 @@ pub async fn pause(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
 pub async fn resume(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
     change(book, args, Change::Resume, |task, book| match task.next_run {
         Some(at) => {
-            let next = words::next_run(at, book.now(), &task.timetable.zone);
+            let next = time::next_run(at, book.now(), &task.timetable.zone);
             format!("{} goes on. Its next run is {next}.", task.id)
         }
         None => format!("{} goes on.", task.id),

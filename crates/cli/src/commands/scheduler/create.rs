@@ -10,13 +10,14 @@ use hob_core::{NewTask, Permit, Reach, RunEvents, Schedule, Task};
 use hob_system::{TaskBook, Workshop};
 use serde_json::{Value, json};
 
-use super::{with_advice, words};
+use super::with_advice;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
 use crate::commands::model::Format;
 use crate::commands::{block_on, memory};
 use crate::output;
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
+use crate::output::time;
 use crate::settings;
 
 /// So many of the coming runs show whether the schedule is what was meant.
@@ -30,7 +31,7 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     block_on(async {
         check_tools(&config, &task).await?;
         let task = book.create(task).await.map_err(with_advice)?;
-        print(&task, format, &book)?;
+        print(&task, format)?;
         if format == Format::People && !config.scheduler.enabled {
             output::note(
                 "It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true.",
@@ -65,7 +66,7 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, hob_core::ScheduleError>
 /// A name that nobody has would be found out only when nobody watches.
 async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
     let Some(selected) = task.tools.as_ref().filter(|tools| !tools.is_empty()) else { return Ok(()) };
-    let workshop = Workshop::open(config, memory::workshop_parts(config)?)?;
+    let workshop = Workshop::open(config, memory::workshop_parts(config)?);
     let permit = Permit { only: Some(selected.clone()), ..Permit::up_to(Reach::Act) };
     let mut found = workshop.tools()?.for_run(permit.clone(), RunEvents::unheard()).map(drop);
     if found.is_err() {
@@ -77,7 +78,7 @@ async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
     Ok(found?)
 }
 
-fn print(task: &Task, format: Format, book: &TaskBook) -> Result<()> {
+fn print(task: &Task, format: Format) -> Result<()> {
     let upcoming: Vec<_> = task.timetable.upcoming(task.created_at).take(SHOWN_RUNS).collect();
     if format == Format::Json {
         let mut value = serde_json::to_value(task)?;
@@ -105,8 +106,8 @@ fn print(task: &Task, format: Format, book: &TaskBook) -> Result<()> {
     ];
     for (number, at) in upcoming.into_iter().enumerate() {
         let name = if number == 0 { "Next runs" } else { "" };
-        let away = words::span(at.duration_since(book.now()));
-        facts.push((name, format!("{}, in {away}", words::in_full(at, zone))));
+        let away = time::span(at.duration_since(task.created_at));
+        facts.push((name, format!("{}, in {away}", time::in_full(at, zone))));
     }
     Ok(print_facts(&facts)?)
 }

@@ -5,11 +5,13 @@ use hob_core::{Schedule, Task, TaskStatus};
 use hob_system::TaskBook;
 use jiff::Timestamp;
 
-use super::{with_advice, words};
+use super::with_advice;
 use crate::commands::model::Format;
 use crate::output;
+use crate::output::number::counted;
 use crate::output::table::{self, Column};
-use crate::output::text::one_line;
+use crate::output::text::{one_line, shortened};
+use crate::output::time;
 
 const COLUMNS: [Column; 6] = [
     Column::Words("TASK"),
@@ -21,39 +23,76 @@ const COLUMNS: [Column; 6] = [
 ];
 
 /// As much of a prompt as tells tasks apart.
-const SHOWN: usize = 60;
+const LONGEST: usize = 60;
 
-pub async fn run(book: &TaskBook, status: Option<TaskStatus>, format: Format) -> Result<()> {
-    let tasks = book.list(status).await.map_err(with_advice)?;
-    match format {
-        Format::Json => output::json(&tasks)?,
-        Format::People if tasks.is_empty() => {
-            output::note("There are no such tasks. 'hob scheduler create' makes one.");
+/// Which tasks are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Those that have a future: the active and the paused.
+    Current,
+    All,
+    Only(TaskStatus),
+}
+
+impl Shown {
+    /// From the flags `--all` and `--status`.
+    pub fn new(all: bool, status: Option<TaskStatus>) -> Self {
+        match status {
+            Some(status) => Shown::Only(status),
+            None if all => Shown::All,
+            None => Shown::Current,
         }
-        Format::People => {
-            let now = book.now();
-            table::print(&COLUMNS, &tasks.iter().map(|task| row(task, now)).collect::<Vec<_>>())?;
+    }
+
+    fn includes(self, status: TaskStatus) -> bool {
+        match self {
+            Shown::Current => matches!(status, TaskStatus::Active | TaskStatus::Paused),
+            Shown::All => true,
+            Shown::Only(only) => status == only,
         }
+    }
+}
+
+pub async fn run(book: &TaskBook, shown: Shown, format: Format) -> Result<()> {
+    let mut tasks = book.list(None).await.map_err(with_advice)?;
+    let of_all = tasks.len();
+    tasks.retain(|task| shown.includes(task.status));
+    if format == Format::Json {
+        return Ok(output::json(&tasks)?);
+    }
+    if !tasks.is_empty() {
+        let now = book.now();
+        table::print(&COLUMNS, &tasks.iter().map(|task| row(task, now)).collect::<Vec<_>>())?;
+    } else if of_all == 0 {
+        output::note("There are no tasks yet. 'hob scheduler create' makes one.");
+    } else {
+        output::note("There are no such tasks.");
+    }
+    let hidden = of_all - tasks.len();
+    if shown == Shown::Current && hidden > 0 {
+        let are = if hidden == 1 { "is" } else { "are" };
+        output::note(format_args!(
+            "{} {are} over and not shown; --all shows everything.",
+            counted(hidden, "task")
+        ));
     }
     Ok(())
 }
 
 fn row(task: &Task, now: Timestamp) -> Vec<String> {
     let next = match (task.status, task.next_run) {
-        (TaskStatus::Active, Some(at)) => words::next_run(at, now, &task.timetable.zone),
+        (TaskStatus::Active, Some(at)) => time::next_run(at, now, &task.timetable.zone),
         // The one run of a date is under way.
         (TaskStatus::Active, None) => "now".to_owned(),
         (TaskStatus::Paused | TaskStatus::Completed | TaskStatus::Cancelled, _) => "-".to_owned(),
     };
     let spec = &task.timetable.spec;
-    let prompt = one_line(&task.prompt);
-    let shown: String = prompt.chars().take(SHOWN).collect();
     vec![
         task.id.to_string(),
         task.status.to_string(),
         next,
         format!("{} {}", spec.kind().as_str(), one_line(spec.value())),
         task.timetable.zone.name().to_owned(),
-        if shown.len() < prompt.len() { format!("{shown}…") } else { shown },
+        shortened(&one_line(&task.prompt), LONGEST),
     ]
 }

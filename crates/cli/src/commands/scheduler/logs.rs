@@ -5,11 +5,12 @@ use hob_core::schedule::{RunOutcome, Zone};
 use hob_core::{Schedule, TaskRun};
 use hob_system::TaskBook;
 
-use super::{read_id, with_advice, words};
+use super::{read_id, with_advice};
 use crate::commands::model::Format;
 use crate::output;
 use crate::output::table::{self, Column};
-use crate::output::text::one_line;
+use crate::output::text::{one_line, shortened};
+use crate::output::time;
 
 const COLUMNS: [Column; 5] = [
     Column::Words("DUE"),
@@ -39,18 +40,17 @@ pub async fn run(book: &TaskBook, id: &str, lines: usize, format: Format) -> Res
 }
 
 fn row(run: &TaskRun, zone: &Zone) -> Vec<String> {
-    let took = run.finished_at.map(|end| words::span(end.duration_since(run.started_at)));
+    let took = run.finished_at.map(|end| time::span(end.duration_since(run.started_at)));
     let said = match (&run.error, &run.result) {
         (Some(error), _) => one_line(error),
         (None, Some(result)) => one_line(result),
         (None, None) => String::new(),
     };
-    let shown: String = said.chars().take(SHOWN).collect();
     vec![
-        words::in_full(run.slot, zone),
+        time::in_full(run.slot, zone),
         run.attempt.to_string(),
         run.outcome.map_or("running", RunOutcome::as_str).to_owned(),
         took.unwrap_or_default(),
-        if shown.len() < said.len() { format!("{shown}…") } else { shown },
+        shortened(&said, SHOWN),
     ]
 }

@@ -8,7 +8,6 @@ mod logs;
 mod run;
 mod show;
 mod start;
-pub mod words;
 
 use std::process::ExitCode;
 
@@ -17,9 +16,9 @@ use hob_config::Config;
 use hob_core::{ScheduleError, TaskId};
 use hob_system::{TaskBook, Wishes};
 
+use self::list::Shown;
 use crate::args::{SchedulerCommand, SchedulerHouseArgs};
-use crate::commands::{block_on, memory};
-use crate::local;
+use crate::commands::{block_on, household};
 use crate::settings;
 
 pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
@@ -27,8 +26,8 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
         SchedulerCommand::Create(args) => create::run(args),
         SchedulerCommand::Start(args) => start::run(args),
         SchedulerCommand::Run(args) => run::run(args),
-        SchedulerCommand::List { status, json } => {
-            with_book(async |book| list::run(book, status, json.into()).await)
+        SchedulerCommand::List { all, status, json } => {
+            with_book(async |book| list::run(book, Shown::new(all, status), json.into()).await)
         }
         SchedulerCommand::Show { id, json } => {
             with_book(async |book| show::run(book, &id, json.into()).await)
@@ -56,12 +55,7 @@ fn house(args: SchedulerHouseArgs) -> Result<(Config, Wishes)> {
     if let Some(model) = args.model {
         config.server.model = Some(model);
     }
-    let wishes = Wishes {
-        engine: args.engine,
-        first_run: local::first_run(args.offline.into()),
-        reader: memory::reader(),
-    };
-    Ok((config, wishes))
+    Ok((config, household::wishes(args.engine, args.offline.into())))
 }
 
 /// The id as it was typed.

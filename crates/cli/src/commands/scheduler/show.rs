@@ -5,11 +5,12 @@ use hob_core::{Schedule, Task, TaskStatus};
 use hob_system::TaskBook;
 use jiff::Timestamp;
 
-use super::{read_id, with_advice, words};
+use super::{read_id, with_advice};
 use crate::commands::model::Format;
 use crate::output;
 use crate::output::table::print_facts;
 use crate::output::text::{one_line, printable};
+use crate::output::time;
 
 pub async fn run(book: &TaskBook, id: &str, format: Format) -> Result<()> {
     let task = book.get(&read_id(id)?).await.map_err(with_advice)?;
@@ -37,9 +38,9 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         ("Task", Some(task.id.to_string())),
         ("Status", Some(task.status.to_string())),
         ("Schedule", Some(format!("{} {} ({})", spec.kind().as_str(), one_line(spec.value()), zone.name()))),
-        ("Next run", next.map(|at| words::next_run(at, now, zone))),
-        ("Last run", task.last_run.map(|at| words::in_full(at, zone))),
-        ("Created", Some(words::in_full(task.created_at, zone))),
+        ("Next run", next.map(|at| time::next_run(at, now, zone))),
+        ("Last run", task.last_run.map(|at| time::in_full(at, zone))),
+        ("Created", Some(time::in_full(task.created_at, zone))),
         ("Agent", Some(one_line(&task.agent))),
         ("Tools", Some(tools)),
         ("Deliver to", deliver_to),

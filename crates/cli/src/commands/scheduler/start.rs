@@ -3,58 +3,44 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use hob_core::{Schedule, TaskStatus};
 use hob_system::Household;
 
-use super::{house, with_advice, words};
+use super::{house, with_advice};
 use crate::advice;
 use crate::args::SchedulerStartArgs;
-use crate::commands::block_on;
+use crate::commands::household;
 use crate::output;
 use crate::output::number::counted;
-use crate::output::progress::Spinner;
 use crate::output::table::print_facts;
-use crate::settings;
-use crate::signals::Signals;
+use crate::output::time;
 
 /// When everything ends sooner than this there is no need to speak of waiting.
 const NOTICEABLE: Duration = Duration::from_millis(250);
 
 pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     let (config, wishes) = house(args.house)?;
-    let home = settings::home()?;
-    block_on(async {
-        let mut signals = Signals::listen().context("cannot listen for signals")?;
-        let household = {
-            let _waiting = Spinner::start("looking for an engine");
-            tokio::select! {
-                opened = Household::open(&config, &home, &wishes) => opened?,
-                stop = signals.next() => return Ok(stop.exit_code()),
-            }
-        };
+    household::work_in(&config, &wishes, async |household, signals| {
         // A book that cannot be read is better known now than at the first slot.
-        let summary = print_summary(&household).await;
-        if summary.is_ok() {
-            household.scheduler.start();
-            signals.next().await;
-            let grace = config.server.shutdown_grace;
-            let notice = async {
-                tokio::time::sleep(NOTICEABLE).await;
-                output::note(format_args!(
-                    "finishing the tasks under way, {} s at most; press Ctrl-C again to stop at once",
-                    grace.as_secs()
-                ));
-                signals.next().await
-            };
-            // What has not ended then is cut off when the house closes.
-            tokio::select! {
-                () = household.scheduler.drain(grace) => {}
-                _ = notice => {}
-            }
+        print_summary(household).await?;
+        household.scheduler.start();
+        signals.next().await;
+        let grace = config.server.shutdown_grace;
+        let notice = async {
+            tokio::time::sleep(NOTICEABLE).await;
+            output::note(format_args!(
+                "finishing the tasks under way, {} s at most; press Ctrl-C again to stop at once",
+                grace.as_secs()
+            ));
+            signals.next().await
+        };
+        // What has not ended then is cut off when the house closes.
+        tokio::select! {
+            () = household.scheduler.drain(grace) => {}
+            _ = notice => {}
         }
-        household.close().await;
-        summary.map(|()| ExitCode::SUCCESS)
+        Ok(ExitCode::SUCCESS)
     })
 }
 
@@ -64,7 +50,7 @@ async fn print_summary(household: &Household) -> Result<()> {
     let engine = household.system.engine();
     let next = tasks.first().and_then(|task| {
         let at = task.next_run?;
-        Some(format!("{}, {}", task.id, words::next_run(at, book.now(), &task.timetable.zone)))
+        Some(format!("{}, {}", task.id, time::next_run(at, book.now(), &task.timetable.zone)))
     });
     print_facts(&[
         ("Engine", advice::place(engine.key(), engine.address())),

@@ -6,6 +6,7 @@ use hob_system::store::Telemetry;
 use super::tell_of_nothing;
 use crate::commands::consent::Consent;
 use crate::output;
+use crate::output::number::counted;
 
 pub fn run(telemetry: Option<&Telemetry>, consent: Consent) -> Result<()> {
     let Some(telemetry) = telemetry else {
@@ -17,15 +18,11 @@ pub fn run(telemetry: Option<&Telemetry>, consent: Consent) -> Result<()> {
         tell_of_nothing();
         return Ok(());
     }
-    if !consent.is_given(&format!("the record of {}", of_calls(calls)))? {
+    if !consent.is_given(&format!("the record of {}", counted(calls, "call")))? {
         output::note("Nothing was deleted.");
         return Ok(());
     }
     let deleted = telemetry.clear()?;
-    output::note(format_args!("Deleted the record of {}.", of_calls(deleted)));
+    output::note(format_args!("Deleted the record of {}.", counted(deleted, "call")));
     Ok(())
-}
-
-fn of_calls(count: u64) -> String {
-    if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hob_system::store::Dollars;
 use hob_system::store::telemetry::{Figures, Timing};
 
-use crate::output::number::{self, seconds};
+use crate::output::number::{self, counted, seconds};
 use crate::output::table::Column;
 
 /// The columns of [`cells`].
@@ -53,9 +53,7 @@ pub fn cost(figures: &Figures) -> String {
     let known = match figures.cost {
         Dollars::ZERO if figures.unpriced > 0 => return "?".to_owned(),
         Dollars::ZERO => return "-".to_owned(),
-        amount if amount.as_f64() < 0.0001 => "<$0.0001".to_owned(),
-        amount if amount.as_f64() < 1.0 => format!("${:.4}", amount.as_f64()),
-        amount => format!("${:.2}", amount.as_f64()),
+        amount => number::money(amount.as_f64()),
     };
     if figures.unpriced > 0 { format!("{known}+?") } else { known }
 }
@@ -68,7 +66,7 @@ pub fn energy(figures: &Figures) -> String {
 /// The same as a sentence; `None` when nothing was measured.
 pub fn measured(figures: &Figures) -> Option<String> {
     let used = number::energy(figures.energy?);
-    Some(format!("{used}, measured for {} of {} calls", figures.measured, figures.calls))
+    Some(format!("{used}, measured for {} of {}", figures.measured, counted(figures.calls, "call")))
 }
 
 /// A bar for each count, the highest for the largest, and a dot for none.
@@ -116,7 +114,7 @@ mod tests {
         assert_eq!(shown(0, 0), "-");
         assert_eq!(shown(0, 2), "?");
         assert_eq!(shown(1, 0), "<$0.0001");
-        assert_eq!(shown(12_300_000_000, 1), "$0.0123+?");
+        assert_eq!(shown(12_300_000_000, 1), "$0.01+?");
         assert_eq!(shown(4_560_000_000_000, 0), "$4.56");
     }
 }

@@ -13,8 +13,10 @@ use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, 
 use super::tell_of_nothing;
 use crate::commands::model::Format;
 use crate::output;
+use crate::output::number::counted;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
+use crate::output::time::to_the_second;
 
 /// The days of the sparkline.
 const DAYS: u32 = 14;
@@ -115,7 +117,7 @@ fn overview(report: &Report) -> Vec<(&'static str, String)> {
         figures.prompt_tokens, figures.cached_tokens, figures.completion_tokens
     );
     let calls = format!("{}, {} failed, {} cancelled", figures.calls, figures.failures, figures.cancelled);
-    let estimated = format!("the tokens of {} calls are our own count", figures.estimated);
+    let estimated = format!("the tokens of {} are our own count", counted(figures.estimated, "call"));
     let facts = [
         ("Calls", Some(calls)),
         ("Tokens", Some(tokens)),
@@ -124,7 +126,7 @@ fn overview(report: &Report) -> Vec<(&'static str, String)> {
         ("First token", figures.first_token.map(timing)),
         ("Cost", Some(cost(figures)).filter(|cost| cost != "-")),
         ("Energy", measured(figures)),
-        ("Since", recorded_since.map(|since| since.to_string())),
+        ("Since", recorded_since.map(|since| to_the_second(since.timestamp()))),
         ("Per day", Some(per_day(&report.days))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
@@ -135,5 +137,5 @@ fn per_day(days: &[DayFigures]) -> String {
     let calls: Vec<u64> = days.iter().map(|day| day.figures.calls).collect();
     let most = calls.iter().copied().max().unwrap_or(0);
     let (Some(first), Some(last)) = (days.first(), days.last()) else { return String::new() };
-    format!("{} {} to {}, at most {most} calls", sparkline(&calls), first.day, last.day)
+    format!("{} {} to {}, at most {}", sparkline(&calls), first.day, last.day, counted(most, "call"))
 }

@@ -9,6 +9,7 @@ use super::table::Table;
 use super::words::Words;
 use super::{COLON, Look, parsable, parser};
 use crate::output::style::{DIM, NAME, STRONG};
+use crate::output::text::printable;
 
 /// The longest rule.
 const RULE: usize = 40;
@@ -81,7 +82,7 @@ impl<'a> Renderer<'a> {
             Event::TaskListMarker(is_done) => self.text(if is_done { "☑ " } else { "☐ " }, start),
             // Of kinds that are not read.
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.text(&text, start);
+                self.text(&told(&text), start);
             }
         }
     }
@@ -367,9 +368,10 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// The text as it was.
+/// The text as it was meant. What was written as a character reference, such as `&#27;`, has become that character by now, and
+/// commands a terminal as well as any other.
 fn told(parsed: &str) -> String {
-    parsed.replace(COLON, ":")
+    printable(&parsed.replace(COLON, ":")).into_owned()
 }
 
 /// The lines around fenced code, without what stands before them in items and quotations.

@@ -133,8 +133,26 @@ fn scripts_without_spaces_flow_too() {
 
 #[test]
 fn a_text_cannot_command_the_terminal() {
-    let shown = shown(look(80), ["\u{1b}]0;owned\u{7}\u{9b}2J x\n\n```\n\u{1b}[2J\n```\n"]);
-    assert_eq!(words_of(&shown), "]0;owned2J x\n\n```\n[2J\n```\n");
+    // Without colours there is nothing to be seen that is not written.
+    let plain = Look::new(80, false);
+    for (text, expected) in [
+        ("\u{1b}]0;owned\u{7}\u{9b}2J x\n\n```\n\u{1b}[2J\n```\n", "]0;owned2J x\n\n```\n[2J\n```\n"),
+        ("&#27;[2J x", "[2J x\n"),
+        ("&#155;2J &#x9b;3J &#X1B;c &#7;", "2J 3J c\n"),
+        ("&#27;]52;c;b3duZWQ=&#7;", "]52;c;b3duZWQ=\n"),
+        ("# A &#27;[2J\n\n> B *&#27;c* **&#27;c**", "# A [2J\n\n│ B *c* **c**\n"),
+        ("[x](&#27;c)", "x (c)\n"),
+        ("![x](<a&#27;c> \"&#27;c\") [&#27;[2J](b)", "x (ac) [2J (b)\n"),
+        ("[https://a.b/&#27;c](https://a.b/&#27;c)", "https://a.b/c\n"),
+        ("`&#27;` <b>&#27;[2J", "`&#27;` <b>[2J\n"),
+        ("```&#27;\n&#27;\n```\n<div>\n&#27;\n</div>\n", "```&#27;\n&#27;\n```\n\n<div>\n&#27;\n</div>\n"),
+        (
+            "| &#27;[2J | b |\n|---|---|\n| [d](&#27;c) | &#155;2J |\n",
+            "┌───────┬────┐\n│ [2J   ┆ b  │\n╞═══════╪════╡\n│ d (c) ┆ 2J │\n└───────┴────┘\n",
+        ),
+    ] {
+        assert_eq!(shown(plain, [text]), expected, "{text:?}");
+    }
 }
 
 #[test]
@@ -199,6 +217,9 @@ fn snippets() -> impl Strategy<Value = String> {
         "<b>",
         "<div>",
         "&amp;",
+        "&#27;[2J",
+        "&#155;2J",
+        "[x](&#27;c)",
         "\\*",
         "漢字",
         "🦙",
@@ -219,6 +240,12 @@ proptest! {
         for word in ["word", "Another", "漢", "字", "🦙"] {
             prop_assert!(shown.matches(word).count() >= text.matches(word).count(), "{word} in {text:?}: {shown}");
         }
+    }
+
+    #[test]
+    fn nothing_in_a_text_commands_the_terminal(text in snippets()) {
+        let shown = shown(Look::new(30, false), [&text]);
+        prop_assert!(!shown.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{text:?}: {shown:?}");
     }
 
     #[test]

@@ -7,7 +7,9 @@ mod page;
 mod session;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use hob_testkit::repository::{pages, root};
 
 use self::page::{Deed, parts};
 use self::session::{Scene, Session};
@@ -52,10 +54,6 @@ pages! {
     with_a_real_model_the_page_on_the_embedded_engine: "docs/embedded.md", ALONE;
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 async fn follow(file: &str, scene: Scene) {
     let text = std::fs::read_to_string(root().join(file)).expect("the page is there");
     let mut session = Session::start(scene).await;
@@ -66,21 +64,10 @@ async fn follow(file: &str, scene: Scene) {
     }
 }
 
-fn markdown_below(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            markdown_below(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn every_page_with_commands_is_followed() {
     let mut files = vec![root().join("README.md")];
-    markdown_below(&root().join("docs"), &mut files);
+    files.extend(pages());
     let with_commands: BTreeSet<String> = files
         .iter()
         .filter(|file| {

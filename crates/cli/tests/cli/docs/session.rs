@@ -13,7 +13,7 @@ use toml::{Table, Value};
 use super::engine;
 use super::likeness::is_like;
 use super::page::{Deed, Outcome, Part, Step};
-use crate::home::{Home, engines_config, free_port};
+use crate::home::{Home, NOWHERE, engines_config, free_port};
 use crate::real_engine::directory_with_pip;
 use crate::running::Running;
 
@@ -216,6 +216,7 @@ impl Session {
             .env("PATH", &self.path)
             .env("HOME", self.home.directory())
             .env("LANG", "C.UTF-8")
+            .env("HF_ENDPOINT", NOWHERE)
             .current_dir(self.home.directory())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

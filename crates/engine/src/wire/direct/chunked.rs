@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// As much as may stand beside the body: what follows a length in its line, and what follows the body.
+/// As much as may stand beside the body in one place: what follows a length in its line, or all that follows the body.
 const MAX_ASIDE: usize = 16 << 10;
 
 /// Of a length: more would not fit into its number.
@@ -42,6 +42,7 @@ pub(super) struct Chunked {
     place: Place,
     /// Of the piece at hand.
     left: u64,
+    /// Bytes beside the body in the line of the length at hand, or behind the body.
     aside: usize,
 }
 
@@ -94,7 +95,11 @@ impl Chunked {
                 Place::Extension
             }
             (Place::PieceEnd { returned: false }, b'\r') => Place::PieceEnd { returned: true },
-            (Place::PieceEnd { .. }, b'\n') => Place::Length { digits: 0 },
+            (Place::PieceEnd { .. }, b'\n') => {
+                // An answer of many pieces may say a little with each.
+                self.aside = 0;
+                Place::Length { digits: 0 }
+            }
             (Place::Trailer { line: 0 }, b'\n') => Place::Over,
             (Place::Trailer { .. }, b'\n') => Place::Trailer { line: 0 },
             (Place::Trailer { line }, byte) => {
@@ -156,6 +161,12 @@ mod tests {
         assert_eq!(decoded(&[endless.as_bytes()]), Err(BadChunk));
         let endless = format!("0\r\n{}", "x: y\r\n".repeat(1 << 17));
         assert_eq!(decoded(&[endless.as_bytes()]), Err(BadChunk));
+    }
+
+    #[test]
+    fn an_answer_of_many_pieces_may_say_a_little_with_each() {
+        let signed = format!("1;signature={}\r\nx\r\n", "a".repeat(64)).repeat(1000) + "0\r\n\r\n";
+        assert_eq!(decoded(&[signed.as_bytes()]), Ok(("x".repeat(1000), true, 0)));
     }
 
     proptest! {

@@ -8,31 +8,24 @@ mod chunked;
 mod head;
 mod link;
 mod patience;
+mod shelves;
 
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use tokio::net::TcpStream;
-use tokio::runtime;
-use tokio::time::Instant;
 use url::Url;
 
 use self::head::Head;
 use self::link::Link;
 use self::patience::Patience;
+use self::shelves::Shelves;
 use super::response::{Body, Broken, Response};
 use super::trace;
-
-/// Connections of a thread that wait for the next request. More than this in flight at once is served, but not kept.
-const MOST_IDLE: usize = 128;
-
-/// Threads that have a shelf for their idle connections to themselves; more than this share.
-const SHELVES: usize = 16;
 
 /// How to reach one engine.
 pub(super) struct DirectOptions {
@@ -59,16 +52,7 @@ struct Shared {
     headers: Vec<u8>,
     connect_timeout: Duration,
     read_timeout: Duration,
-    idle_timeout: Duration,
-    /// By thread, so that threads neither wait for one another nor use a connection whose news another one gets.
-    idle: [Mutex<Vec<Idle>>; SHELVES],
-}
-
-struct Idle {
-    link: Link,
-    since: Instant,
-    /// Who watches its socket; nobody else can use it once that one is gone.
-    watcher: runtime::Id,
+    idle: Arc<Shelves>,
 }
 
 impl std::fmt::Debug for Direct {
@@ -102,8 +86,7 @@ impl Direct {
             headers,
             connect_timeout: options.connect_timeout,
             read_timeout: options.read_timeout,
-            idle_timeout: options.idle_timeout,
-            idle: Default::default(),
+            idle: Shelves::new(options.idle_timeout),
         };
         Some(Direct { shared: Arc::new(shared) })
     }
@@ -138,7 +121,7 @@ impl Direct {
     }
 
     async fn send(&self, request: &[u8]) -> Result<Response, Broken> {
-        let mut link = match self.take_idle() {
+        let mut link = match self.shared.idle.take() {
             Some(link) => link,
             None => self.connect().await?,
         };
@@ -157,44 +140,6 @@ impl Direct {
             .map_err(|error| Broken::NeverSent(error.to_string()))?;
         socket.set_nodelay(true).map_err(|error| Broken::NeverSent(error.to_string()))?;
         Ok(Link::new(socket, Patience::new(shared.read_timeout)))
-    }
-
-    /// The connection used last, which is the likeliest to be still open.
-    fn take_idle(&self) -> Option<Link> {
-        let mut idle = self.shelf();
-        self.let_go(&mut idle);
-        let watcher = runtime::Handle::current().id();
-        while let Some(last) = idle.pop() {
-            if last.watcher == watcher && last.link.is_usable() {
-                return Some(last.link);
-            }
-        }
-        None
-    }
-
-    /// Closes what idled for too long. The oldest are first.
-    fn let_go(&self, idle: &mut Vec<Idle>) {
-        let now = Instant::now();
-        let stale = idle.partition_point(|idle| now.duration_since(idle.since) > self.shared.idle_timeout);
-        idle.drain(..stale);
-    }
-
-    /// The idle connections of this thread.
-    fn shelf(&self) -> MutexGuard<'_, Vec<Idle>> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        thread_local! {
-            static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHELVES;
-        }
-        self.shared.idle[OWN.with(|own| *own)].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn keep(&self, link: Link) {
-        let mut idle = self.shelf();
-        self.let_go(&mut idle);
-        if idle.len() < MOST_IDLE {
-            let watcher = runtime::Handle::current().id();
-            idle.push(Idle { link, since: Instant::now(), watcher });
-        }
     }
 }
 
@@ -237,7 +182,7 @@ impl DirectBody {
         if let Some(link) = self.link.take()
             && self.head.lasting
         {
-            self.pool.keep(link);
+            Shelves::keep(&self.pool.shared.idle, link);
         }
     }
 }

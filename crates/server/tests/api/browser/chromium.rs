@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use axum::http::Method;
-use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::wd::{WebDriverCompatibleCommand, WindowHandle};
 use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
@@ -116,6 +116,21 @@ impl Browser {
 
     pub async fn reload(&self) {
         self.client.refresh().await.expect("the page again");
+    }
+
+    /// Opens another tab and turns to it. Gives the one that was looked at before.
+    pub async fn open_tab(&self) -> WindowHandle {
+        let before = self.client.window().await.expect("a tab");
+        let opened = self.client.new_window(true).await.expect("another tab").handle;
+        self.turn_to(opened).await;
+        before
+    }
+
+    /// Looks at this tab from now on. Gives the one that was looked at before.
+    pub async fn turn_to(&self, tab: WindowHandle) -> WindowHandle {
+        let before = self.client.window().await.expect("a tab");
+        self.client.switch_to_window(tab).await.expect("the tab");
+        before
     }
 
     /// What a script returns.

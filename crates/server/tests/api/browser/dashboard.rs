@@ -1,11 +1,13 @@
 //! What a reader of the dashboard sees.
 
 use hob_config::ServerConfig;
+use hob_testkit::{FakeServer, Reply};
 use serde_json::json;
 
 use super::axe::assert_accessible;
 use super::chromium::{Browser, Reader};
 use super::house::House;
+use crate::agents::{at_home, own_address};
 use crate::savings::call;
 
 /// Would be markup, were it not text.
@@ -65,7 +67,7 @@ async fn another_provider_and_another_span_are_chosen_with_the_keyboard() {
     house.ask_all().await;
     let browser = Browser::open(Reader::NIGHT).await;
     browser.go(&house.dashboard()).await;
-    browser.shows("saved", "$0.00315").await;
+    browser.shows("saved", "$0.0032").await;
 
     browser.run("document.querySelector('#providers input:checked').focus()").await;
     // To the right of gpt-5.2.
@@ -91,7 +93,7 @@ async fn numbers_are_written_as_the_readers_language_writes_them() {
     house.ask_all().await;
     let browser = Browser::open(Reader { locale: "de-DE", ..Reader::DESK }).await;
     browser.go(&house.dashboard()).await;
-    browser.shows("saved", "0,00315\u{a0}$").await;
+    browser.shows("saved", "0,0032\u{a0}$").await;
     browser.shows("tokens", "1.100").await;
     browser.shows("prices", "15. November 2026").await;
 }
@@ -117,6 +119,43 @@ async fn a_server_that_went_away_is_missed_and_found_again() {
 }
 
 #[tokio::test]
+async fn a_fault_of_the_page_is_not_blamed_on_the_server() {
+    let house = House::open(&[]).await;
+    let page = house.server.client.get(house.dashboard()).send().await.unwrap().text().await.unwrap();
+    let proxy = FakeServer::start(move |request| match request.path.as_str() {
+        "/dashboard" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
+        _ => Reply::json(200, r#"{"total_calls":1}"#),
+    })
+    .await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&format!("{}/dashboard", proxy.url())).await;
+    browser.shows("notice", "This page has a fault of its own").await;
+    let complaints = browser.complaints().await;
+    assert!(
+        complaints.iter().any(|line| line.contains("TypeError")),
+        "the console says more: {complaints:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_stranger_sees_the_sums_and_no_list_of_calls() {
+    let Some(ip) = own_address() else {
+        eprintln!("this machine is on no network, so nobody can come from one");
+        return;
+    };
+    let config = ServerConfig { host: "0.0.0.0".into(), ..ServerConfig::default() };
+    let mut house = House::open_with(&["qwen3:8b"], config).await;
+    house.ask_all().await;
+    house.server.address.set_ip(ip);
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&house.dashboard()).await;
+    browser.shows("calls", "1").await;
+    browser.shows("models", "qwen3:8b").await;
+    assert_eq!(browser.text("recent-card").await, "");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_name_that_would_be_markup_is_text() {
     let house = House::open(&[HOSTILE]).await;
     house.ask_all().await;
@@ -132,7 +171,7 @@ async fn a_name_that_would_be_markup_is_text() {
 #[tokio::test]
 async fn a_key_is_asked_for_and_kept_in_the_tab() {
     let api_key = Some("s3cret".to_owned().into());
-    let house = House::open_with(&[], ServerConfig { api_key, ..ServerConfig::default() }).await;
+    let house = House::open_with(&[], ServerConfig { api_key, ..at_home() }).await;
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&house.dashboard()).await;
     browser.shows("key-form", "wants its key").await;

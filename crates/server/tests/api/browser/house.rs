@@ -10,6 +10,7 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::agents::at_home;
 use crate::client::asking;
 use crate::savings::recorded_in;
 use crate::support::Running;
@@ -27,12 +28,12 @@ pub struct House {
 
 impl House {
     pub async fn open(models: &[&'static str]) -> Self {
-        Self::open_with(models, ServerConfig::default()).await
+        Self::open_with(models, at_home()).await
     }
 
     pub async fn open_with(models: &[&'static str], config: ServerConfig) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
+        let config = ServerConfig { port: 0, ..config };
         let (record, server) = start(home.path(), models, &config).await;
         let config = ServerConfig { port: server.address.port(), ..config };
         House { home, models: models.to_vec(), config, record, server }

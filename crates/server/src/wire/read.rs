@@ -1,4 +1,5 @@
-//! Why a body is no request, in words for the person who sent it: JSON's own terms, not those of our types.
+//! A body into a shape of ours; and where it does not fit, why, in words for the person who sent it: JSON's own terms, not those
+//! of our types.
 
 use std::borrow::Cow;
 
@@ -9,8 +10,19 @@ use crate::error::ApiError;
 /// As much of a wrong value as is shown.
 const SHOWN_CHARS: usize = 60;
 
+/// The body as typed; the error names the field at fault.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|error| explain::<T>(body, &error))
+}
+
+/// The name in the field `model`, which may not be left out.
+pub(crate) fn required_model(model: Option<String>) -> Result<String, ApiError> {
+    let named = model.filter(|model| !model.trim().is_empty());
+    named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))
+}
+
 /// Reads the body a second time to learn where it is wrong. Good requests do not pay for that knowledge.
-pub(crate) fn explain<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> ApiError {
+fn explain<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> ApiError {
     if !error.is_data() {
         return ApiError::malformed(format!("the request body is not valid JSON: {error}"));
     }

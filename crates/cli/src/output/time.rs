@@ -3,6 +3,8 @@
 use hob_core::schedule::Zone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::output::number::counted;
+
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
@@ -32,16 +34,21 @@ pub fn in_full(at: Timestamp, zone: &Zone) -> String {
     at.to_zoned(zone.time_zone().clone()).strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
+/// A moment of the past, as logs have it.
+pub fn to_the_second(at: Timestamp) -> String {
+    format!("{at:.0}")
+}
+
 /// The largest unit of which there are some, rounded down.
 pub fn span(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     for (size, unit) in [(DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")] {
         let count = seconds / size;
         if count > 0 {
-            return format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
+            return counted(count, unit);
         }
     }
-    format!("{seconds} second{}", if seconds == 1 { "" } else { "s" })
+    counted(seconds, "second")
 }
 
 #[cfg(test)]
@@ -67,5 +74,10 @@ mod tests {
         ] {
             assert_eq!(next_run(at(next), now, &zone), words);
         }
+    }
+
+    #[test]
+    fn nobody_reads_microseconds() {
+        assert_eq!(to_the_second(at("2026-11-15T06:00:42.987654Z")), "2026-11-15T06:00:42Z");
     }
 }

@@ -1,0 +1,176 @@
+//! By what a question is known again when it is asked once more.
+
+use hob_core::{Content, GenerateRequest, Part, Role};
+
+/// Where clients of the chat-completions format say who asks them: once, and nowadays.
+const WHO_ASKS: [&str; 2] = ["user", "safety_identifier"];
+
+/// A number by which the same question is known again when it is asked once more. All that the user said before belongs to it, and
+/// what the model was told to do, to the last word and picture; and who asks, where the client tells. `None` where the last word
+/// is not the user's, as when a client brings what its tools gave.
+pub fn question(request: &GenerateRequest) -> Option<u64> {
+    if request.messages.last()?.role != Role::User {
+        return None;
+    }
+    let mut print = Fingerprint::default();
+    for who in WHO_ASKS.iter().filter_map(|field| request.extra.get(*field)?.as_str()) {
+        print.begin(b'@');
+        print.add_words(who);
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::System => print.begin(b's'),
+            Role::User => print.begin(b'u'),
+            // Another answer to the same question does not make it another one.
+            Role::Assistant | Role::Tool => continue,
+        }
+        match &message.content {
+            Content::Empty => {}
+            Content::Text(text) => print.add_words(text),
+            Content::Parts(parts) => {
+                for part in parts {
+                    match part {
+                        Part::Text(text) => print.add_words(text),
+                        Part::Image(image) => print.add_picture(&image.url),
+                    }
+                }
+            }
+        }
+    }
+    Some(print.0)
+}
+
+/// FNV-1a: the same in every process and in every version of the standard library.
+struct Fingerprint(u64);
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Fingerprint(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fingerprint {
+    fn add(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+
+    /// What follows is of this kind. No text has such a byte.
+    fn begin(&mut self, kind: u8) {
+        self.add(0xff);
+        self.add(kind.into());
+    }
+
+    /// However they are spaced, and whatever their capitals.
+    fn add_words(&mut self, text: &str) {
+        for word in text.split_whitespace() {
+            word.bytes().for_each(|byte| self.add(byte.to_ascii_lowercase().into()));
+            self.add(b' '.into());
+        }
+    }
+
+    /// Eight bytes at a time, since pictures are large.
+    fn add_picture(&mut self, url: &str) {
+        self.begin(b'p');
+        let (blocks, rest) = url.as_bytes().as_chunks();
+        for block in blocks {
+            self.add(u64::from_le_bytes(*block));
+            // The product moves nothing down by itself.
+            self.0 ^= self.0 >> 32;
+        }
+        rest.iter().for_each(|byte| self.add((*byte).into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::{Image, Message};
+
+    use super::*;
+
+    fn asking(text: &str) -> GenerateRequest {
+        conversation(&[(Role::User, text)])
+    }
+
+    fn conversation(said: &[(Role, &str)]) -> GenerateRequest {
+        let messages = said.iter().map(|(role, text)| Message::new(*role, *text)).collect();
+        GenerateRequest { messages, ..GenerateRequest::default() }
+    }
+
+    #[test]
+    fn the_same_question_is_known_again_whatever_its_blanks_and_capitals() {
+        let one = question(&asking("Why is the  sky blue?"));
+        assert_eq!(one, question(&asking("why is the sky\nblue?")));
+        assert_ne!(one, question(&asking("Why is the sea blue?")));
+        let mut in_parts = asking("");
+        let parts = ["Why is the", "sky blue?"].map(|text| Part::Text(text.into()));
+        in_parts.messages[0].content = Content::Parts(parts.into());
+        assert_eq!(one, question(&in_parts));
+    }
+
+    #[test]
+    fn the_same_words_with_other_instructions_are_another_question() {
+        let told = |what: &str| question(&conversation(&[(Role::System, what), (Role::User, "Bonjour")]));
+        assert_ne!(told("Translate into English."), told("Translate into German."));
+        assert_ne!(told("Translate into English."), question(&asking("Bonjour")));
+        assert_ne!(told("Bonjour"), question(&conversation(&[(Role::User, "Bonjour"); 2])));
+    }
+
+    #[test]
+    fn the_same_words_about_another_picture_are_another_question() {
+        let about = |url: &str| {
+            let mut request = asking("");
+            let picture = Part::Image(Image { url: url.into(), detail: None });
+            request.messages[0].content = Content::Parts(vec![Part::Text("What is this?".into()), picture]);
+            question(&request)
+        };
+        let head = "data:image/png;base64,";
+        let same = format!("{head}{}", "A".repeat(100_000));
+        assert_eq!(about(&same), about(&same));
+        for other in [
+            format!("{head}{}", "A".repeat(99_999)),
+            format!("{head}{}B", "A".repeat(99_999)),
+            format!("{head}B{}", "A".repeat(99_999)),
+        ] {
+            assert_ne!(about(&same), about(&other));
+        }
+        assert_ne!(about(&same), question(&asking("What is this?")));
+    }
+
+    #[test]
+    fn long_questions_that_differ_in_their_last_word_are_two() {
+        let about = |last: &str| question(&asking(&("word ".repeat(100_000) + last)));
+        assert_ne!(about("Rome"), about("Athens"));
+    }
+
+    #[test]
+    fn the_same_question_of_somebody_else_is_another_one() {
+        let of = |user: &str| {
+            let mut request = asking("Why is the sky blue?");
+            request.extra.insert("user".into(), user.into());
+            question(&request)
+        };
+        assert_eq!(of("ann"), of("ann"));
+        assert_ne!(of("ann"), of("bob"));
+    }
+
+    #[test]
+    fn the_same_words_in_another_conversation_are_another_question() {
+        let after = |before: &str| {
+            question(&conversation(&[
+                (Role::User, before),
+                (Role::Assistant, "Fine."),
+                (Role::User, "Go on."),
+            ]))
+        };
+        assert_ne!(after("Tell me of Rome"), after("Tell me of Athens"));
+        assert_ne!(after("Tell me of Rome"), question(&asking("Go on.")));
+        assert_ne!(question(&asking("Tell me of Rome Go on.")), after("Tell me of Rome"));
+    }
+
+    #[test]
+    fn what_a_tool_gave_is_no_question_asked_again() {
+        let loops = conversation(&[(Role::User, "What is 2 + 2?"), (Role::Assistant, ""), (Role::Tool, "4")]);
+        assert_eq!(question(&loops), None);
+        assert_eq!(question(&conversation(&[])), None);
+    }
+}

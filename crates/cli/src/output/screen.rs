@@ -1,0 +1,90 @@
+//! What answers, notes, the log and bars share: one screen. Whoever writes a line there begins on a fresh one, below an
+//! answer that is still being written, and above the bars, which stay where they are.
+
+use std::io::{self, Write};
+use std::ops::Deref;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
+use indicatif::{MultiProgress, ProgressBar};
+
+/// All bars of the process. Where stderr is no terminal they are not to be seen.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// How many of them there are.
+static SHOWN: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the line that the cursor stands on has text on it, which may go on.
+static IS_LINE_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// A bar on the screen. It goes away with its value.
+pub struct Shown(ProgressBar);
+
+impl Shown {
+    pub fn new(bar: ProgressBar) -> Self {
+        SHOWN.fetch_add(1, Ordering::Relaxed);
+        Shown(BARS.add(bar))
+    }
+}
+
+impl Deref for Shown {
+    type Target = ProgressBar;
+
+    fn deref(&self) -> &ProgressBar {
+        &self.0
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+        BARS.remove(&self.0);
+        SHOWN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether stderr shows colours.
+pub fn has_colours() -> bool {
+    AutoStream::choice(&io::stderr()) != ColorChoice::Never
+}
+
+/// Writes whole lines on stderr.
+pub fn write(lines: &str) -> io::Result<()> {
+    if SHOWN.load(Ordering::Relaxed) > 0 && !BARS.is_hidden() {
+        let lines = lines.trim_end_matches('\n');
+        return if has_colours() { BARS.println(lines) } else { BARS.println(strip_str(lines).to_string()) };
+    }
+    end_line()?;
+    anstream::stderr().write_all(lines.as_bytes())
+}
+
+/// Text was written that did not end its line. Only to be said of text that stands on the same screen as stderr.
+pub fn leave_line_open() {
+    IS_LINE_OPEN.store(true, Ordering::Relaxed);
+}
+
+/// The line is over; `false` when it was before.
+pub fn close_line() -> bool {
+    IS_LINE_OPEN.swap(false, Ordering::Relaxed)
+}
+
+/// Ends the line if it is open.
+pub fn end_line() -> io::Result<()> {
+    if close_line() { io::stderr().write_all(b"\n") } else { Ok(()) }
+}
+
+/// For the log, which writes a line at a time.
+pub struct LogLines;
+
+impl Write for LogLines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        write(&String::from_utf8_lossy(line))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

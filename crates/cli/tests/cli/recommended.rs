@@ -1,0 +1,72 @@
+//! After `hob init`: the engine it recommends is written down, and not missed before it has ever answered.
+
+use crate::doctor::diagnosis::Diagnosis;
+use crate::fakes;
+use crate::home::{Home, NOWHERE, engines_config, finish};
+use crate::real_engine::directory_with_pip;
+
+/// As `hob init` writes it for a machine that vLLM suits. Its usual address is the server's too, so nobody is asked there: a test
+/// must not find what happens to run on the machine.
+fn recommending_vllm(engines: &[(&str, &str)]) -> String {
+    let text =
+        engines_config(&[]).replace("[engine.vllm]\nhost = \"http://127.0.0.1:9\"\n", "[engine.vllm]\n");
+    let text = text.replace("[engine]\n", "[engine]\ndefault = \"vllm\"\nrecommended = \"vllm\"\n");
+    engines.iter().fold(text, |text, (key, address)| {
+        let section = format!("[engine.{key}]\nhost = \"");
+        text.replace(&format!("{section}{NOWHERE}"), &format!("{section}{address}"))
+    })
+}
+
+#[tokio::test]
+async fn a_recommendation_that_was_not_followed_is_no_news() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_config(&recommending_vllm(&[("ollama", &ollama.url())]));
+    let ran = home.run(&["ask", "Hello"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("vllm"), "{}", ran.stderr);
+
+    let found = Diagnosis::of(&home).await;
+    found
+        .shows("vllm", "off", "is where Hob itself listens")
+        .shows("engine", "good", "ollama answers; vllm, which 'hob init' recommends here, does not run")
+        .is_ready_and_next_is("hob ask");
+    let advice = found.advice_on("engine").expect("how to have it");
+    assert!(advice.contains("vllm serve MODEL --port 8001"), "{advice}");
+}
+
+#[tokio::test]
+async fn an_engine_that_has_answered_before_is_missed() {
+    let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
+    let home = Home::with_engines(&[("vllm", &vllm.url())]);
+    assert_eq!(home.run(&["ask", "Hello"]).await.code, Some(0));
+
+    std::fs::write(home.config_file(), recommending_vllm(&[("ollama", &ollama.url())])).expect("written");
+    let ran = home.run(&["ask", "Hello"]).await;
+    let note = format!("the address of vllm is our own; asking ollama at {}\n", ollama.url());
+    assert!(ran.code == Some(0) && ran.stderr.starts_with(&note), "{ran:?}");
+    Diagnosis::of(&home).await.shows("engine", "warning", "ollama answers in place of vllm");
+}
+
+#[tokio::test]
+async fn whoever_has_nothing_but_a_configuration_is_answered_all_the_same() {
+    let home = Home::with_config(&recommending_vllm(&[]));
+    let found = Diagnosis::of(&home).await;
+    found.shows("engine", "good", "the first question fetches a small model").is_ready_and_next_is("hob ask");
+    let ran = home.run(&[]).await;
+    assert!(ran.stdout.contains("Engine  none runs; Hob answers by itself"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("hob serve") && !ran.stdout.contains("hob init"), "{}", ran.stdout);
+    let ran = home.run(&["ask", "--offline", "Hello"]).await;
+    assert!(ran.code == Some(1) && ran.stderr.starts_with("error: vllm is configured at "), "{ran:?}");
+
+    let bin = directory_with_pip(&home);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let question = ["ask", "-t", "0", "--max-tokens", "8", "Say hello."];
+    let mut command = home.hob(&question);
+    command.env("PATH", path);
+    let first = finish(command).await;
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert!(first.stderr.starts_with("No engine runs here, so Hob answers by itself. "), "{}", first.stderr);
+    let second = home.run(&question).await;
+    assert_eq!(second.code, Some(0), "{}", second.stderr);
+    assert!(!second.stderr.contains("engine") && !second.stderr.contains("vllm"), "{}", second.stderr);
+}

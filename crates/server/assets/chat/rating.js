@@ -1,0 +1,59 @@
+// What the reader thinks of an answer. The server learns from it, where it was the one who chose the model.
+
+const RATINGS = [["good", "Good"], ["bad", "Bad"]];
+const RATE_MS = 10_000;
+
+// Tells the server. Throws a `Trouble` when it does not take it.
+async function rate(id, rating, headers) {
+  let answer;
+  try {
+    answer = await fetch("v1/feedback", {
+      method: "POST",
+      cache: "no-store",
+      credentials: "same-origin",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify({ id, rating }),
+      signal: AbortSignal.timeout(RATE_MS),
+    });
+  } catch {
+    throw new Trouble("away", "Hob does not answer, so the rating is not kept.");
+  }
+  if (!answer.ok) throw await refusal(answer);
+}
+
+// The two buttons of an answer.
+class RatingView {
+  #message;
+  #buttons;
+  #busy = false;
+
+  // `rated` is called when the server has taken it, `failed` with a `Trouble` when not.
+  constructor(message, { rated, failed }) {
+    this.#message = message;
+    this.#buttons = RATINGS.map(([rating, label]) =>
+      Object.assign(smallButton(label, () => this.#press(rating, rated, failed)), { ariaLabel: `${label} answer`, value: rating }));
+    this.root = node("span", { className: "rating", role: "group", ariaLabel: "What you think of it" }, ...this.#buttons);
+  }
+
+  // Only what came to its end can be rated, and only by its id.
+  update() {
+    const { id, state, rating } = this.#message;
+    this.root.hidden = state !== "complete" || id === "";
+    for (const button of this.#buttons) button.ariaPressed = String(button.value === rating);
+  }
+
+  async #press(rating, rated, failed) {
+    if (this.#busy || this.#message.rating === rating) return;
+    this.#busy = true;
+    try {
+      await rate(this.#message.id, rating, keyHeaders());
+      this.#message.rating = rating;
+      this.update();
+      rated(rating);
+    } catch (trouble) {
+      failed(trouble);
+    } finally {
+      this.#busy = false;
+    }
+  }
+}

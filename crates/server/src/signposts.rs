@@ -1,0 +1,139 @@
+//! Which way was meant by a path that leads nowhere. Knows the table of routes, and how people and programs miss them.
+
+use strsim::damerau_levenshtein;
+
+/// Longer paths are nobody's slip, and comparing them would take time.
+const LONGEST: usize = 128;
+
+/// What stands before a path by mistake, or is missing there.
+const PREFIXES: [&str; 2] = ["v1", "api"];
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// What clients ask for that speak another API first: an older or newer one of OpenAI's, Anthropic's, Ollama's.
+const OTHER_FORMS: [(&str, &str); 6] = [
+    ("completions", CHAT),
+    ("responses", CHAT),
+    ("messages", CHAT),
+    ("chat", CHAT),
+    ("generate", CHAT),
+    ("tags", "/v1/models"),
+];
+
+/// Knows the way.
+pub(crate) struct Signposts {
+    routes: matchit::Router<()>,
+    /// What may have been meant, without what stands before it, and where that is.
+    names: Vec<(String, &'static str)>,
+}
+
+impl Signposts {
+    /// For the patterns of all routes.
+    pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
+        let mut routes = matchit::Router::new();
+        let mut names: Vec<(String, &'static str)> =
+            OTHER_FORMS.iter().map(|(name, route)| ((*name).to_owned(), *route)).collect();
+        for pattern in patterns {
+            // The server's own router took it, so this one does.
+            let _ = routes.insert(pattern, ());
+            let name = bare(pattern);
+            if !name.is_empty() && !name.contains('{') {
+                names.push((name, pattern));
+            }
+        }
+        Signposts { routes, names }
+    }
+
+    /// The path that was probably meant.
+    pub(crate) fn nearest(&self, path: &str) -> Option<String> {
+        if path.len() > LONGEST {
+            return None;
+        }
+        let name = bare(path);
+        if name.is_empty() {
+            return None;
+        }
+        let elsewhere = [format!("/v1/{name}"), format!("/{name}")];
+        let found = elsewhere.into_iter().find(|path| self.routes.at(path).is_ok());
+        found.or_else(|| self.misspelt(&name.to_lowercase()).map(str::to_owned))
+    }
+
+    fn misspelt(&self, name: &str) -> Option<&'static str> {
+        let slips = name.chars().count() / 4;
+        let distances = self.names.iter().map(|(known, route)| (damerau_levenshtein(name, known), *route));
+        distances.filter(|(distance, _)| *distance <= slips).min().map(|(_, route)| route)
+    }
+}
+
+/// The path without slashes too many, and without what stands before all of the API.
+fn bare(path: &str) -> String {
+    let words = path.split('/').filter(|word| !word.is_empty());
+    words.skip_while(|word| PREFIXES.contains(&word.to_lowercase().as_str())).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signposts() -> Signposts {
+        Signposts::new([
+            CHAT,
+            "/v1/models",
+            "/v1/models/{*id}",
+            "/v1/channels",
+            "/v1/tasks",
+            "/v1/tasks/{id}/pause",
+            "/v1/embeddings",
+            "/",
+            "/dashboard",
+            "/health",
+        ])
+    }
+
+    #[test]
+    fn who_missed_the_way_is_shown_it() {
+        for (path, meant) in [
+            ("/chat/completions", CHAT),
+            ("/v1/chat/completion", CHAT),
+            ("/v1/chat/completions/", CHAT),
+            ("//v1//chat/completions", CHAT),
+            ("/V1/Chat/Completions", CHAT),
+            ("/v1/v1/chat/completions", CHAT),
+            ("/api/v1/chat/completions", CHAT),
+            ("/v1/chatcompletions", CHAT),
+            ("/v1/completion", CHAT),
+            ("/v1/responses", CHAT),
+            ("/v1/messages", CHAT),
+            ("/api/chat", CHAT),
+            ("/api/tags", "/v1/models"),
+            ("/models", "/v1/models"),
+            ("/v1/model", "/v1/models"),
+            ("/v1/models/", "/v1/models"),
+            ("/models/Qwen/Qwen3-8B", "/v1/models/Qwen/Qwen3-8B"),
+            ("/tasks/7/pause", "/v1/tasks/7/pause"),
+            ("/v1/embedings", "/v1/embeddings"),
+            ("/v1/health", "/health"),
+            ("/healthz", "/health"),
+            ("/v1/dashbord", "/dashboard"),
+        ] {
+            assert_eq!(signposts().nearest(path).as_deref(), Some(meant), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_resembles_nothing_gets_no_advice() {
+        let long = "/v1/chat/completions".repeat(1000);
+        for path in
+            ["/", "/v1", "/v1/", "/api/v1", "/v2/nothing", "/favicon.ico", "/index.html", "/docs", &long]
+        {
+            assert_eq!(signposts().nearest(path), None, "{path}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_path_may_be_asked_for(path in "/[^ ]{0,200}") {
+            let _ = signposts().nearest(&path);
+        }
+    }
+}

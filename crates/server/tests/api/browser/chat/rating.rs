@@ -1,0 +1,74 @@
+//! What the reader thinks of an answer.
+
+use std::sync::Arc;
+
+use hob_config::RouterKey;
+use hob_core::Engine;
+use hob_engine::Style;
+use hob_system::{Record, Router, RouterBook, System};
+use hob_testkit::{Reply, ScriptedEngine};
+use serde_json::json;
+
+use super::{ask, becomes, click, count, engine_saying, page_at, until, words};
+use crate::agents::{at_home, parts};
+use crate::browser::axe::assert_accessible;
+use crate::browser::chromium::Reader;
+use crate::support::{Running, engine_at};
+
+fn pressed(rating: &str) -> String {
+    format!("document.querySelector('.message:last-child .rating [aria-pressed=true]')?.value === {rating:?}")
+}
+
+#[tokio::test]
+async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
+    let book = RouterBook::at(home.path(), Record::default());
+    let system = System::new(parts(Arc::new(engine) as Arc<dyn Engine>));
+    let system = system.with_router(Router::new(RouterKey::Heuristic, book.clone()));
+    let server = Running::start_parts(Arc::new(system), at_home()).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    browser
+        .run("chooseModel('auto'); document.getElementById('model').dispatchEvent(new Event('change'))")
+        .await;
+    ask(&browser, "Hello").await;
+    becomes(&browser, "complete").await;
+    assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 0);
+
+    click(&browser, ".rating [value=good]").await;
+    until(&browser, &pressed("good")).await;
+    assert_eq!(browser.run("return document.getElementById('said').textContent").await, "Rated good.");
+    // On second thoughts.
+    click(&browser, ".rating [value=bad]").await;
+    until(&browser, &pressed("bad")).await;
+    assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 1);
+    assert_accessible(&browser, "rated").await;
+    let ratings = book.find().unwrap().unwrap().ratings().unwrap();
+    assert_eq!((ratings.good, ratings.bad), (0, 1));
+
+    browser.reload().await;
+    until(&browser, &pressed("bad")).await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_rating_that_the_server_does_not_take_is_not_shown_as_given() {
+    // Nothing is written down here, so there is no answer to rate.
+    let server = Running::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Hello").await;
+    becomes(&browser, "complete").await;
+    click(&browser, ".rating [value=good]").await;
+    browser.shows("hint", "there is no answer").await;
+    assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, json!(0));
+}
+
+#[tokio::test]
+async fn only_an_answer_that_came_to_its_end_can_be_rated() {
+    let fake = engine_saying(Reply::sse(words("It is bl")).then_cut()).await;
+    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Why is the sky blue?").await;
+    becomes(&browser, "broken").await;
+    assert_eq!(count(&browser, ".rating:not([hidden])").await, json!(0));
+}

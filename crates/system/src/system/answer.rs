@@ -1,0 +1,173 @@
+//! Answers, whole and as they come: a request finds its model and its lane, and whoever answers says who it was.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use hob_core::{
+    Agent, AgentOutcome, DeltaStream, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelReason, ToolResult, Warning,
+};
+
+use super::System;
+use crate::caller::{AskError, Caller};
+use crate::lane::{Delivery, Lane, Wish, lane};
+use crate::route::Route;
+use crate::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
+
+/// A whole answer, and how it came to be.
+#[derive(Debug)]
+pub struct Answered {
+    /// The key of the engine that answered.
+    pub engine: String,
+    /// Its usage is the sum over all turns.
+    pub generation: Generation,
+    pub turns: u32,
+    pub tool_results: Vec<ToolResult>,
+    /// Why this model; `None` when it is the one that was asked for.
+    pub reason: Option<ModelReason>,
+}
+
+/// An answer under way.
+pub struct Streaming {
+    /// The key of the engine that answers.
+    pub engine: String,
+    /// The model that answers.
+    pub model: String,
+    /// Why this model; `None` when it is the one that was asked for.
+    pub reason: Option<ModelReason>,
+    pub warnings: Vec<Warning>,
+    pub deltas: DeltaStream,
+}
+
+impl System {
+    /// The whole answer, and how an agent got to it.
+    pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
+        let mut span = request_span(&self.spans, caller, &request.model);
+        let caller = under(caller, &span);
+        let outcome = self.answer(request, &caller, &mut span).await;
+        if let Err(error) = &outcome {
+            span.fail(kind_of_refusal(error));
+        }
+        span.end();
+        outcome
+    }
+
+    async fn answer(
+        &self,
+        mut request: GenerateRequest,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<Answered, AskError> {
+        let wish = self.wish(&caller.agent)?;
+        let mut route = self.route(&mut request, caller).await?;
+        let outcome = self.ask(&route, request, wish, caller, span).await;
+        if let Some(ticket) = route.take_ticket() {
+            ticket.conclude(&outcome);
+        }
+        let AgentOutcome { mut generation, turns, tool_results } = outcome?;
+        let told = route.tell(span);
+        generation.warnings.extend(told.warning);
+        Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
+    }
+
+    async fn ask(
+        &self,
+        route: &Route,
+        mut request: GenerateRequest,
+        wish: Wish<Arc<dyn Agent>>,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<AgentOutcome, AskError> {
+        match lane(&request, Delivery::Whole, wish) {
+            Lane::Engine => {
+                let generation = route.metered(self.origin(caller, None)).generate(&request).await?;
+                Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
+            }
+            Lane::Agent(agent) => {
+                by_agent(span, agent.name());
+                self.recall(&mut request, caller).await;
+                let context = self.context(route, caller, agent.name(), None)?;
+                Ok(agent.run(&request, &context).await?)
+            }
+        }
+    }
+
+    /// The answer as it comes. Returns once the first piece is there, so that trouble before it is an error and not a
+    /// stream that breaks at once.
+    pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<Streaming, AskError> {
+        let mut span = request_span(&self.spans, caller, &request.model);
+        let caller = under(caller, &span);
+        match self.begin_stream(request, &caller, &mut span).await {
+            Ok(streaming) if span.place().is_none() => Ok(streaming),
+            Ok(mut streaming) => {
+                let deltas = streaming.deltas;
+                streaming.deltas = Box::pin(TracedStream { deltas, span });
+                Ok(streaming)
+            }
+            Err(error) => {
+                span.fail(kind_of_refusal(&error));
+                span.end();
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_stream(
+        &self,
+        mut request: GenerateRequest,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<Streaming, AskError> {
+        let wish = self.wish(&caller.agent)?;
+        let mut route = self.route(&mut request, caller).await?;
+        let model = request.model.clone();
+        let begun = self.first_piece(&route, request, wish, caller, span).await;
+        let GenerationStream { mut warnings, deltas } = match (begun, route.take_ticket()) {
+            (Ok(begun), Some(ticket)) => ticket.watch(begun),
+            (Err(error), Some(ticket)) => {
+                ticket.give_up(&error);
+                return Err(error);
+            }
+            (begun, None) => begun?,
+        };
+        let told = route.tell(span);
+        warnings.extend(told.warning);
+        let model = told.model.unwrap_or(model);
+        Ok(Streaming { engine: told.engine, model, reason: told.reason, warnings, deltas })
+    }
+
+    /// A stream whose first piece is there.
+    async fn first_piece(
+        &self,
+        route: &Route,
+        mut request: GenerateRequest,
+        wish: Wish<Arc<dyn Agent>>,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<GenerationStream, AskError> {
+        let GenerationStream { warnings, mut deltas } = match lane(&request, Delivery::Streamed, wish) {
+            Lane::Engine => route.metered(self.origin(caller, None)).stream(&request).await?,
+            Lane::Agent(agent) => {
+                by_agent(span, agent.name());
+                self.recall(&mut request, caller).await;
+                self.agent_stream(route, request, agent, caller)?
+            }
+        };
+        let first = match deltas.next().await {
+            Some(first) => first?,
+            None => {
+                let engine = route.engine().to_owned();
+                let reason = "it ended before it began".to_owned();
+                return Err(EngineError::Interrupted { engine, reason }.into());
+            }
+        };
+        Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
+    }
+}
+
+/// The request is an agent's to answer.
+fn by_agent(span: &mut Span, agent: &str) {
+    span.rename(|| format!("invoke_agent {agent}"));
+    span.set("gen_ai.operation.name", "invoke_agent");
+    span.set("gen_ai.agent.name", agent);
+}

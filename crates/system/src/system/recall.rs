@@ -1,0 +1,34 @@
+//! What the memory has on a question, for callers who may know it.
+
+use hob_core::{GenerateRequest, Passage, Permit, Reach, Source};
+
+use super::System;
+use crate::caller::{Caller, Recall};
+use crate::inbound::MEMORY_READS;
+
+impl System {
+    /// Puts what the memory has on the question into the request, where the caller may know it, and says what that was.
+    /// Agents are told by themselves; a request that was told already is left as it is.
+    pub async fn recall(&self, request: &mut GenerateRequest, caller: &Caller) -> Vec<Passage> {
+        match &self.memory {
+            Some(memory) if may_recall(caller) => memory.recall(request, &self.events(caller)).await,
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether the caller may know what is in the memory. Whoever writes on a channel needs leave by name, because there trust in
+/// tools is given to everybody at once; and so does a task whose tools were chosen, because somebody on a channel may have
+/// made it.
+fn may_recall(caller: &Caller) -> bool {
+    let reads_memory = |names: &Vec<String>| names.iter().any(|name| MEMORY_READS.contains(&name.as_str()));
+    let Permit { most, also, only } = &caller.permit;
+    if caller.recall == Recall::Unwanted {
+        return false;
+    }
+    match caller.source {
+        Source::Channel => reads_memory(also),
+        Source::Scheduler => *most >= Reach::Read && only.as_ref().is_none_or(reads_memory),
+        _ => *most >= Reach::Read,
+    }
+}

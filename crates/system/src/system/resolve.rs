@@ -1,0 +1,84 @@
+//! Which model is meant, and which engine answers for it.
+
+use std::sync::Arc;
+
+use hob_core::GenerateRequest;
+use hob_core::routing::AUTO;
+
+use super::{DEFAULT_MODEL, System};
+use crate::caller::{AskError, Caller};
+use crate::fallback::is_not_found;
+use crate::pool::{Found, NamedBy};
+use crate::route::Route;
+use crate::routing::Routed;
+
+impl System {
+    /// Puts the name of a real model in the place of the one asked for, and says why where that was for us to choose.
+    async fn resolve_model(
+        &self,
+        request: &mut GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Option<Routed>, AskError> {
+        if request.model == DEFAULT_MODEL
+            && let Some(model) = self.default_model().await?
+        {
+            request.model = model;
+        }
+        if request.model != AUTO {
+            return Ok(None);
+        }
+        let models = self.pool.recent().await?;
+        // Who has a model of this name means that one.
+        if models.iter().any(|listed| listed.model.id == AUTO) {
+            return Ok(None);
+        }
+        let routed = self.router.route(request, caller, &models, self.engine().key()).await?;
+        request.model.clone_from(&routed.model);
+        Ok(Some(routed))
+    }
+
+    /// Who answers. Where the model was ours to choose, and cannot be had, the fallback does.
+    pub(super) async fn route(
+        &self,
+        request: &mut GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Route, AskError> {
+        let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
+        let route = match (self.find(request, caller).await, fallback) {
+            (Ok(route), None) => route,
+            (Ok(route), Some(fallback)) => route.before(fallback, &self.pool),
+            (Err(AskError::Engine(error)), Some(fallback)) if is_not_found(&error) => {
+                let Some(stand_in) = fallback.find(&self.pool, &request.model, &error).await else {
+                    return Err(error.into());
+                };
+                request.model.clone_from(&stand_in.model);
+                Route::to_stand_in(stand_in)
+            }
+            (Err(error), _) => return Err(error),
+        };
+        Ok(route.instead_of(self.for_want.as_ref()))
+    }
+
+    async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
+        let named_by = if is_ours_to_choose(&request.model) { NamedBy::House } else { NamedBy::Caller };
+        let Some(Routed { engine, reason, ticket, .. }) = self.resolve_model(request, caller).await? else {
+            let Found { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
+            let route = Route::to(engine, None);
+            return Ok(match instead_of {
+                Some(error) => route.for_want_of(&error),
+                None => route,
+            });
+        };
+        // The engine whose model was chosen, whoever else has one of that name.
+        let engine = match self.pool.with_key(&engine) {
+            Some(engine) => Arc::clone(engine),
+            None => self.pool.find(&request.model, named_by).await?.engine,
+        };
+        Ok(Route::to(engine, Some(reason)).watched(ticket))
+    }
+}
+
+/// Whether this name leaves the choice of a model to us.
+fn is_ours_to_choose(model: &str) -> bool {
+    model == DEFAULT_MODEL || model == AUTO
+}
