@@ -27,13 +27,13 @@ fi
 # Debian keeps it where ordinary users do not look.
 nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx)
 # Both versions are pinned, so that figures of different days compare.
-litellm=$cache/parts/litellm-1.108.4
+litellm=$cache/parts/litellm-1.106.2
 portkey=$cache/parts/portkey-1.15.2
 
 install_peers() {
     if [ ! -e "$litellm/complete" ]; then
         "${HOB_BENCH_PYTHON:-python3}" -m venv "$litellm"
-        "$litellm/bin/pip" install --quiet --disable-pip-version-check 'litellm[proxy]==1.108.4' >&2
+        "$litellm/bin/pip" install --quiet --disable-pip-version-check 'litellm[proxy]==1.106.2' >&2
         touch "$litellm/complete"
     fi
     if [ ! -e "$portkey/complete" ]; then

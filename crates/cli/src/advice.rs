@@ -18,7 +18,7 @@ pub fn how_to_start(key: &str, address: &str) -> String {
     let port = place.port;
     if let (Some(usual), Some(host), None) = (usual_port(key), &place.host, place.written_port) {
         return format!(
-            "Its address names no port, so {} is asked. Set [engine.{key}] host = \"http://{host}:{usual}\" if it listens on \
+            "It is asked on port {}. Set [engine.{key}] host = \"http://{host}:{usual}\" if it listens on \
              its usual one",
             port.unwrap_or_default()
         );
@@ -168,7 +168,7 @@ mod tests {
             (
                 "ollama",
                 "http://gpu.lan",
-                "Its address names no port, so 80 is asked. Set [engine.ollama] host = \"http://gpu.lan:11434\" if it listens \
+                "It is asked on port 80. Set [engine.ollama] host = \"http://gpu.lan:11434\" if it listens \
                  on its usual one",
             ),
             ("cloud", "", "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it"),

@@ -207,7 +207,9 @@ impl Drop for Tuning<'_> {
 /// Removes a directory in which a model is written. Half a file helps nobody; that it cannot be removed either changes nothing.
 pub(crate) fn clear(directory: &Path) {
     // The file may appear just before the directory goes. It is opened only once, so twice is enough.
-    let _ = fs::remove_dir_all(directory).or_else(|_| fs::remove_dir_all(directory));
+    let gone = fs::remove_dir_all(directory).or_else(|_| fs::remove_dir_all(directory));
+    // Earlier versions wrote a file of that name.
+    let _ = gone.or_else(|_| fs::remove_file(directory));
 }
 
 /// The other form of a model, to be written.

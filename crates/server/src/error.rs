@@ -121,7 +121,10 @@ impl ApiError {
         let advice = match origin {
             // What a browser says of a page that has no address: a file, or a frame in a sandbox.
             "null" => "serve that page from an address, and add the address to [server] cors_origins",
-            _ => "if that page may ask this server, add its address to [server] cors_origins",
+            _ => {
+                "if that page may ask this server, add its address to [server] cors_origins, or, if it is this server behind a \
+                 proxy, have the proxy pass the Host header on"
+            }
         };
         let message =
             format!("the Origin header names '{origin}', which is no page of this server; {advice}");

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::admission::Admitted;
 use crate::error::ApiError;
+use crate::room::Place;
 use crate::wire::response::WireUsage;
 
 /// A frame is sent when it has grown to this, even if more is ready.
@@ -161,12 +162,13 @@ pub(crate) struct ChatStream {
     /// What is rendered and not yet sent.
     out: Vec<u8>,
     over: bool,
-    _admitted: Admitted,
+    /// An agent may hold on to the request until its last turn.
+    _held: (Admitted, Place),
 }
 
 impl ChatStream {
-    pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, admitted: Admitted) -> Self {
-        ChatStream { deltas, chunks, out: Vec::new(), over: false, _admitted: admitted }
+    pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, held: (Admitted, Place)) -> Self {
+        ChatStream { deltas, chunks, out: Vec::new(), over: false, _held: held }
     }
 
     fn take(&mut self, next: Option<Result<Delta, EngineError>>) {

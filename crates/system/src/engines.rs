@@ -38,7 +38,7 @@ pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, Eng
 }
 
 /// The engines that answer beside the chosen one, in the order of `[engine] pool`. One that is Hob itself is left out.
-pub(crate) fn beside(
+pub fn beside(
     chosen: &Arc<dyn Engine>,
     engines: &[Arc<dyn Engine>],
     config: &Config,

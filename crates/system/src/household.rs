@@ -284,8 +284,10 @@ async fn llm_tool(pool: &Pool, default_model: Option<&str>, accounts: &Accounts)
 /// `hob init` recommends and nobody ever set up is not missed. Blocks for a look into the record.
 pub fn is_default_missed(config: &Config, home: &Path) -> bool {
     let engine = &config.engine;
-    // Where the record does not tell, saying too much is better than too little.
-    let has_answered = |key: EngineKey| has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true);
+    // Where there is no record, or it does not tell, saying too much is better than too little.
+    let has_answered = |key: EngineKey| {
+        !config.telemetry.enabled || has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true)
+    };
     engine.is_chosen() || engine.default.is_some_and(has_answered)
 }
 

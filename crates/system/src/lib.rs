@@ -40,7 +40,7 @@ pub use channels::HouseChannels;
 pub use chats::open_chats;
 pub use databases::{Database, DatabaseKind, inspect_databases};
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
-pub use engines::{engines, ollama};
+pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
 pub use hob_agent::{Permit, ToolBox, ToolBoxError};
 pub use hob_engine::ManagedError;

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use hob_config::Config;
 use hob_core::routing::AUTO;
 use hob_core::{Engine, EngineError, ModelKind};
-use hob_system::{Pool, Wishes, choose, is_default_missed};
+use hob_system::{Pool, Wishes, beside, choose, is_default_missed};
 use tokio::time::timeout;
 
 use crate::advice;
@@ -89,13 +89,17 @@ pub fn run() -> Result<ExitCode> {
 }
 
 async fn who_answers(config: &Config, home: &Path) -> Result<Answering> {
-    let mut engines = hob_system::engines(config, home)?;
-    let probes = engines.iter().map(|engine| timeout(PROBE, engine.health()));
+    let all = hob_system::engines(config, home)?;
+    let probes = all.iter().map(|engine| timeout(PROBE, engine.health()));
     let answers: Vec<bool> =
         join_all(probes).await.into_iter().map(|answer| answer.unwrap_or(false)).collect();
-    let mut answers = answers.into_iter();
     // Among those that answer at once, nobody is waited for.
-    engines.retain(|_| answers.next().unwrap_or(false));
+    let engines: Vec<Arc<dyn Engine>> = all
+        .iter()
+        .zip(answers)
+        .filter(|(_, answers)| *answers)
+        .map(|(engine, _)| Arc::clone(engine))
+        .collect();
     let Ok(chosen) = choose(&engines, config, &Wishes::default()).await else {
         return Ok(match is_default_missed(config, home) {
             true => Answering::NotTheChosen,
@@ -105,21 +109,10 @@ async fn who_answers(config: &Config, home: &Path) -> Result<Answering> {
     let engine = chosen.engine;
     let model = match config.default_model() {
         Some(AUTO) => Standing::Auto,
-        Some(model) => standing_of(model, &engine, beside(&engine, engines, config)).await,
+        Some(model) => standing_of(model, &engine, beside(&engine, &all, config)).await,
         None => first_model(engine.as_ref()).await.map_or(Standing::None, Standing::There),
     };
     Ok(Answering::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
-}
-
-/// Those of the pool that answer, but for the one that was chosen.
-fn beside(
-    chosen: &Arc<dyn Engine>,
-    mut engines: Vec<Arc<dyn Engine>>,
-    config: &Config,
-) -> Vec<Arc<dyn Engine>> {
-    let pool = &config.engine.pool;
-    engines.retain(|one| one.key() != chosen.key() && pool.iter().any(|key| key.as_str() == one.key()));
-    engines
 }
 
 /// Whether an engine that would be asked has the model. One that takes too long to say may have it.

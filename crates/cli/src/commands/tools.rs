@@ -128,7 +128,7 @@ async fn call(tools: &ToolBox, name: &str, arguments: &str) -> Result<()> {
     let tool = pick(tools, name)?;
     if serde_json::from_str::<Map<String, Value>>(arguments).is_err() {
         bail!(
-            "the arguments are not JSON. Write one object, such as '{}'; 'hob tools info {name}' shows what it takes.",
+            "the arguments are not a JSON object. Write one, such as '{}'; 'hob tools info {name}' shows what it takes.",
             example(find(tools, name))
         );
     }

@@ -81,7 +81,7 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
         (&["calculator", r#"{"expression": "1 / 0"}"#][..], "error: "),
         (
             &["calculator", "17 * 23"],
-            "error: the arguments are not JSON. Write one object, such as '{\"expression\": …}'; 'hob tools info \
+            "error: the arguments are not a JSON object. Write one, such as '{\"expression\": …}'; 'hob tools info \
              calculator' shows what it takes.\n",
         ),
         (&["calculator", "{}"], "error: the arguments do not follow the schema of the tool: "),

@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use super::gguf::{Header, MemoryEstimate};
 use super::lock::ModelLock;
 use super::names::{self, Shard};
+use crate::tune::clear;
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +146,7 @@ impl ModelStore {
         let doomed = self.files_of(id)?;
         // What a tuning that was killed has left; that it cannot be removed keeps nobody from removing the model.
         for directory in doomed.iter().filter_map(|file| unfinished_form(file)) {
-            let _ = fs::remove_dir_all(directory);
+            clear(&directory);
         }
         for path in doomed {
             fs::remove_file(&path).map_err(|source| StoreError::Io {

@@ -320,7 +320,7 @@ async function askForSavings() {
       headers: keyHeaders(),
       signal: AbortSignal.timeout(POLL_MS),
     });
-    return { status: answer.status, body: await answer.json() };
+    return { status: answer.status, body: await answer.json().catch(() => null) };
   } catch {
     return null;
   }
@@ -341,6 +341,7 @@ async function poll() {
   timer = setTimeout(poll, POLL_MS);
   if (answer === null) return showAway("Hob does not answer.");
   const { status, body } = answer;
+  if (status === 200 && body === null) return showAway("Hob does not answer.");
   if (status !== 200) return showAway(`Hob has trouble: ${body?.detail ?? `status ${status}`}.`);
   arrived = Date.now();
   document.body.classList.remove("stale");

@@ -14,6 +14,7 @@ use hob_system::{Answered, Caller, Streaming};
 use crate::admission::Admitted;
 use crate::body::{JsonBody, read_json};
 use crate::error::ApiError;
+use crate::room::{Place, SMALL};
 use crate::router::App;
 use crate::sse::{ChatChunks, ChatStream, push_json};
 use crate::trace::trace_parent;
@@ -26,26 +27,26 @@ pub(super) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
 const MODEL_REASON: HeaderName = HeaderName::from_static("x-hob-model-reason");
 /// The key of the engine that answers.
 const ENGINE: HeaderName = HeaderName::from_static("x-hob-engine");
-/// A body that takes noticeably long to read, such as one with pictures in it.
-const LARGE: usize = 1 << 20;
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let permit = app.trust.permit(request.extensions());
     let trace_parent = trace_parent(request.headers());
-    let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
+    let JsonBody { bytes, place } = read_json(request, &app.bodies).await?;
     let ChatRequest { request, reply, agent } = parse(bytes).await?;
     let caller = Caller { permit, agent, trace_parent, ..Caller::trusted(Source::Server, completion_id()) };
     let admitted = app.admission.enter().await?;
     match reply {
         Reply::Whole => whole(&app, request, &caller).await,
-        Reply::Streamed { include_usage } => streamed(&app, request, &caller, include_usage, admitted).await,
+        Reply::Streamed { include_usage } => {
+            streamed(&app, request, &caller, include_usage, (admitted, place)).await
+        }
     }
 }
 
-/// Reads a request; a large one where it holds nobody else up.
+/// Reads a request; a large one, such as one with pictures in it, where it holds nobody else up.
 async fn parse(body: Bytes) -> Result<ChatRequest, ApiError> {
-    if body.len() < LARGE {
+    if body.len() <= SMALL {
         return ChatRequest::parse(&body);
     }
     match tokio::task::spawn_blocking(move || ChatRequest::parse(&body)).await {
@@ -69,7 +70,7 @@ async fn streamed(
     request: GenerateRequest,
     caller: &Caller,
     include_usage: bool,
-    admitted: Admitted,
+    held: (Admitted, Place),
 ) -> Result<Response, ApiError> {
     let Streaming { engine, model, reason, warnings, deltas } = app.system.stream(request, caller).await?;
     let chunks = ChatChunks::new(&caller.run, unix_now(), &model, include_usage);
@@ -80,7 +81,7 @@ async fn streamed(
         // nginx would otherwise collect the events and deliver them in batches.
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
-    let response = (headers, Body::new(ChatStream::new(deltas, chunks, admitted))).into_response();
+    let response = (headers, Body::new(ChatStream::new(deltas, chunks, held))).into_response();
     Ok(with_engine(with_reason(with_warnings(response, &warnings), reason.as_ref()), &engine))
 }
 

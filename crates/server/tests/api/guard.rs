@@ -47,7 +47,7 @@ async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
     assert!(!page.headers().contains_key("access-control-allow-origin"));
     let told = page.json::<Value>().await.unwrap()["detail"].take();
     let advice = "the Origin header names 'https://evil.example', which is no page of this server; if that page may ask this server, \
-        add its address to [server] cors_origins";
+        add its address to [server] cors_origins, or, if it is this server behind a proxy, have the proxy pass the Host header on";
     assert_eq!(told, advice);
     let file = get(&server, "/v1/models", &[("origin", "null")]).await.text().await.unwrap();
     assert!(file.contains("serve that page from an address"), "{file}");

@@ -34,6 +34,8 @@ pub(super) struct Download<'a> {
     /// Bytes of all files.
     pub total: u64,
     pub retry: Retry,
+    /// Whether there is another source, for which a host that sends nothing at all is soon left.
+    pub has_other_source: bool,
 }
 
 impl Download<'_> {
@@ -73,7 +75,11 @@ impl Download<'_> {
                 continue;
             };
             failures = if part.length > before { 1 } else { failures + 1 };
-            let Some(asked) = may_pass(&error).filter(|_| failures <= retry.attempts) else {
+            let attempts = match self.has_other_source && part.length == 0 {
+                true => retry.attempts.min(1),
+                false => retry.attempts,
+            };
+            let Some(asked) = may_pass(&error).filter(|_| failures <= attempts) else {
                 return Err(error);
             };
             tracing::debug!(%error, file = %target.name(), at = part.length, "a download broke off and is taken up again");

@@ -76,6 +76,7 @@ pub(super) async fn pull(
             before,
             total,
             retry: site.options.retry,
+            has_other_source: false,
         };
         download.run(&site, target).await?;
         before += target.size;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::client::HubClient;
 use super::download::Download;
 use super::error::PullError;
-use super::options::{Network, PullOptions, Retry};
+use super::options::{Network, PullOptions};
 use super::place::{Content, Plan, Target};
 use super::{Site, assemble, hub, package, wheel};
 use crate::models::catalog::{CatalogEntry, Member, Pinned, Revision, Source};
@@ -116,8 +116,7 @@ impl Errand<'_> {
         let options = &self.site.options;
         let client = HubClient::new(options)?;
         let Revision { repo, commit } = self.pinned.hub;
-        // A hub that cannot be reached at all is soon left for pip.
-        let retry = Retry { attempts: options.retry.attempts.min(1), ..options.retry };
+        let retry = options.retry;
         let members = self.pinned.members();
         let total = members.iter().map(|member| member.size).sum();
         let mut before = 0;
@@ -130,7 +129,9 @@ impl Errand<'_> {
                 size: member.size,
                 sha256: Some(member.sha256),
             };
-            Download { client: &client, url, repo, before, total, retry }.run(self.site, &file).await?;
+            let has_other_source = true;
+            let download = Download { client: &client, url, repo, before, total, retry, has_other_source };
+            download.run(self.site, &file).await?;
             before += member.size;
         }
         Ok(())
