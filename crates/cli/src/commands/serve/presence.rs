@@ -6,27 +6,41 @@ use std::path::{Path, PathBuf};
 
 use crate::neighbour::{last_noted, note};
 
-/// The note. It goes away with its value, unless another server has written its own meanwhile.
+/// The note. With its value it becomes again what it was before, unless another server has written its own meanwhile.
 pub struct Presence {
     home: PathBuf,
     address: SocketAddr,
+    /// Where another server of the same home listens, or did.
+    before: Option<SocketAddr>,
 }
 
 impl Presence {
     /// Writes the address down. Where that is not possible, the server is only harder to find.
     pub fn announce(home: &Path, address: SocketAddr) -> Self {
-        if let Err(error) = fs::write(note(home), format!("{address}\n")) {
-            tracing::debug!(%error, "where the server listens is not written down");
-        }
-        Presence { home: home.to_owned(), address }
+        let before = last_noted(home).filter(|before| *before != address);
+        write(home, address);
+        Presence { home: home.to_owned(), address, before }
+    }
+}
+
+fn write(home: &Path, address: SocketAddr) {
+    if let Err(error) = fs::write(note(home), format!("{address}\n")) {
+        tracing::debug!(%error, "where the server listens is not written down");
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        if last_noted(&self.home) == Some(self.address) {
-            // A note that stays is one that leads to nobody.
-            let _ = fs::remove_file(note(&self.home));
+        if last_noted(&self.home) != Some(self.address) {
+            return;
+        }
+        match self.before {
+            // Whoever reads it asks whether somebody is there still.
+            Some(before) => write(&self.home, before),
+            None => {
+                // A note that stays is one that leads to nobody.
+                let _ = fs::remove_file(note(&self.home));
+            }
         }
     }
 }
@@ -46,9 +60,14 @@ mod tests {
         let first = Presence::announce(home.path(), address("0.0.0.0:8000"));
         assert_eq!(last_noted(home.path()), Some(address("0.0.0.0:8000")));
         let second = Presence::announce(home.path(), address("[::1]:9000"));
-        drop(first);
-        assert_eq!(last_noted(home.path()), Some(address("[::1]:9000")), "it is not the first one's to take");
         drop(second);
+        assert_eq!(last_noted(home.path()), Some(address("0.0.0.0:8000")), "the first still runs");
+        let third = Presence::announce(home.path(), address("[::1]:9001"));
+        drop(first);
+        assert_eq!(last_noted(home.path()), Some(address("[::1]:9001")), "it is not the first one's to take");
+        drop(third);
+        fs::remove_file(note(home.path())).expect("what was there before");
+        drop(Presence::announce(home.path(), address("0.0.0.0:8000")));
         assert_eq!(last_noted(home.path()), None);
     }
 

@@ -85,6 +85,12 @@ async fn a_page_without_the_key_waits_for_it_in_silence() {
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&house.server.url("/")).await;
     browser.shows("pulse", "locked").await;
+    // The browser counts a request a moment after its answer was read.
+    until(
+        &browser,
+        "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/v1/models'))",
+    )
+    .await;
     let asked = "return performance.getEntriesByType('resource').length";
     let before = browser.run(asked).await;
     // Longer than it waits between looks while something is missing.
