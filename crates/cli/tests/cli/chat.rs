@@ -65,6 +65,7 @@ async fn an_answer_is_shown_as_it_comes_and_the_next_question_knows_it() {
     assert!(terminal.raw().contains("\u{1b}[1mParis\u{1b}[0m"), "bold is shown: {}", terminal.raw());
     terminal.line("And of Spain?").await;
     terminal.sees("Madrid.").await;
+    terminal.sees("> ").await;
     terminal.keys(CTRL_D).await;
     assert_eq!(terminal.end().await, Some(0));
     let history =
@@ -273,6 +274,7 @@ async fn lines_are_remembered_for_their_owner_alone() {
     terminal.sees("Yes.").await;
     terminal.line(" my secret").await;
     terminal.sees("Yes.").await;
+    terminal.sees("> ").await;
     terminal.keys(CTRL_D).await;
     assert_eq!(terminal.end().await, Some(0));
     let file = home.directory().join("chat_history");
