@@ -1,6 +1,7 @@
 //! The house that a command works in: opened with a sign of life, and closed behind the command however it ended.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_config::{Config, EngineKey};
@@ -9,9 +10,13 @@ use hob_system::{Household, Wishes};
 use crate::args::Network;
 use crate::commands::{block_on, memory};
 use crate::local;
+use crate::output;
 use crate::output::progress::Spinner;
 use crate::settings;
-use crate::signals::Signals;
+use crate::signals::{Signals, Stop};
+
+/// When everything ends sooner than this there is no need to speak of waiting.
+const NOTICEABLE: Duration = Duration::from_millis(250);
 
 /// What those wish for who have questions answered: this engine or any, and where there is none, a model to start with.
 pub fn wishes(engine: Option<EngineKey>, network: Network) -> Wishes {
@@ -38,4 +43,14 @@ pub fn work_in(
         household.close().await;
         outcome
     })
+}
+
+/// For whoever was told to stop and lets what is under way end: says so if it lasts, and waits for the signal that means at once.
+pub async fn second_signal(under_way: &str, grace: Duration, signals: &mut Signals) -> Stop {
+    tokio::time::sleep(NOTICEABLE).await;
+    let grace = grace.as_secs();
+    output::note(format_args!(
+        "finishing the {under_way} under way, {grace} s at most; press Ctrl-C again to stop at once"
+    ));
+    signals.next().await
 }

@@ -29,9 +29,6 @@ use crate::signals::Signals;
 /// By then every thread runs and waits for work.
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// When everything ends sooner than this there is no need to speak of waiting.
-const NOTICEABLE: Duration = Duration::from_millis(250);
-
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
     let wishes = household::wishes(args.engine, args.offline.into());
@@ -96,7 +93,8 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
     }
     let shutdown = CancellationToken::new();
     let scheduler = &household.scheduler;
-    let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), config.server.shutdown_grace));
+    let grace = config.server.shutdown_grace;
+    let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
     let settling = async {
         tokio::time::sleep(SETTLED).await;
@@ -109,22 +107,15 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
         () = settling => {}
     }
     readiness::stopping();
-    let grace = config.server.shutdown_grace.as_secs();
-    let notice = async {
-        tokio::time::sleep(NOTICEABLE).await;
-        output::note(format_args!(
-            "finishing the answers under way, {grace} s at most; press Ctrl-C again to stop at once"
-        ));
-        signals.next().await
-    };
     tokio::select! {
         cut_off = running => {
             if cut_off > 0 {
+                let grace = grace.as_secs();
                 output::warning(format_args!("{} cut off after {grace} s", counted(cut_off, "answer")));
             }
             Ok(ExitCode::SUCCESS)
         }
-        stop = notice => Ok(stop.exit_code()),
+        stop = household::second_signal("answers", grace, signals) => Ok(stop.exit_code()),
     }
 }
 

@@ -27,7 +27,7 @@ class RatingView {
   #buttons;
   #busy = false;
 
-  // `rated` is called when the server has taken it, `failed` with a `Trouble` when not.
+  // `rated` is called with the message when the server has taken it, `failed` with a `Trouble` when not.
   constructor(message, { rated, failed }) {
     this.#message = message;
     this.#buttons = RATINGS.map(([rating, label]) =>
@@ -49,7 +49,7 @@ class RatingView {
       await rate(this.#message.id, rating, keyHeaders());
       this.#message.rating = rating;
       this.update();
-      rated(rating);
+      rated(this.#message);
     } catch (trouble) {
       failed(trouble);
     } finally {

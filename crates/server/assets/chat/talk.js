@@ -43,8 +43,12 @@ function show(conversation) {
 
 function showThread() {
   const conversation = current;
-  const rated = (rating) => {
-    keep(conversation);
+  const rated = ({ id, rating }) => {
+    // Another tab may have gone on with it while the server was told.
+    const newest = runs.get(conversation.id)?.conversation ?? shelf.open(conversation.id) ?? conversation;
+    const message = newest.messages.find((one) => one.id === id);
+    if (message) message.rating = rating;
+    keep(newest);
     hint("");
     say(`Rated ${rating}.`);
   };

@@ -82,7 +82,14 @@ fn move_away(path: &Path, aside: &str, then: &str) -> String {
         .filter(|file| file.exists())
         .map(|file| format!("'{}'", file.display()))
         .collect();
-    let directory = beside(&format!(".{aside}"));
+    let mut directory = beside(&format!(".{aside}"));
+    for number in 2..100 {
+        // What was put aside before stays as it is.
+        if !directory.exists() {
+            break;
+        }
+        directory = beside(&format!(".{aside}-{number}"));
+    }
     let directory = directory.display();
     format!("Stop Hob, then mkdir '{directory}' && mv {} '{directory}', and {then}", files.join(" "))
 }

@@ -1,7 +1,6 @@
 //! `hob scheduler start`: runs tasks until it is told to stop.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Result;
 use hob_core::{Schedule, TaskStatus};
@@ -11,13 +10,9 @@ use super::{house, with_advice};
 use crate::advice;
 use crate::args::SchedulerStartArgs;
 use crate::commands::household;
-use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
 use crate::output::time;
-
-/// When everything ends sooner than this there is no need to speak of waiting.
-const NOTICEABLE: Duration = Duration::from_millis(250);
 
 pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     let (config, wishes) = house(args.house)?;
@@ -27,18 +22,10 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
         household.scheduler.start();
         signals.next().await;
         let grace = config.server.shutdown_grace;
-        let notice = async {
-            tokio::time::sleep(NOTICEABLE).await;
-            output::note(format_args!(
-                "finishing the tasks under way, {} s at most; press Ctrl-C again to stop at once",
-                grace.as_secs()
-            ));
-            signals.next().await
-        };
         // What has not ended then is cut off when the house closes.
         tokio::select! {
             () = household.scheduler.drain(grace) => {}
-            _ = notice => {}
+            _ = household::second_signal("tasks", grace, signals) => {}
         }
         Ok(ExitCode::SUCCESS)
     })

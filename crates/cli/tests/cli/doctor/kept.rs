@@ -51,22 +51,27 @@ async fn a_damaged_database_is_moved_away_with_all_that_belongs_to_it() {
     for (file, again) in [("hob.db", "Hob starts with a new one"), ("memory.db", "'hob memory index PATH'")] {
         let (home, _ollama) = in_order().await;
         let place = |file: &str| home.directory().join(file);
-        fs::write(place(file), "no database at all".repeat(1000)).expect("written");
-        fs::write(place(&format!("{file}-wal")), "what was written last").expect("written");
-        let found = Diagnosis::of(&home).await;
-        found.shows(file, "warning", "the file is damaged").is_ready_and_next_is("Stop Hob, then mkdir '");
-        assert!(found.next.ends_with(again), "{}", found.next);
-        let command = found.next.strip_prefix("Stop Hob, then ").and_then(|rest| rest.split_once(", and "));
-        let (command, _) = command.expect("a command");
-        let ran = Command::new("sh").args(["-c", command]).status().await.expect("a shell");
-        assert!(ran.success(), "{command}");
-        for file in [file.to_owned(), format!("{file}-wal")] {
-            assert!(!place(&file).exists(), "{file}");
+        // The second time, what was put aside the first time is in the way.
+        for (aside, said) in [("damaged", "what was written last"), ("damaged-2", "and once more")] {
+            fs::write(place(file), "no database at all".repeat(1000)).expect("written");
+            fs::write(place(&format!("{file}-wal")), said).expect("written");
+            let found = Diagnosis::of(&home).await;
+            found
+                .shows(file, "warning", "the file is damaged")
+                .is_ready_and_next_is("Stop Hob, then mkdir '");
+            assert!(found.next.ends_with(again), "{}", found.next);
+            let command = found.next.strip_prefix("Stop Hob, then ");
+            let (command, _) = command.and_then(|rest| rest.split_once(", and ")).expect("a command");
+            let ran = Command::new("sh").args(["-c", command]).status().await.expect("a shell");
+            assert!(ran.success(), "{command}");
+            for file in [file.to_owned(), format!("{file}-wal")] {
+                assert!(!place(&file).exists(), "{file}");
+            }
+            let aside = place(&format!("{file}.{aside}"));
+            let last = fs::read_to_string(aside.join(format!("{file}-wal"))).expect("a file");
+            assert_eq!(last, said);
+            assert!(aside.join(file).exists());
         }
-        let aside = place(&format!("{file}.damaged"));
-        let last = fs::read_to_string(aside.join(format!("{file}-wal"))).expect("a file");
-        assert_eq!(last, "what was written last");
-        assert!(aside.join(file).exists());
     }
 }
 

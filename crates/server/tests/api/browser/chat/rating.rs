@@ -46,8 +46,17 @@ async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     let ratings = book.find().unwrap().unwrap().ratings().unwrap();
     assert_eq!((ratings.good, ratings.bad), (0, 1));
 
+    // Another tab has gone on with the conversation, and this one has not heard of it yet.
+    let go_on = "const [key] = Object.keys(localStorage).filter((key) => key.startsWith('hob-chat:')); \
+                 const kept = JSON.parse(localStorage[key]); kept.messages.push({ role: 'user', content: 'Elsewhere' }); \
+                 localStorage[key] = JSON.stringify(kept)";
+    browser.run(go_on).await;
+    click(&browser, ".rating [value=good]").await;
+    until(&browser, &pressed("good")).await;
+
     browser.reload().await;
-    until(&browser, &pressed("bad")).await;
+    until(&browser, "document.querySelector('.message:last-child')?.textContent.includes('Elsewhere')").await;
+    assert_eq!(count(&browser, ".rating [value=good][aria-pressed=true]").await, 1);
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
