@@ -177,7 +177,7 @@ mod tests {
             engine: engine.into(),
             status,
             message: "no".into(),
-            param: None,
+            code: None, param: None,
             retry_after: None,
         };
         for (error, advice) in [

@@ -81,6 +81,8 @@ pub enum EngineError {
         engine: String,
         status: u16,
         message: String,
+        /// The engine's own word for the error, such as `context_length_exceeded`, where it tells.
+        code: Option<String>,
         /// The field the engine complains of, where it tells.
         param: Option<String>,
         /// Seconds after which the engine wants to be asked again.

@@ -1,5 +1,6 @@
 //! A request for an answer, and the answer.
 
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 
 use serde_json::{Map, Value};
@@ -217,7 +218,7 @@ impl Usage {
 }
 
 /// Something the caller should know about how the answer came to be; never silent, never an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
     /// The engine refused the request with tools, and answered it without.
     ToolsDropped,
@@ -229,17 +230,21 @@ pub enum Warning {
     FallbackModel,
     /// No engine of the house could answer, and the cloud did, as the owner allows.
     CloudFallback,
+    /// A field of the request that has no effect on this answer, by its name.
+    Ignored(String),
 }
 
 impl Warning {
-    pub fn as_str(self) -> &'static str {
-        match self {
+    /// As clients read it, such as `ignored=store`.
+    pub fn text(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Warning::ToolsDropped => "tools-dropped",
             Warning::ContextCompacted => "context-compacted",
             Warning::LoopStopped => "loop-stopped",
             Warning::FallbackModel => "fallback-model",
             Warning::CloudFallback => "cloud-fallback",
-        }
+            Warning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
+        })
     }
 }
 

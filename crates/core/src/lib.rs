@@ -3,6 +3,7 @@
 //! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
 
 pub mod agent;
+pub mod caller;
 pub mod channel;
 pub mod embed;
 pub mod engine;
@@ -20,6 +21,7 @@ pub mod tool;
 pub mod trace;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
+pub use caller::CallerRole;
 pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
 pub use embed::{Cut, EmbedRequest, Embeddings, Overlong};
 pub use engine::{Engine, EngineError};

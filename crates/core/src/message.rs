@@ -58,6 +58,9 @@ impl Image {
 pub enum Part {
     Text(String),
     Image(Image),
+    /// A part that Hob gives no meaning to (`input_audio`, `file`, `video_url`), as the client wrote it. Engines of the same wire
+    /// format get it as it is; any other must refuse it by name.
+    Other(Value),
 }
 
 /// What a message says.
@@ -80,7 +83,7 @@ impl Content {
                     .iter()
                     .filter_map(|part| match part {
                         Part::Text(text) => Some(text.as_str()),
-                        Part::Image(_) => None,
+                        Part::Image(_) | Part::Other(_) => None,
                     })
                     .collect();
                 Cow::Owned(texts.join("\n"))
@@ -96,7 +99,7 @@ impl Content {
         };
         parts.iter().filter_map(|part| match part {
             Part::Image(image) => Some(image),
-            Part::Text(_) => None,
+            Part::Text(_) | Part::Other(_) => None,
         })
     }
 }

@@ -44,8 +44,8 @@ impl Step {
     pub const WARNING: &str = "WARNING";
 
     /// Something that came to light when the answer had already begun.
-    pub fn warning(warning: Warning) -> Self {
-        Step { name: Self::WARNING, data: json!({ "warning": warning.as_str() }) }
+    pub fn warning(warning: &Warning) -> Self {
+        Step { name: Self::WARNING, data: json!({ "warning": warning.text() }) }
     }
 }
 

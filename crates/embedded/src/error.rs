@@ -11,7 +11,7 @@ pub(crate) fn bad_request(message: impl Into<String>, param: Option<&str>) -> En
         engine: KEY.into(),
         status: 400,
         message: message.into(),
-        param: param.map(str::to_owned),
+        code: None, param: param.map(str::to_owned),
         retry_after: None,
     }
 }
@@ -22,7 +22,7 @@ pub(crate) fn busy(message: impl Into<String>, retry_after: u64) -> EngineError 
         engine: KEY.into(),
         status: 429,
         message: message.into(),
-        param: None,
+        code: None, param: None,
         retry_after: Some(retry_after),
     }
 }
@@ -33,7 +33,7 @@ pub(crate) fn unusable(message: impl Into<String>) -> EngineError {
         engine: KEY.into(),
         status: 500,
         message: message.into(),
-        param: Some("model".into()),
+        code: None, param: Some("model".into()),
         retry_after: None,
     }
 }

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use axum::http::Extensions;
-use hob_core::Reach;
+use hob_core::CallerRole;
 use hob_system::Permit;
 
 /// Where a request came from; the socket puts it there.
@@ -37,14 +37,21 @@ impl Trust {
         self.keyed || (is_here() && !is_any_page())
     }
 
+    /// Who sent the request.
+    pub(crate) fn role(self, extensions: &Extensions) -> CallerRole {
+        if self.is_owner(extensions) { CallerRole::Owner } else { CallerRole::Stranger }
+    }
+
     /// What an agent may use on behalf of whoever sent the request.
     pub(crate) fn permit(self, extensions: &Extensions) -> Permit {
-        Permit::up_to(if self.is_owner(extensions) { Reach::Act } else { Reach::Pure })
+        Permit::up_to(self.role(extensions).reach())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hob_core::Reach;
+
     use super::*;
 
     #[test]

@@ -81,7 +81,7 @@ impl AgentStream {
             Ok(AgentOutcome { generation, .. }) => {
                 // It is too late for the head of the answer.
                 for warning in generation.warnings {
-                    self.ending.push_back(Ok(Delta::Step(Box::new(Step::warning(warning)))));
+                    self.ending.push_back(Ok(Delta::Step(Box::new(Step::warning(&warning)))));
                 }
                 let reason = generation.answer.finish_reason;
                 self.ending.push_back(Ok(Delta::Finish { choice: 0, reason }));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_agent::{Permit, ToolBoxError};
 use hob_core::routing::NoChoice;
-use hob_core::{EngineError, Reach, Source, TraceParent};
+use hob_core::{CallerRole, EngineError, Source, TraceParent};
 use thiserror::Error;
 
 /// Which agent is to answer.
@@ -34,6 +34,7 @@ pub struct Caller {
     /// Names this request in events and records.
     pub run: Arc<str>,
     pub source: Source,
+    pub role: CallerRole,
     /// What an agent may use on this caller's behalf.
     pub permit: Permit,
     pub agent: AgentWish,
@@ -48,7 +49,8 @@ impl Caller {
         Caller {
             run: run.into(),
             source,
-            permit: Permit::up_to(Reach::Act),
+            role: CallerRole::Owner,
+            permit: Permit::up_to(CallerRole::Owner.reach()),
             agent: AgentWish::Configured,
             recall: Recall::Allowed,
             trace_parent: None,

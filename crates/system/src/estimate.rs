@@ -27,7 +27,7 @@ fn text_bytes(content: &Content) -> u64 {
             .iter()
             .map(|part| match part {
                 Part::Text(text) => text.len() as u64,
-                Part::Image(_) => 0,
+                Part::Image(_) | Part::Other(_) => 0,
             })
             .sum(),
     }

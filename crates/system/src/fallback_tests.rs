@@ -236,7 +236,7 @@ async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
             engine: "vllm".into(),
             status: 400,
             message: "too long".into(),
-            param: None,
+            code: None, param: None,
             retry_after: None,
         })]
     });

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use hob_agent::Permit;
 use hob_channel::{Handled, Handler};
-use hob_core::{ChannelMessage, GenerateRequest, Message, Reach, Role, Source};
+use hob_core::{CallerRole, ChannelMessage, GenerateRequest, Message, Reach, Role, Source};
 use hob_store::Conversations;
 use hob_store::conversations::{Exchange, Line, Speaker, Thread};
 use tokio::time::{Instant, timeout};
@@ -118,7 +118,7 @@ impl Inbound {
             }
         };
         let agent = self.rules.agent.clone();
-        Caller { permit, agent, ..Caller::trusted(Source::Channel, run_id("channel")) }
+        Caller { role: CallerRole::ChannelSender, permit, agent, ..Caller::trusted(Source::Channel, run_id("channel")) }
     }
 
     async fn request(&self, message: &ChannelMessage) -> GenerateRequest {

@@ -130,11 +130,11 @@ impl Route {
                 engine: engine.key().to_owned(),
                 model: Some(model.clone()),
                 reason: Some(reason.clone().after(self.reason.clone())),
-                warning: Some(*warning),
+                warning: Some(warning.clone()),
             },
         };
-        if let Some(warning) = told.warning {
-            span.set("hob.warning", warning.as_str());
+        if let Some(warning) = &told.warning {
+            span.set("hob.warning", warning.text().as_ref());
         }
         if let Some(reason) = &told.reason {
             span.set("hob.model.reason", reason.as_str());

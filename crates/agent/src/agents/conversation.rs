@@ -76,7 +76,7 @@ mod tests {
 
     fn refused(status: u16, message: &str) -> EngineError {
         let (engine, message) = ("e".to_owned(), message.to_owned());
-        EngineError::Refused { engine, status, message, param: None, retry_after: None }
+        EngineError::Refused { engine, status, message, code: None, param: None, retry_after: None }
     }
 
     fn result(text: &str) -> Shown {

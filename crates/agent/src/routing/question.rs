@@ -32,6 +32,7 @@ pub fn question(request: &GenerateRequest) -> Option<u64> {
                     match part {
                         Part::Text(text) => print.add_words(text),
                         Part::Image(image) => print.add_picture(&image.url),
+                        Part::Other(part) => print.add_picture(&part.to_string()),
                     }
                 }
             }

@@ -195,7 +195,7 @@ mod tests {
             engine: engine(),
             status,
             message: message.into(),
-            param: None,
+            code: None, param: None,
             retry_after: None,
         };
         for (error, expected) in [

@@ -56,7 +56,7 @@ pub fn refuses(status: u16, message: &str) -> Turn {
         engine: "scripted".into(),
         status,
         message: message.into(),
-        param: None,
+        code: None, param: None,
         retry_after: None,
     })]
 }

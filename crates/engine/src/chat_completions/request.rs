@@ -196,6 +196,7 @@ impl Serialize for Parts<'_> {
                     ]);
                     sequence.serialize_element(&json!({ "type": "image_url", "image_url": url }))?;
                 }
+                Part::Other(part) => sequence.serialize_element(part)?,
             }
         }
         sequence.end()

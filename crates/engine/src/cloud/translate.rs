@@ -86,9 +86,19 @@ pub fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupported> 
                     image_field(index, part),
                     "pictures can only stand in a user's message",
                 )),
+                Part::Other(other) => Err(unknown_part(other, index, part)),
             })
             .collect(),
     }
+}
+
+/// A part that this provider has no form for.
+pub fn unknown_part(part: &Value, message: usize, position: usize) -> Unsupported {
+    let kind = part.get("type").and_then(Value::as_str).unwrap_or("type");
+    Unsupported::because(
+        format!("messages[{message}].content[{position}].{kind}"),
+        "this provider takes text and pictures",
+    )
 }
 
 pub fn image_field(message: usize, part: usize) -> String {

@@ -56,6 +56,7 @@ fn hash_message(message: &Message, hasher: &mut DefaultHasher) {
         Content::Parts(parts) => parts.iter().for_each(|part| match part {
             Part::Text(text) => hash_text(text, hasher),
             Part::Image(image) => hash_text(&image.url, hasher),
+            Part::Other(part) => hash_text(&part.to_string(), hasher),
         }),
     }
 }

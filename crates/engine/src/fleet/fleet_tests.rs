@@ -32,7 +32,7 @@ fn refused(status: u16) -> EngineError {
         engine: "vllm".into(),
         status,
         message: "no".into(),
-        param: None,
+        code: None, param: None,
         retry_after: None,
     }
 }

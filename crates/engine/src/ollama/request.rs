@@ -177,7 +177,15 @@ fn images(content: &Content, index: usize) -> Result<Vec<&str>, Unsupported> {
     };
     let mut images = Vec::new();
     for (position, part) in parts.iter().enumerate() {
-        let Part::Image(image) = part else { continue };
+        let image = match part {
+            Part::Text(_) => continue,
+            Part::Image(image) => image,
+            Part::Other(other) => {
+                let kind = other.get("type").and_then(Value::as_str).unwrap_or("type");
+                return Err(Unsupported::new(format!("messages[{index}].content[{position}].{kind}"))
+                    .because("Ollama takes text and pictures"));
+            }
+        };
         let (_, payload) = image.inline().ok_or_else(|| {
             Unsupported::new(format!("messages[{index}].content[{position}].image_url"))
                 .because("Ollama fetches no pictures; send them as data: URLs in base64")

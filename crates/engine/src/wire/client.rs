@@ -205,7 +205,7 @@ impl Endpoint {
             message: complaint
                 .message
                 .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
-            param: complaint.param,
+            code: None, param: complaint.param,
             retry_after: retry_after.or(complaint.retry_after),
         }
     }

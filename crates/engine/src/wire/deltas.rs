@@ -46,7 +46,7 @@ impl DecodeError {
                 engine: endpoint.engine().to_owned(),
                 status: status.unwrap_or(500),
                 message,
-                param: None,
+                code: None, param: None,
                 retry_after: None,
             },
             DecodeError::Unsupported { field, hint } => endpoint.unsupported(field, Some(hint)),

@@ -39,7 +39,7 @@ async fn a_prompt_that_is_too_long_is_told_in_the_engines_words() {
         (Style::LLAMACPP, "llama-server/err_ctx_overflow", "exceeds the available context size", None),
     ] {
         let error = refusal(style, Reply::transcript(recording)).await;
-        let EngineError::Refused { engine, status, message, param, retry_after } = error else {
+        let EngineError::Refused { engine, status, message, code: _, param, retry_after } = error else {
             panic!("{recording}: {error}")
         };
         assert_eq!((engine.as_str(), status, param.as_deref(), retry_after), (style.key, 400, field, None));

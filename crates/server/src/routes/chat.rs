@@ -9,7 +9,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hob_core::{GenerateRequest, ModelReason, Source, Warning};
-use hob_system::{Answered, Caller, Streaming};
+use hob_system::{Answered, Caller, Permit, Streaming};
 
 use crate::admission::Admitted;
 use crate::body::{JsonBody, read_json};
@@ -30,11 +30,12 @@ const ENGINE: HeaderName = HeaderName::from_static("x-hob-engine");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let permit = app.trust.permit(request.extensions());
+    let role = app.trust.role(request.extensions());
+    let permit = Permit::up_to(role.reach());
     let trace_parent = trace_parent(request.headers());
     let JsonBody { bytes, place } = read_json(request, &app.bodies).await?;
     let ChatRequest { request, reply, agent } = parse(bytes).await?;
-    let caller = Caller { permit, agent, trace_parent, ..Caller::trusted(Source::Server, completion_id()) };
+    let caller = Caller { role, permit, agent, trace_parent, ..Caller::trusted(Source::Server, completion_id()) };
     let admitted = app.admission.enter().await?;
     match reply {
         Reply::Whole => whole(&app, request, &caller).await,
@@ -87,7 +88,9 @@ async fn streamed(
 
 fn with_warnings(mut response: Response, warnings: &[Warning]) -> Response {
     for warning in warnings {
-        response.headers_mut().append(WARNING, HeaderValue::from_static(warning.as_str()));
+        if let Ok(value) = HeaderValue::try_from(warning.text().into_owned()) {
+            response.headers_mut().append(WARNING, value);
+        }
     }
     response
 }

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use hob_core::{Cut, Source};
-use hob_system::{AgentWish, Caller};
+use hob_system::{AgentWish, Caller, Permit};
 
 use super::chat::WARNING;
 use crate::body::{JsonBody, read_json};
@@ -20,13 +20,14 @@ use crate::wire::embeddings::{EmbeddingList, EmbeddingsRequest};
 const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let permit = app.trust.permit(request.extensions());
+    let role = app.trust.role(request.extensions());
+    let permit = Permit::up_to(role.reach());
     let trace_parent = trace_parent(request.headers());
     let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
     let EmbeddingsRequest { request, encoding } = EmbeddingsRequest::parse(&bytes)?;
     drop(bytes);
     let caller =
-        Caller { permit, agent: AgentWish::None, trace_parent, ..Caller::trusted(Source::Server, run_id()) };
+        Caller { role, permit, agent: AgentWish::None, trace_parent, ..Caller::trusted(Source::Server, run_id()) };
     let _admitted = app.admission.enter().await?;
     let embeddings = app.system.embed(request, &caller).await?;
     let mut response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();

@@ -165,7 +165,7 @@ async fn a_model_that_fails_is_chosen_less_and_less() {
 
 fn refused(status: u16) -> EngineError {
     let engine = "scripted".to_owned();
-    EngineError::Refused { engine, status, message: "no".into(), param: None, retry_after: None }
+    EngineError::Refused { engine, status, message: "no".into(), code: None, param: None, retry_after: None }
 }
 
 /// How often the model that answers was asked among 40 questions.

@@ -85,6 +85,7 @@ fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
             .filter_map(|(part, content)| match content {
                 Part::Text(words) => text(words).map(Ok),
                 Part::Image(image) => Some(picture(image, index, part)),
+                Part::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
             })
             .collect(),
     }

@@ -104,6 +104,7 @@ fn parts(message: &Message, index: usize) -> Result<Vec<Part<'_>>, Unsupported> 
             .filter_map(|(part, content)| match content {
                 OurPart::Text(words) => text(words).map(Ok),
                 OurPart::Image(image) => Some(picture(image, index, part)),
+                OurPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
             })
             .collect(),
     }

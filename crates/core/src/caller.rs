@@ -1,0 +1,48 @@
+//! Who asks, and what follows from it. Knows nothing of how a caller proves who it is.
+
+use crate::tool::Reach;
+
+/// Who a request comes from, as far as Hob can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallerRole {
+    /// The person whose machine this is: at the terminal, on loopback without a forwarder, or with the owner's key.
+    Owner,
+    /// Anyone else who reaches the server while no key is set.
+    Stranger,
+    /// Someone who writes on a messaging channel.
+    ChannelSender,
+}
+
+impl CallerRole {
+    /// The furthest that tools may reach on this caller's behalf, unless the owner allows more by name.
+    pub fn reach(self) -> Reach {
+        match self {
+            CallerRole::Owner => Reach::Act,
+            CallerRole::Stranger | CallerRole::ChannelSender => Reach::Pure,
+        }
+    }
+
+    /// Whether this caller's request may go to a cloud provider, which the owner pays.
+    pub fn may_use_cloud(self) -> bool {
+        match self {
+            CallerRole::Owner | CallerRole::ChannelSender => true,
+            CallerRole::Stranger => false,
+        }
+    }
+
+    /// Whether request fields that Hob does not know may reach an engine. They can change how an engine runs, or where it
+    /// connects to, under the owner's key.
+    pub fn may_send_any_field(self) -> bool {
+        self == CallerRole::Owner
+    }
+
+    /// Whether Hob downloads a picture from an address that this caller names. Everyone may send `data:` URLs.
+    pub fn may_name_image_addresses(self) -> bool {
+        self == CallerRole::Owner
+    }
+
+    /// Whether an error may name addresses and repeat an engine's own words.
+    pub fn may_see_engine_details(self) -> bool {
+        self == CallerRole::Owner
+    }
+}
