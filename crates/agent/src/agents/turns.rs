@@ -97,7 +97,7 @@ impl<'a, P: Protocol> Run<'a, P> {
             let error = match self.ask_once(&mut heard).await {
                 Ok(generation) => {
                     self.usage = sum(self.usage, generation.usage);
-                    generation.warnings.iter().for_each(|warning| self.warn(*warning));
+                    generation.warnings.iter().for_each(|warning| self.warn(warning.clone()));
                     self.spoken |= !heard.is_empty();
                     return Ok((generation, heard));
                 }
