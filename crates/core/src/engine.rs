@@ -63,6 +63,13 @@ pub trait Engine: Send + Sync {
     async fn prepare(&self, _model: &str) -> Result<(), EngineError> {
         Ok(())
     }
+
+    /// Reads the prompt of a request before it is asked, where the engine can keep it, so that the first real request that begins
+    /// with the same messages and tools is answered sooner. Generates nothing. It gives way to real work, so success does not
+    /// promise that the prompt was read.
+    async fn warm(&self, _request: &GenerateRequest) -> Result<(), EngineError> {
+        Ok(())
+    }
 }
 
 /// How an engine fails. Every backend maps its trouble to one of these.
