@@ -3,8 +3,10 @@
 //! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
 
 pub mod agent;
+pub mod budget;
 pub mod caller;
 pub mod channel;
+pub mod context_overflow;
 pub mod embed;
 pub mod engine;
 pub mod event;
@@ -21,14 +23,17 @@ pub mod tool;
 pub mod trace;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
+pub use budget::OverBudget;
 pub use caller::CallerRole;
 pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
+pub use context_overflow::{CONTEXT_LENGTH_EXCEEDED, ContextOverflow};
 pub use embed::{Cut, EmbedRequest, Embeddings, Overlong};
 pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
     Answer, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,
-    Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
+    Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation, is_documented_field,
+    is_documented_message_field,
 };
 pub use inference::{Ending, Energy, Inference, InferenceLog, Source, Unrecorded};
 pub use memory::{
@@ -41,5 +46,5 @@ pub use routing::{ModelReason, RouterPolicy};
 pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 pub use secret::is_secret;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};
-pub use tool::{NoTools, Permit, Reach, Tool, ToolError, ToolSpec, Tools};
+pub use tool::{Effect, NoTools, Permit, Reach, Tool, ToolError, ToolSpec, Tools};
 pub use trace::TraceParent;

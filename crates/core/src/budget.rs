@@ -1,0 +1,612 @@
+//! The request budget: how much a caller may send, field by field. What passes here can still be refused by an engine, but
+//! its size and shape can no longer exhaust one.
+//!
+//! The limits lie far above what real clients send. All checks are iterative: the depth of a caller's input never becomes the
+//! depth of our stack. Knows nothing of HTTP; the server turns [`OverBudget`] into a 400.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::generate::{GenerateRequest, ResponseFormat};
+use crate::message::Content;
+
+/// Values of a JSON body: each object, array, string, number, `true`, `false` and `null` counts. A value of two bytes takes more than a
+/// hundred once it is read.
+pub const BODY_VALUES: usize = 100_000;
+/// Levels of nesting of a JSON body. The JSON reader enforces it.
+pub const BODY_DEPTH: usize = 127;
+/// Values in all fields of a request that Hob gives no meaning to.
+pub const EXTRA_VALUES: usize = 20_000;
+
+pub const MODEL_NAME_BYTES: usize = 512;
+pub const MESSAGES: usize = 20_000;
+pub const MESSAGE_PARTS: usize = 4_096;
+/// Length of the `name` of a message, and of the name of a function that it calls.
+pub const MESSAGE_NAME_BYTES: usize = 512;
+pub const MESSAGE_TOOL_CALLS: usize = 1_024;
+
+pub const TOOLS: usize = 1_024;
+pub const TOOL_NAME_BYTES: usize = 256;
+pub const TOOL_DESCRIPTION_BYTES: usize = 65_536;
+
+pub const STOPS: usize = 64;
+pub const STOP_BYTES: usize = 1_024;
+pub const LOGIT_BIASES: usize = 4_096;
+/// Answers to one question.
+pub const ANSWERS: usize = 128;
+pub const TOP_LOGPROBS: usize = 20;
+/// The largest 32-bit number, which some clients send for "no limit".
+pub const TOP_K: usize = 2_147_483_647;
+
+/// Values of one JSON Schema, counted as in a body.
+pub const SCHEMA_VALUES: usize = 20_000;
+/// Levels of nesting of a schema as it is written. An object within an object takes two.
+pub const SCHEMA_DEPTH: usize = 64;
+/// Levels of nesting once every `$ref` is followed to what has been seen before.
+pub const SCHEMA_FOLLOWED_DEPTH: usize = 512;
+/// Values of a schema if every `$ref` were replaced by a copy of what it names.
+pub const SCHEMA_EXPANDED_VALUES: usize = 250_000;
+/// Properties (or definitions) of one object.
+pub const SCHEMA_PROPERTIES: usize = 1_000;
+/// Length of the name of a property or definition, and of a `$ref`.
+pub const SCHEMA_NAME_BYTES: usize = 512;
+pub const SCHEMA_PATTERN_BYTES: usize = 4_096;
+/// Values of one `enum`.
+pub const ENUM_VALUES: usize = 2_000;
+/// Text of all `enum` and `const` values of a schema together.
+pub const ENUM_BYTES: usize = 262_144;
+/// Length of the name of a response format's schema.
+pub const SCHEMA_TITLE_BYTES: usize = 256;
+pub const SCHEMA_DESCRIPTION_BYTES: usize = 65_536;
+
+pub const EMBEDDING_INPUTS: usize = 2_048;
+/// Tokens of all inputs together, where they are sent as numbers.
+pub const EMBEDDING_TOKENS: usize = 4_000_000;
+
+/// A row of the table of limits in the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    pub field: &'static str,
+    pub what: &'static str,
+    pub most: usize,
+}
+
+/// All limits, in the order in which the documentation lists them.
+pub const LIMITS: &[Limit] = &[
+    Limit { field: "any body", what: "JSON values", most: BODY_VALUES },
+    Limit { field: "any body", what: "levels of nesting", most: BODY_DEPTH },
+    Limit { field: "fields that Hob does not know", what: "JSON values in all of them", most: EXTRA_VALUES },
+    Limit { field: "`model`", what: "bytes", most: MODEL_NAME_BYTES },
+    Limit { field: "`messages`", what: "messages", most: MESSAGES },
+    Limit { field: "`messages[].content`", what: "parts", most: MESSAGE_PARTS },
+    Limit { field: "`messages[].name`", what: "bytes", most: MESSAGE_NAME_BYTES },
+    Limit { field: "`messages[].tool_calls`", what: "calls", most: MESSAGE_TOOL_CALLS },
+    Limit { field: "`tools`", what: "tools", most: TOOLS },
+    Limit { field: "`tools[].function.name`", what: "bytes", most: TOOL_NAME_BYTES },
+    Limit { field: "`tools[].function.description`", what: "bytes", most: TOOL_DESCRIPTION_BYTES },
+    Limit { field: "`stop`", what: "sequences", most: STOPS },
+    Limit { field: "`stop[]`", what: "bytes", most: STOP_BYTES },
+    Limit { field: "`logit_bias`", what: "entries", most: LOGIT_BIASES },
+    Limit { field: "`n`", what: "answers", most: ANSWERS },
+    Limit { field: "`top_logprobs`", what: "alternatives", most: TOP_LOGPROBS },
+    Limit { field: "`top_k`", what: "as a number", most: TOP_K },
+    Limit { field: "a JSON Schema", what: "values", most: SCHEMA_VALUES },
+    Limit { field: "a JSON Schema", what: "levels of nesting", most: SCHEMA_DEPTH },
+    Limit {
+        field: "a JSON Schema",
+        what: "levels of nesting, every `$ref` followed",
+        most: SCHEMA_FOLLOWED_DEPTH,
+    },
+    Limit { field: "a JSON Schema", what: "values, every `$ref` copied", most: SCHEMA_EXPANDED_VALUES },
+    Limit {
+        field: "a JSON Schema",
+        what: "properties or definitions of one object",
+        most: SCHEMA_PROPERTIES,
+    },
+    Limit { field: "a JSON Schema", what: "bytes of a name or `$ref`", most: SCHEMA_NAME_BYTES },
+    Limit { field: "a JSON Schema", what: "bytes of a `pattern`", most: SCHEMA_PATTERN_BYTES },
+    Limit { field: "a JSON Schema", what: "values of one `enum`", most: ENUM_VALUES },
+    Limit { field: "a JSON Schema", what: "bytes of all `enum` and `const` values", most: ENUM_BYTES },
+    Limit { field: "`response_format.json_schema.name`", what: "bytes", most: SCHEMA_TITLE_BYTES },
+    Limit {
+        field: "`response_format.json_schema.description`",
+        what: "bytes",
+        most: SCHEMA_DESCRIPTION_BYTES,
+    },
+    Limit { field: "`input` of embeddings", what: "inputs", most: EMBEDDING_INPUTS },
+    Limit { field: "`input` of embeddings", what: "tokens sent as numbers", most: EMBEDDING_TOKENS },
+];
+
+/// What a caller sent more of than is allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverBudget {
+    /// The field at fault, such as `tools[3].function.parameters`; empty for the body as a whole.
+    pub field: String,
+    /// What is wrong with it, such as `has 6,000 properties in one object`.
+    pub what: String,
+    /// The most that is allowed; `None` where no amount would be.
+    pub limit: Option<usize>,
+}
+
+impl OverBudget {
+    fn new(field: &str, what: String, limit: usize) -> Self {
+        OverBudget { field: field.to_owned(), what, limit: Some(limit) }
+    }
+
+    /// The JSON body has more values than [`BODY_VALUES`].
+    pub fn body_values() -> Self {
+        OverBudget::new("", "has too many JSON values".to_owned(), BODY_VALUES)
+    }
+
+    /// The JSON body is nested deeper than [`BODY_DEPTH`].
+    pub fn body_depth() -> Self {
+        OverBudget::new("", "is nested too deep".to_owned(), BODY_DEPTH)
+    }
+
+    /// The list at `field` is longer than `limit` allows; `things` is what it lists.
+    pub fn too_many(field: &str, count: usize, things: &str, limit: usize) -> Self {
+        OverBudget::new(field, format!("has {} {things}", thousands(count)), limit)
+    }
+}
+
+impl fmt::Display for OverBudget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = if self.field.is_empty() { "the request body" } else { &self.field };
+        write!(formatter, "{subject} {}", self.what)?;
+        match self.limit {
+            Some(limit) => write!(formatter, "; the limit is {}", thousands(limit)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for OverBudget {}
+
+/// A number as people read it: `6,000`.
+pub fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn count(field: &str, found: usize, things: &str, limit: usize) -> Result<(), OverBudget> {
+    if found > limit { Err(OverBudget::too_many(field, found, things, limit)) } else { Ok(()) }
+}
+
+fn length(field: &str, text: &str, limit: usize) -> Result<(), OverBudget> {
+    if text.len() <= limit {
+        return Ok(());
+    }
+    Err(OverBudget::new(field, format!("is {} bytes long", thousands(text.len())), limit))
+}
+
+/// Checks everything of a request that has a limit. Cheap for what real clients send: nothing is copied.
+pub fn check_request(request: &GenerateRequest) -> Result<(), OverBudget> {
+    length("model", &request.model, MODEL_NAME_BYTES)?;
+    check_messages(request)?;
+    check_tools(request)?;
+    if let ResponseFormat::JsonSchema(format) = &request.response_format {
+        length("response_format.json_schema.name", &format.name, SCHEMA_TITLE_BYTES)?;
+        let description = format.description.as_deref().unwrap_or_default();
+        length("response_format.json_schema.description", description, SCHEMA_DESCRIPTION_BYTES)?;
+        check_schema(&format.schema, "response_format.json_schema.schema")?;
+    }
+    let sampling = &request.sampling;
+    count("stop", sampling.stop.len(), "sequences", STOPS)?;
+    for (index, stop) in sampling.stop.iter().enumerate() {
+        if stop.len() > STOP_BYTES {
+            length(&format!("stop[{index}]"), stop, STOP_BYTES)?;
+        }
+    }
+    let answers = request.answers() as usize;
+    if answers > ANSWERS {
+        return Err(OverBudget::new("n", format!("asks for {} answers", thousands(answers)), ANSWERS));
+    }
+    count("top_logprobs", sampling.top_logprobs.unwrap_or(0) as usize, "alternatives", TOP_LOGPROBS)?;
+    check_extra(&request.extra)
+}
+
+fn check_messages(request: &GenerateRequest) -> Result<(), OverBudget> {
+    count("messages", request.messages.len(), "messages", MESSAGES)?;
+    for (index, message) in request.messages.iter().enumerate() {
+        if let Content::Parts(parts) = &message.content
+            && parts.len() > MESSAGE_PARTS
+        {
+            count(&format!("messages[{index}].content"), parts.len(), "parts", MESSAGE_PARTS)?;
+        }
+        if let Some(name) = &message.name
+            && name.len() > MESSAGE_NAME_BYTES
+        {
+            length(&format!("messages[{index}].name"), name, MESSAGE_NAME_BYTES)?;
+        }
+        if message.tool_calls.len() > MESSAGE_TOOL_CALLS {
+            let field = format!("messages[{index}].tool_calls");
+            count(&field, message.tool_calls.len(), "calls", MESSAGE_TOOL_CALLS)?;
+        }
+        for (at, call) in message.tool_calls.iter().enumerate() {
+            if call.name.len() > MESSAGE_NAME_BYTES {
+                let field = format!("messages[{index}].tool_calls[{at}].function.name");
+                length(&field, &call.name, MESSAGE_NAME_BYTES)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_tools(request: &GenerateRequest) -> Result<(), OverBudget> {
+    count("tools", request.tools.len(), "tools", TOOLS)?;
+    for (index, tool) in request.tools.iter().enumerate() {
+        if tool.name.len() > TOOL_NAME_BYTES {
+            length(&format!("tools[{index}].function.name"), &tool.name, TOOL_NAME_BYTES)?;
+        }
+        let description = tool.description.as_deref().unwrap_or_default();
+        if description.len() > TOOL_DESCRIPTION_BYTES {
+            let field = format!("tools[{index}].function.description");
+            length(&field, description, TOOL_DESCRIPTION_BYTES)?;
+        }
+        if let Some(parameters) = &tool.parameters {
+            check_schema(parameters, &format!("tools[{index}].function.parameters"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Fields that Hob gives no meaning to, and those that only some engines know.
+fn check_extra(extra: &Map<String, Value>) -> Result<(), OverBudget> {
+    let mut left = EXTRA_VALUES;
+    for (field, value) in extra {
+        let values = count_values(value, left);
+        if values > left {
+            let what =
+                "has too many values, together with the other fields that Hob does not know".to_owned();
+            return Err(OverBudget::new(field, what, EXTRA_VALUES));
+        }
+        left -= values;
+    }
+    if let Some(Value::Object(biases)) = extra.get("logit_bias") {
+        count("logit_bias", biases.len(), "entries", LOGIT_BIASES)?;
+    }
+    if let Some(top_k) = extra.get("top_k").and_then(Value::as_f64)
+        && top_k > TOP_K as f64
+    {
+        return Err(OverBudget::new("top_k", format!("is {}", extra["top_k"]), TOP_K));
+    }
+    Ok(())
+}
+
+/// How many values `value` is made of; stops soon after `enough`.
+fn count_values(value: &Value, enough: usize) -> usize {
+    let mut values = 0;
+    let mut waiting = vec![value];
+    while let Some(value) = waiting.pop() {
+        values += 1;
+        if values > enough {
+            break;
+        }
+        match value {
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(fields) => waiting.extend(fields.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    values
+}
+
+/// Checks the size and shape of a JSON Schema that a caller sent in `field`. It says nothing about whether an engine can follow the
+/// schema.
+pub fn check_schema(schema: &Value, field: &str) -> Result<(), OverBudget> {
+    let references = check_written(schema, field)?;
+    if references.is_empty() {
+        return Ok(());
+    }
+    References::find(schema, &references).check(field)
+}
+
+/// How a JSON value within a schema is to be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// A schema, or an array of them.
+    Schema,
+    /// Schemas by name. A name is not a keyword, even if it reads `$ref` or `enum`.
+    Named,
+    /// A value that answers may have; what looks like a keyword in it is none.
+    Data,
+}
+
+/// How the value of a schema's keyword is to be read.
+fn reading_of(keyword: &str, value: &Value) -> Reading {
+    match keyword {
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+        | "dependencies"
+            if value.is_object() =>
+        {
+            Reading::Named
+        }
+        "enum" | "const" | "default" | "example" | "examples" => Reading::Data,
+        _ => Reading::Schema,
+    }
+}
+
+/// Whether a schema under this keyword describes the same value as the schema around it, so that nothing of an answer lies between them.
+fn same_value(keyword: &str) -> bool {
+    matches!(keyword, "anyOf" | "oneOf" | "allOf" | "not" | "if" | "then" | "else" | "dependentSchemas")
+}
+
+/// The `$ref` of a schema.
+fn reference(schema: &Map<String, Value>) -> Option<&str> {
+    schema.get("$ref").and_then(Value::as_str)
+}
+
+/// Checks a schema as it is written, and returns its `$ref`s in order, each of them once.
+fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Vec<&'a str>, OverBudget> {
+    let mut references = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut values = 0;
+    let mut enum_bytes = 0;
+    let mut waiting = vec![(schema, 1, Reading::Schema)];
+    while let Some((value, depth, reading)) = waiting.pop() {
+        values += 1;
+        if values > SCHEMA_VALUES {
+            return Err(OverBudget::new(field, "has too many values".to_owned(), SCHEMA_VALUES));
+        }
+        if depth > SCHEMA_DEPTH {
+            return Err(OverBudget::new(field, "is nested too deep".to_owned(), SCHEMA_DEPTH));
+        }
+        match value {
+            Value::Array(items) => {
+                // Whatever waits will be counted, so that more than the limit need not wait.
+                let enough = items.iter().take(SCHEMA_VALUES + 1);
+                waiting.extend(enough.map(|item| (item, depth + 1, reading)));
+            }
+            Value::Object(object) => {
+                count(field, object.len(), "properties in one object", SCHEMA_PROPERTIES)?;
+                for (name, value) in object {
+                    if name.len() > SCHEMA_NAME_BYTES {
+                        let what = format!("has a name of {} bytes", thousands(name.len()));
+                        return Err(OverBudget::new(field, what, SCHEMA_NAME_BYTES));
+                    }
+                    let inner = match reading {
+                        Reading::Schema => {
+                            check_keyword(name, value, field)?;
+                            reading_of(name, value)
+                        }
+                        Reading::Named => Reading::Schema,
+                        Reading::Data => Reading::Data,
+                    };
+                    if reading == Reading::Schema && matches!(name.as_str(), "enum" | "const") {
+                        enum_bytes += text_bytes(value, ENUM_BYTES);
+                        if enum_bytes > ENUM_BYTES {
+                            let what = "has too many bytes of 'enum' and 'const' values".to_owned();
+                            return Err(OverBudget::new(field, what, ENUM_BYTES));
+                        }
+                    }
+                    waiting.push((value, depth + 1, inner));
+                }
+                if reading == Reading::Schema
+                    && let Some(reference) = reference(object)
+                    && seen.insert(reference)
+                {
+                    references.push(reference);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    Ok(references)
+}
+
+fn check_keyword(keyword: &str, value: &Value, field: &str) -> Result<(), OverBudget> {
+    match (keyword, value) {
+        ("enum", Value::Array(values)) => count(field, values.len(), "values in one 'enum'", ENUM_VALUES),
+        ("pattern", Value::String(pattern)) if pattern.len() > SCHEMA_PATTERN_BYTES => {
+            let what = format!("has a 'pattern' of {} bytes", thousands(pattern.len()));
+            Err(OverBudget::new(field, what, SCHEMA_PATTERN_BYTES))
+        }
+        ("$ref", Value::String(reference)) if reference.len() > SCHEMA_NAME_BYTES => {
+            let what = format!("has a '$ref' of {} bytes", thousands(reference.len()));
+            Err(OverBudget::new(field, what, SCHEMA_NAME_BYTES))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The length of all texts within `value`; stops soon after `enough`.
+fn text_bytes(value: &Value, enough: usize) -> usize {
+    let mut bytes = 0;
+    let mut waiting = vec![value];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::String(text) => bytes += text.len(),
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(fields) => {
+                bytes += fields.keys().map(String::len).sum::<usize>();
+                waiting.extend(fields.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        if bytes > enough {
+            break;
+        }
+    }
+    bytes
+}
+
+/// Which part of a schema refers to which: the whole schema first, then whatever a `$ref` names.
+struct References {
+    parts: Vec<Part>,
+}
+
+/// A part of a schema that a `$ref` names.
+struct Part {
+    /// Values and levels of the part itself, without definitions and with no `$ref` followed.
+    values: usize,
+    depth: usize,
+    links: Vec<Link>,
+}
+
+/// A `$ref` within a part.
+struct Link {
+    to: usize,
+    /// The level within the part at which it stands.
+    depth: usize,
+    /// It describes the same value as the part does: nothing of an answer lies between them.
+    same_value: bool,
+}
+
+impl References {
+    fn find(schema: &Value, references: &[&str]) -> References {
+        let mut places = HashMap::from([("#", 0)]);
+        let mut roots = vec![schema];
+        for reference in references {
+            // What lies elsewhere is not followed, here or by any engine that we run; a name of nothing is the engine's to refuse.
+            let target = match reference.strip_prefix('#') {
+                Some("") => continue,
+                Some(pointer) => schema.pointer(pointer),
+                None => None,
+            };
+            if let Some(target) = target {
+                places.insert(*reference, roots.len());
+                roots.push(target);
+            }
+        }
+        References { parts: roots.into_iter().map(|root| Part::read(root, &places)).collect() }
+    }
+
+    fn check(&self, field: &str) -> Result<(), OverBudget> {
+        let itself = self.follow(|link| link.same_value);
+        if itself.circular {
+            let what = "has a '$ref' that leads to itself with no property or item in between".to_owned();
+            return Err(OverBudget { field: field.to_owned(), what, limit: None });
+        }
+        let followed = self.follow(|_| true);
+        if followed.depth > SCHEMA_FOLLOWED_DEPTH {
+            let what =
+                format!("is nested {} levels deep when its '$ref's are followed", thousands(followed.depth));
+            return Err(OverBudget::new(field, what, SCHEMA_FOLLOWED_DEPTH));
+        }
+        if followed.values > SCHEMA_EXPANDED_VALUES {
+            let what = "has too many values when its '$ref's are replaced by what they name".to_owned();
+            return Err(OverBudget::new(field, what, SCHEMA_EXPANDED_VALUES));
+        }
+        Ok(())
+    }
+
+    /// Follows the links that `counts` names from every part, each part once, and returns the most of each measure. A link back to a part that is
+    /// being followed ends there, as it does when a grammar is made.
+    fn follow(&self, counts: impl Fn(&Link) -> bool) -> Measure {
+        let mut known: Vec<Option<Measure>> = vec![None; self.parts.len()];
+        let mut open = vec![false; self.parts.len()];
+        let mut most = Measure::default();
+        for start in 0..self.parts.len() {
+            // The path from `start`: the part, and how many of its links have been followed.
+            let mut path = vec![(start, 0)];
+            while let Some((part, next)) = path.last_mut() {
+                let part = *part;
+                if known[part].is_some() {
+                    path.pop();
+                    continue;
+                }
+                open[part] = true;
+                let Some(link) = self.parts[part].links.get(*next) else {
+                    let measure = self.measure(part, &known, &counts);
+                    most = most.and(measure);
+                    known[part] = Some(measure);
+                    open[part] = false;
+                    path.pop();
+                    continue;
+                };
+                *next += 1;
+                if !counts(link) {
+                    continue;
+                }
+                if open[link.to] {
+                    most.circular = true;
+                } else if known[link.to].is_none() {
+                    path.push((link.to, 0));
+                }
+            }
+        }
+        most
+    }
+
+    /// The measure of a part whose links have all been followed.
+    fn measure(&self, part: usize, known: &[Option<Measure>], counts: &impl Fn(&Link) -> bool) -> Measure {
+        let part = &self.parts[part];
+        let mut measure = Measure { values: part.values, depth: part.depth, circular: false };
+        for link in part.links.iter().filter(|link| counts(link)) {
+            // A link back to what is being followed adds nothing.
+            if let Some(beyond) = known[link.to] {
+                measure.values = measure.values.saturating_add(beyond.values);
+                measure.depth = measure.depth.max(link.depth.saturating_add(beyond.depth));
+            }
+        }
+        measure
+    }
+}
+
+/// How large a schema is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Measure {
+    values: usize,
+    depth: usize,
+    circular: bool,
+}
+
+impl Measure {
+    fn and(self, other: Measure) -> Measure {
+        Measure {
+            values: self.values.max(other.values),
+            depth: self.depth.max(other.depth),
+            circular: self.circular || other.circular,
+        }
+    }
+}
+
+impl Part {
+    /// Reads the part below `root`. Parts may lie within each other, but never deeper than [`SCHEMA_DEPTH`], so that each value is read that often at most.
+    fn read(root: &Value, places: &HashMap<&str, usize>) -> Part {
+        let mut part = Part { values: 0, depth: 0, links: Vec::new() };
+        let mut waiting = vec![(root, 1, Reading::Schema, true)];
+        while let Some((value, depth, reading, same)) = waiting.pop() {
+            part.values += 1;
+            part.depth = part.depth.max(depth);
+            match value {
+                Value::Array(items) => {
+                    waiting.extend(items.iter().map(|item| (item, depth + 1, reading, same)));
+                }
+                Value::Object(object) => {
+                    if reading == Reading::Schema
+                        && let Some(to) = reference(object).and_then(|reference| places.get(reference))
+                    {
+                        part.links.push(Link { to: *to, depth, same_value: same });
+                    }
+                    for (name, value) in object {
+                        let entry = match reading {
+                            // Definitions count where they are used.
+                            Reading::Schema if matches!(name.as_str(), "$defs" | "definitions") => continue,
+                            Reading::Schema => (reading_of(name, value), same && same_value(name)),
+                            // Of schemas by name only dependent ones describe the same value, which `same` still says.
+                            Reading::Named => (Reading::Schema, same),
+                            Reading::Data => (Reading::Data, false),
+                        };
+                        waiting.push((value, depth + 1, entry.0, entry.1));
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        part
+    }
+}
+
+#[cfg(test)]
+#[path = "budget_tests.rs"]
+mod tests;
