@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of `config.toml`, of HTTP or of agents. Vectors are made by whatever engine it is given.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
+
 mod blocking;
 pub mod chunk;
 pub mod context;

@@ -5,6 +5,8 @@
 //! `config.toml`, of engines or of serving HTTP, and it never waits on a runtime: every call blocks, so asynchronous callers
 //! go through `spawn_blocking`, except for [`TelemetryWriter`], which takes records without blocking.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
+
 pub mod chats;
 pub mod conversations;
 mod error;
@@ -27,7 +29,7 @@ pub use memory::MemoryStore;
 pub use migrations::Schema;
 pub use routing::Routing;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
-pub use store::Store;
+pub use store::{ChangeWatch, Store};
 pub use tasks::Tasks;
 pub use telemetry::{Telemetry, TelemetryWriter};
 pub use time::{Moment, UtcDay, Zone};

@@ -43,7 +43,7 @@ const RESERVED: &[(&str, &[&str])] = &[
 
 /// Words in product code that only these crates may contain.
 const RESERVED_WORDS: &[(&str, &[&str])] =
-    &[("std::env::var", &["config", "cli"]), ("println!", &["cli"]), ("eprintln!", &["cli"])];
+    &[("std::env::var", &["config", "cli", "child"]), ("println!", &["cli"]), ("eprintln!", &["cli"])];
 
 fn crates_dir() -> PathBuf {
     root().join("crates")

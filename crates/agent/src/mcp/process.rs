@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_child::{Group, Tail, drain, forget_our_keys, lead_a_group};
+use hob_child::{Group, Need, Tail, drain, lead_a_group};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
@@ -100,15 +100,14 @@ impl Process {
 }
 
 fn command(program: &Program<'_>) -> Command {
-    let mut command = Command::new(program.command);
+    let mut command = hob_child::command(program.command, &[Need::Basics, Need::Network]);
     command
         .args(program.args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    // Whoever wants a server to have one of them names it in the server's `env`.
-    forget_our_keys(&mut command);
+    // Anything else that a server needs is named in its `env`.
     for (name, value) in program.env {
         command.env(name, value.expose_secret());
     }
@@ -117,23 +116,4 @@ fn command(program: &Program<'_>) -> Command {
     }
     lead_a_group(&mut command);
     command
-}
-
-#[cfg(test)]
-mod tests {
-    use hob_child::OUR_KEYS;
-
-    use super::*;
-
-    #[test]
-    fn our_keys_are_for_nobody_else_unless_they_are_given() {
-        let env = [("OPENAI_API_KEY".to_owned(), "given".into())];
-        let program = Program { command: &PathBuf::from("x"), args: &[], env: &env, cwd: None };
-        let command = command(&program);
-        let environment: Vec<_> = command.as_std().get_envs().collect();
-        let expected =
-            OUR_KEYS.map(|key| (key.as_ref(), (key == "OPENAI_API_KEY").then_some("given".as_ref())));
-        assert_eq!(environment.len(), expected.len());
-        assert!(expected.iter().all(|key| environment.contains(key)), "{environment:?}");
-    }
 }

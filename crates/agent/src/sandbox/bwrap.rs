@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hob_child::{Need, command};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
@@ -52,7 +53,7 @@ impl Bwrap {
     pub async fn find(program: &Path, limits: Limits) -> Result<Self, SandboxError> {
         let runner = Bwrap { program: program.to_owned(), limits, python: OnceCell::new() };
         let unusable = |reason| SandboxError::Unusable { program: program.to_owned(), reason };
-        let mut question = as_nobody(Command::new(program));
+        let mut question = as_nobody(command(program, &[Need::Basics]));
         question.arg("--version");
         let answer = ask(question, program).await?;
         let version = version(&String::from_utf8_lossy(&answer.stdout));
@@ -118,7 +119,9 @@ impl Bwrap {
         let find = || async {
             let mut reasons = Vec::new();
             for candidate in python::CANDIDATES {
-                let found = python::identify(as_nobody(Command::new(candidate)), candidate).await;
+                let found =
+                    python::identify(as_nobody(command(candidate, &[Need::Basics, Need::Python])), candidate)
+                        .await;
                 match found {
                     Ok(python) => {
                         let trial = [OsStr::new(&python.program), OsStr::new("-c"), OsStr::new("")];
@@ -148,9 +151,8 @@ impl Bwrap {
         python: Option<&Python>,
         inner: impl IntoIterator<Item = &'a OsStr>,
     ) -> Command {
-        let mut command = as_nobody(Command::new(SESSION_LEADER));
+        let mut command = as_nobody(command(SESSION_LEADER, &[]));
         command
-            .env_clear()
             .env("PATH", SEARCH_PATH)
             .env("HOME", "/tmp")
             .env("TMPDIR", "/tmp")

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use hob_child::{Need, command, std_command};
 use tokio::process::Command;
 
 use super::Run;
@@ -15,6 +16,9 @@ use super::mounts::Allowed;
 use super::options::Limits;
 use super::owner::Owner;
 use super::process::{self, Bounds};
+
+/// Of Docker's or Podman's client. The container itself gets nothing but what its arguments name.
+const CLIENT_NEEDS: [Need; 2] = [Need::Basics, Need::Containers];
 
 /// With these codes the client says that the container, or the shell in it, never started. A program may end with them too.
 const NEVER_STARTED: std::ops::RangeInclusive<i32> = 125..=127;
@@ -59,7 +63,7 @@ impl Container {
     pub async fn run(&self, run: Run<'_>) -> Result<Outcome, SandboxError> {
         let name = self.owner.new_name();
         let arguments = arguments(&name, &self.image, &self.limits, run)?;
-        let mut command = Command::new(&self.program);
+        let mut command = command(&self.program, &CLIENT_NEEDS);
         command.args(arguments).env(CODE_VARIABLE, &run.job.code);
         #[cfg(unix)]
         command.process_group(0);
@@ -101,7 +105,7 @@ impl Container {
     }
 
     fn client(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = command(&self.program, &CLIENT_NEEDS);
         command.args(arguments);
         command
     }
@@ -175,7 +179,7 @@ impl Removal {
     async fn now(&mut self) {
         let Some(name) = self.name.clone() else { return };
         for arguments in [&["kill", &name][..], &["rm", "--force", &name]] {
-            let mut command = Command::new(&self.program);
+            let mut command = command(&self.program, &CLIENT_NEEDS);
             command.args(arguments);
             // To kill what has ended already fails, and is no trouble.
             if let Err(error) = ask(command, &self.program).await {
@@ -192,7 +196,7 @@ impl Drop for Removal {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
         let script = "\"$0\" kill \"$1\"; \"$0\" rm --force \"$1\"; sleep 2; \"$0\" rm --force \"$1\"";
-        let mut command = std::process::Command::new("sh");
+        let mut command = std_command("sh", &CLIENT_NEEDS);
         command.arg("-c").arg(script).arg(&self.program).arg(&name);
         command
             .stdin(std::process::Stdio::null())

@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use hob_child::forget_our_keys;
+use hob_child::{Need, command};
 use thiserror::Error;
-use tokio::process::Command;
 
 const SCRIPT: &str = "bridge.mjs";
 
@@ -88,7 +87,7 @@ impl Installer {
     }
 
     async fn fetch(&self) -> Result<(), InstallError> {
-        let mut command = Command::new(&self.npm);
+        let mut command = command(&self.npm, &[Need::Basics, Need::Network, Need::Node]);
         command
             // No package needs a script of its own to be run, and none gets to.
             .args(["ci", "--omit=optional", "--omit=peer", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -96,7 +95,6 @@ impl Installer {
             .current_dir(&self.directory)
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        forget_our_keys(&mut command);
         let ran = command.output().await.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => InstallError::NoNpm { npm: self.npm.clone() },
             _ => InstallError::Npm(error),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_child::{Group, Tail, drain, forget_our_keys, lead_a_group};
+use hob_child::{Group, Need, Tail, command, drain, lead_a_group};
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
@@ -52,16 +52,19 @@ impl Process {
         if !program.script.is_file() {
             return Err(NotStarted::NotInstalled);
         }
-        let mut command = Command::new(&program.node);
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let script = absolute(&program.script);
+        let mut command = command(&program.node, &[Need::Basics, Need::Network, Need::Node]);
         command
-            .arg(&program.script)
+            .arg(&script)
             .arg("--auth-dir")
-            .arg(&program.auth_dir)
+            .arg(absolute(&program.auth_dir))
+            // Not where we were started, which may be a directory of somebody else's files.
+            .current_dir(script.parent().unwrap_or(Path::new("/")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        forget_our_keys(&mut command);
         lead_a_group(&mut command);
         let mut child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => NotStarted::NoNode { node: program.node.clone() },

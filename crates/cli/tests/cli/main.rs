@@ -1,6 +1,7 @@
 //! The program as people run it: real processes, a home of their own, and engines that are faked on real sockets.
 
 // They send signals.
+#![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![cfg(unix)]
 
 #[cfg(test)]
@@ -25,6 +26,8 @@ mod general;
 mod health;
 #[cfg(test)]
 mod home;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod http;
 #[cfg(test)]

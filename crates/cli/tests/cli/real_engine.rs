@@ -60,18 +60,26 @@ async fn official_client(server: &Running, model_and_checks: &[&str]) {
 #[tokio::test]
 async fn a_managed_engine_is_started_restarted_and_stopped() {
     let port = free_port();
+    // Hob hands nothing of its environment on that this server does not need, and tests are not among that.
+    let binary = tempfile::tempdir().expect("a directory");
+    let script = format!(
+        "#!/bin/sh\nHOB_TEST_PYTHON='{}' exec '{}' \"$@\"\n",
+        part("HOB_TEST_PYTHON"),
+        part("HOB_TEST_LLAMA_SERVER")
+    );
+    let file = binary.path().join("llama-server");
+    std::fs::write(&file, script).expect("a file");
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its owner");
     let quoted: Vec<String> = ARGUMENTS.iter().map(|argument| format!("{argument:?}")).collect();
     let managed = format!(
         "[engine.llamacpp]\nbinary_path = {:?}\nmodel_path = {:?}\nargs = [{}]",
-        part("HOB_TEST_LLAMA_SERVER"),
+        file,
         part("HOB_TEST_MODEL"),
         quoted.join(", ")
     );
     let config = engines_config(&[("llamacpp", &format!("http://127.0.0.1:{port}"))]);
     let home = Home::with_config(&config.replace("[engine.llamacpp]", &managed));
-    let mut command = home.hob(&["-v", "serve", "--port", "0"]);
-    command.env("HOB_TEST_PYTHON", part("HOB_TEST_PYTHON"));
-    let mut server = Running::of(command).await;
+    let mut server = Running::of(home.hob(&["-v", "serve", "--port", "0"])).await;
     assert_eq!(server.summary[0], format!("Engine  llamacpp at http://127.0.0.1:{port}"));
     answers(&server).await;
 

@@ -5,9 +5,10 @@ use std::io::ErrorKind;
 use std::process::Stdio;
 use std::time::Duration;
 
+use hob_child::{Need, command};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use crate::hardware::printable;
 
@@ -41,7 +42,7 @@ async fn ask_until(
     deadline: impl Future<Output = ()>,
 ) -> Result<Option<String>, ProbeError> {
     let failed = |complaint: String| ProbeError::Failed { program: program.to_owned(), complaint };
-    let mut command = Command::new(program);
+    let mut command = command(program, &[Need::Basics, Need::Compute]);
     command
         .args(arguments)
         .stdin(Stdio::null())

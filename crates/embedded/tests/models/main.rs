@@ -1,5 +1,6 @@
 //! Model files: reading, keeping, fetching. Over real files, real sockets and real processes.
 
+#![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![cfg(test)]
 
 mod convert;

@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use hob_child::{Group, Tail, drain, lead_a_group};
+use hob_child::{Group, Need, Tail, command, drain, lead_a_group};
 use tokio::net::{TcpListener, lookup_host};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use url::Url;
@@ -102,7 +102,8 @@ impl Program {
 
     fn spawn(&self) -> Result<Process, ManagedError> {
         let ManagedOptions { binary, model, args, .. } = &self.options;
-        let mut command = Command::new(binary);
+        // Its arguments may name a model that it fetches itself.
+        let mut command = command(binary, &[Need::Basics, Need::Compute, Need::Network]);
         command
             .args(["--host", &self.host])
             .args(["--port", &self.port.to_string()])

@@ -5,11 +5,12 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use hob_child::{Need, std_command};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, Limits, ReadError, pdf};
@@ -71,9 +72,8 @@ fn ask(apart: &Apart, bytes: &[u8], limits: &Limits) -> Result<Document, ReadErr
     };
     let mut order = serde_json::to_vec(&order).map_err(io::Error::from)?;
     order.push(b'\n');
-    let child = Command::new(&apart.program)
+    let child = std_command(&apart.program, &[Need::Libraries])
         .args(&apart.arguments)
-        .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -39,6 +39,22 @@ fn what_is_wrong_with_a_file_is_said_from_afar() {
     assert_eq!(error.to_string(), "the file has more than 10 bytes of text in it, which is the limit");
 }
 
+/// Whoever runs tests (cargo, nextest) has much in the environment.
+#[cfg(unix)]
+#[test]
+fn a_reader_finds_nothing_in_its_environment() {
+    let directory = tempfile::tempdir().unwrap();
+    let seen = directory.path().join("environment");
+    let script = format!("/usr/bin/env > '{}'", seen.display());
+    let reader = Apart { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script] };
+    read_pdf(b"%PDF-1.7", &Limits { apart: Some(reader), ..Limits::default() }).unwrap_err();
+    let seen = std::fs::read_to_string(seen).unwrap();
+    // The first three are the shell's own.
+    let ours =
+        |line: &&str| !["PWD=", "SHLVL=", "_=", "LD_LIBRARY_PATH="].iter().any(|name| line.starts_with(name));
+    assert_eq!(seen.lines().find(ours), None, "{seen}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_reader_that_hangs_is_stopped() {

@@ -72,7 +72,8 @@ pub struct PullOptions {
 
 impl Default for PullOptions {
     fn default() -> Self {
-        let pip = [&["python3", "-m", "pip"][..], &["pip3"], &["pip"]];
+        // Isolated: otherwise Python runs a `pip.py` of the current directory, or one that PYTHONPATH names.
+        let pip = [&["python3", "-I", "-m", "pip"][..], &["pip3"], &["pip"]];
         PullOptions {
             network: Network::Online,
             hub: "https://huggingface.co".to_owned(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use hob_child::Need;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
@@ -43,8 +44,9 @@ pub(super) async fn find_pip(ways: &[Vec<String>]) -> Result<Vec<String>, PullEr
 
 fn command(words: &[String]) -> Option<Command> {
     let (program, arguments) = words.split_first()?;
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let mut command = hob_child::command(program, &[Need::Basics, Need::Network, Need::Python]);
+    // Not where we were started, which may be a directory of somebody else's files.
+    command.args(arguments).current_dir("/").stdin(Stdio::null()).kill_on_drop(true);
     Some(command)
 }
 
@@ -60,6 +62,7 @@ pub(super) async fn download(site: &Site, wheel: &Wheel, work: &Path) -> Result<
         .arg(named(wheel))
         // pip downloads into its temporary directory first: ours, to see it grow, and to fill no other disk.
         .env("TMPDIR", work)
+        .current_dir(work)
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;

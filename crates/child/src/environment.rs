@@ -1,0 +1,234 @@
+//! What a program that we start finds in its environment: nothing of ours but what it needs. Our environment holds keys (of
+//! cloud providers, of the model hub, of this server) and whatever else the owner's shell has, so a list of what is passed on
+//! is kept here rather than a list of what is not.
+
+use std::ffi::{OsStr, OsString};
+
+/// Variables that some kinds of programs need. None of them is there by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Where shared libraries are: without them a program may not even start.
+    Libraries,
+    /// What any program may expect: where programs, libraries, the home and temporary files are, the language, the time zone.
+    Basics,
+    /// The way to the network: proxies and certificate authorities.
+    Network,
+    /// Python and its package index.
+    Python,
+    /// Node.js and its package registry.
+    Node,
+    /// Graphics cards, threads and the settings of llama.cpp.
+    Compute,
+    /// The way to a container engine. Proxies are left out: Podman passes them on into the container.
+    Containers,
+}
+
+/// A name that ends in `*` stands for all that begin so.
+type Names = &'static [&'static str];
+
+const LIBRARIES: Names = &[
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    // Windows starts no program without them.
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "WINDIR",
+];
+
+const BASICS: Names = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TZDIR",
+    "TMPDIR",
+    // The same on Windows.
+    "TEMP",
+    "TMP",
+    "PATHEXT",
+    "COMSPEC",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+];
+
+const NETWORK: Names = &[
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+];
+
+const PYTHON: Names =
+    &["PIP_*", "UV_*", "VIRTUAL_ENV", "PYENV_*", "ASDF_*", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"];
+
+const NODE: Names = &["npm_config_*", "NPM_CONFIG_*", "NPM_TOKEN", "NODE_OPTIONS", "VOLTA_HOME", "ASDF_*"];
+
+const COMPUTE: Names = &[
+    "CUDA_*",
+    "NVIDIA_*",
+    "HIP_*",
+    "ROCR_*",
+    "ROCM_*",
+    "HSA_*",
+    "VK_*",
+    "GGML_*",
+    "LLAMA_*",
+    "OMP_*",
+    "GOMP_*",
+    "KMP_*",
+    "MKL_*",
+    "OPENBLAS_*",
+    "SYCL_*",
+    "ONEAPI_*",
+    "ZE_*",
+];
+
+const CONTAINERS: Names = &[
+    "DOCKER_*",
+    "CONTAINER_HOST",
+    "CONTAINER_SSHKEY",
+    "CONTAINERS_*",
+    "PODMAN_*",
+    "STORAGE_*",
+    "REGISTRY_AUTH_FILE",
+    "BUILDAH_ISOLATION",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "SSH_AUTH_SOCK",
+];
+
+impl Need {
+    fn lists(self) -> &'static [Names] {
+        match self {
+            Need::Libraries => &[LIBRARIES],
+            Need::Basics => &[LIBRARIES, BASICS],
+            Need::Network => &[NETWORK],
+            Need::Python => &[PYTHON],
+            Need::Node => &[NODE],
+            Need::Compute => &[COMPUTE],
+            Need::Containers => &[CONTAINERS],
+        }
+    }
+
+    fn covers(self, name: &str) -> bool {
+        self.lists().iter().copied().flatten().any(|known| match known.strip_suffix('*') {
+            Some(beginning) => begins_with(name, beginning),
+            None => is_same(name, known),
+        })
+    }
+}
+
+/// Windows does not tell `Path` from `PATH`.
+fn is_same(name: &str, known: &str) -> bool {
+    if cfg!(windows) { name.eq_ignore_ascii_case(known) } else { name == known }
+}
+
+fn begins_with(name: &str, beginning: &str) -> bool {
+    name.get(..beginning.len()).is_some_and(|start| is_same(start, beginning))
+}
+
+/// A program to be started with nothing in its environment but what these needs name. What it needs besides is added by the
+/// caller, with `env`.
+pub fn command(program: impl AsRef<OsStr>, needs: &[Need]) -> tokio::process::Command {
+    tokio::process::Command::from(std_command(program, needs))
+}
+
+/// As [`command`], for threads that wait.
+// The one place where a program is named: everybody else would pass our whole environment on.
+#[allow(clippy::disallowed_methods)]
+pub fn std_command(program: impl AsRef<OsStr>, needs: &[Need]) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command.env_clear().envs(passed_on(std::env::vars_os(), needs));
+    command
+}
+
+/// What of an environment is passed on. A name that is no text is nobody's need.
+fn passed_on(
+    environment: impl Iterator<Item = (OsString, OsString)>,
+    needs: &[Need],
+) -> impl Iterator<Item = (OsString, OsString)> {
+    environment
+        .filter(move |(name, _)| name.to_str().is_some_and(|name| needs.iter().any(|need| need.covers(name))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Need; 7] = [
+        Need::Libraries,
+        Need::Basics,
+        Need::Network,
+        Need::Python,
+        Need::Node,
+        Need::Compute,
+        Need::Containers,
+    ];
+
+    fn names(environment: &[&str], needs: &[Need]) -> Vec<String> {
+        let environment = environment.iter().map(|name| (OsString::from(name), OsString::from("value")));
+        passed_on(environment, needs).map(|(name, _)| name.into_string().expect("text")).collect()
+    }
+
+    #[test]
+    fn no_need_names_a_key_or_what_nobody_has_heard_of() {
+        let secrets = [
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "GEMINI_API_KEY",
+            "GOOGLE_API_KEY",
+            "HOB_API_KEY",
+            "HF_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "GITHUB_TOKEN",
+            "DATABASE_URL",
+            "SOME_SECRET",
+            "PATHOLOGY",
+            "LC",
+            "",
+        ];
+        assert_eq!(names(&secrets, &ALL), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_program_gets_what_its_needs_name_and_nothing_else() {
+        let ours =
+            ["PATH", "HOME", "LC_ALL", "HTTPS_PROXY", "PIP_INDEX_URL", "CUDA_VISIBLE_DEVICES", "DOCKER_HOST"];
+        assert_eq!(names(&ours, &[]), [] as [&str; 0]);
+        assert_eq!(names(&ours, &[Need::Basics]), ["PATH", "HOME", "LC_ALL"]);
+        let pip = [Need::Basics, Need::Network, Need::Python];
+        assert_eq!(names(&ours, &pip), ["PATH", "HOME", "LC_ALL", "HTTPS_PROXY", "PIP_INDEX_URL"]);
+        assert_eq!(names(&ours, &[Need::Compute]), ["CUDA_VISIBLE_DEVICES"]);
+        assert_eq!(names(&ours, &[Need::Containers]), ["DOCKER_HOST"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_is_no_text_is_passed_to_nobody() {
+        use std::os::unix::ffi::OsStringExt;
+
+        let odd = OsString::from_vec(b"PIP_\xff".to_vec());
+        assert_eq!(passed_on([(odd, OsString::new())].into_iter(), &ALL).count(), 0);
+    }
+}

@@ -1,0 +1,3 @@
+//! What must not get out, or in, by way of the programs that Hob starts.
+
+mod children;
