@@ -10,14 +10,13 @@ use hob_system::{AskError, ManagedError, NoEngine, OpenError, WhyNot};
 use crate::advice;
 use crate::output;
 use crate::output::style::BAD;
-use crate::output::text::printable;
 
 /// Says what went wrong on stderr. The code is 1, unless nobody listens any more.
 pub fn report(error: &Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    output::complain(format_args!("{BAD}error:{BAD:#} {}", printable(&explain(error))));
+    output::complain_labelled("error:", BAD, explain(error));
     ExitCode::FAILURE
 }
 

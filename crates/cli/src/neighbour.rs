@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::future::join_all;
 use hob_config::ServerConfig;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -14,8 +15,11 @@ use tokio::net::TcpStream;
 const PATIENCE: Duration = Duration::from_secs(3);
 const ENOUGH: u64 = 8 << 10;
 
-/// Bytes that hold any address.
-const LONGEST_ADDRESS: u64 = 100;
+/// How many servers of one home are remembered: some of them may have been killed.
+pub const MOST_NOTED: usize = 8;
+
+/// Bytes that hold as many addresses.
+const LONGEST_NOTE: u64 = 1 << 10;
 
 /// Who was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,34 +42,48 @@ pub struct Found {
     pub who: Neighbour,
 }
 
-/// Looks for the server of this home: where the configuration has it, and where the one that was started last said it would
-/// be.
+/// Looks for the server of this home: where the configuration has it, and where those that were started said they would be,
+/// the last one first.
 pub async fn find(server: &ServerConfig, home: &Path) -> Found {
     let at = async |host: String, port| Found { who: look(&host, port).await, host, port };
-    let usual = at(server.host.clone(), server.port);
     let is_elsewhere = |noted: &SocketAddr| {
         let noted = (reachable(&noted.ip().to_string()), noted.port());
         noted != (reachable(&server.host), server.port)
     };
-    let Some(noted) = last_noted(home).filter(is_elsewhere) else { return usual.await };
-    let (usual, noted) = tokio::join!(usual, at(noted.ip().to_string(), noted.port()));
-    match (usual.who, noted.who) {
-        (Neighbour::Nobody | Neighbour::Stranger, Neighbour::Hob { .. }) => noted,
-        _ => usual,
-    }
+    let noted = noted(home).into_iter().filter(is_elsewhere);
+    let noted = join_all(noted.map(|noted| at(noted.ip().to_string(), noted.port())));
+    let (usual, noted) = tokio::join!(at(server.host.clone(), server.port), noted);
+    let is_hob = |found: &Found| matches!(found.who, Neighbour::Hob { .. });
+    if is_hob(&usual) { usual } else { noted.into_iter().find(is_hob).unwrap_or(usual) }
 }
 
-/// The file in which the server of a home says where it listens. One that was killed leaves it behind, so it is a hint: the
-/// address has to be asked who is there.
+/// The file in which the servers of a home say where they listen, one in a line, the last one first. One that was killed leaves
+/// its line behind, so each is a hint: the address has to be asked who is there.
 pub fn note(home: &Path) -> PathBuf {
     home.join("server.address")
 }
 
-/// What the server that was started last wrote there.
-pub fn last_noted(home: &Path) -> Option<SocketAddr> {
+/// What the servers of this home wrote there.
+pub fn noted(home: &Path) -> Vec<SocketAddr> {
+    let read = || -> io::Result<String> {
+        let file = File::open(note(home))?;
+        // Whoever changes it holds it for a moment.
+        file.lock_shared()?;
+        read_note(&file)
+    };
+    read().map(|text| addresses(&text)).unwrap_or_default()
+}
+
+/// The text of the note, as far as it can be one.
+pub fn read_note(file: &File) -> io::Result<String> {
     let mut text = String::new();
-    File::open(note(home)).ok()?.take(LONGEST_ADDRESS).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    file.take(LONGEST_NOTE).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The addresses in a note. A line that is none says nothing.
+pub fn addresses(text: &str) -> Vec<SocketAddr> {
+    text.lines().filter_map(|line| line.trim().parse().ok()).take(MOST_NOTED).collect()
 }
 
 /// Looks who listens where a server that is bound to `host` and `port` can be reached.

@@ -14,10 +14,11 @@ pub mod time;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use anstyle::Style;
 use serde::Serialize;
 
 use crate::output::style::{DIM, WARNING};
-use crate::output::text::{printable, printable_json};
+use crate::output::text::{printable, printable_json, wrapped};
 
 /// A line on stdout. Colours in it are taken out where they do not belong.
 pub fn line(text: impl Display) -> io::Result<()> {
@@ -26,12 +27,27 @@ pub fn line(text: impl Display) -> io::Result<()> {
 
 /// Something the user should know, on stderr.
 pub fn warning(text: impl Display) {
-    complain(format_args!("{WARNING}warning:{WARNING:#} {}", printable(&text.to_string())));
+    complain_labelled("warning:", WARNING, text);
 }
 
 /// Something that may be of use, on stderr.
 pub fn note(text: impl Display) {
-    complain(format_args!("{DIM}{}{DIM:#}", printable(&text.to_string())));
+    complain(format_args!("{DIM}{}{DIM:#}", fitted(&text.to_string())));
+}
+
+/// A line on stderr that begins with a word that stands out.
+pub fn complain_labelled(label: &str, style: Style, text: impl Display) {
+    let line = fitted(&format!("{label} {text}"));
+    complain(format_args!("{style}{label}{style:#}{}", &line[label.len()..]));
+}
+
+/// Safe to look at, and on a terminal broken between words rather than wherever its width ends.
+fn fitted(text: &str) -> String {
+    let text = printable(text);
+    match screen::width() {
+        Some(width) => wrapped(&text, usize::from(width), 0),
+        None => text.into_owned(),
+    }
 }
 
 /// A line on stderr. When nobody hears it, that is no reason to stop.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
+use comfy_table::Table;
 use indicatif::{MultiProgress, ProgressBar};
 
 /// All bars of the process. Where stderr is no terminal they are not to be seen.
@@ -48,6 +49,11 @@ impl Drop for Shown {
 /// Whether stderr shows colours.
 pub fn has_colours() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
+}
+
+/// How many characters a line of stderr has, where it is a terminal that tells.
+pub fn width() -> Option<u16> {
+    Table::new().use_stderr().width().filter(|width| *width > 0)
 }
 
 /// Writes whole lines on stderr.

@@ -6,7 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
 
 use crate::output::style::{NAME, WARNING};
-use crate::output::text::printable;
+use crate::output::text::{printable, wrapped};
 
 /// Space between columns.
 const GAP: u16 = 2;
@@ -103,9 +103,11 @@ fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangem
 /// Prints names and what is to be said of them, one below the other.
 pub fn print_facts(facts: &[(&str, String)]) -> io::Result<()> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let terminal = terminal_width().map_or(usize::MAX, usize::from);
     let mut out = anstream::stdout();
     for (name, value) in facts {
-        writeln!(out, "{NAME}{name:width$}{NAME:#}  {}", printable(value))?;
+        let line = wrapped(&format!("{name:width$}  {}", printable(value)), terminal, width + 2);
+        writeln!(out, "{NAME}{}{NAME:#}{}", &line[..width], &line[width..])?;
     }
     Ok(())
 }

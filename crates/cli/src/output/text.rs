@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use unicode_width::UnicodeWidthStr;
+
 /// The text without control characters, except for line breaks and tabs.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_harmful = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
@@ -34,6 +36,41 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
+/// The text in lines that are no longer than `width`, broken between words. Lines after the first begin with `indent` spaces. A
+/// word that is longer, such as an address, stays whole.
+pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut column = 0;
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            out.push('\n');
+            column = 0;
+        }
+        // With the space before it, so that what was set apart by several stays so.
+        let mut words = line.split_inclusive(' ').peekable();
+        let mut space = 0;
+        while let Some(piece) = words.next() {
+            let word = piece.trim_end_matches(' ');
+            if column > 0 && !word.is_empty() && column + space + word.width() > width {
+                out.push('\n');
+                out.extend(std::iter::repeat_n(' ', indent));
+                (column, space) = (indent, 0);
+            }
+            if !word.is_empty() {
+                out.extend(std::iter::repeat_n(' ', space));
+                out.push_str(word);
+                column += space + word.width();
+                space = 0;
+            }
+            space += piece.len() - word.len();
+            if words.peek().is_none() {
+                out.extend(std::iter::repeat_n(' ', space));
+            }
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +88,19 @@ mod tests {
         let shown = printable_json(&serde_json::to_string_pretty(&value).expect("JSON"));
         assert_eq!(shown, "{\n  \"content\": \"\\u001b[2J \\u009b2J \\u007f ü\\n\"\n}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), value);
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(wrapped("Set a key under [server] first.", 12, 0), "Set a key\nunder\n[server]\nfirst.");
+        assert_eq!(wrapped("note  two  spaces", 11, 2), "note  two\n  spaces");
+        assert_eq!(
+            wrapped("see http://127.0.0.1:8000/v1 there", 10, 0),
+            "see\nhttp://127.0.0.1:8000/v1\nthere"
+        );
+        assert_eq!(wrapped("  indented line\n\nnext ", 80, 4), "  indented line\n\nnext ");
+        assert_eq!(wrapped("äöü äöü", 7, 0), "äöü äöü");
+        assert_eq!(wrapped("", 5, 0), "");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::fakes;
 use crate::home::{Home, Ran, engines_config};
 use crate::http;
 use crate::running::Running;
+use crate::terminal::Terminal;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -103,6 +104,19 @@ async fn whoever_configured_no_gateway_is_told_so_rather_than_that_it_does_not_a
         let refused = alone(arguments).await;
         assert_eq!(refused, Ran { code: Some(1), stdout: String::new(), stderr: format!("error: {told}") });
     }
+}
+
+#[tokio::test]
+async fn what_is_said_in_a_terminal_is_broken_between_words() {
+    let home = Home::with_config("[channel]\ngateway_url = \"ws://127.0.0.1:9/ws\"\n");
+    let mut terminal = Terminal::start(&home, &["channel", "status"]);
+    assert_eq!(terminal.end().await, Some(1));
+    let shown = terminal.text();
+    let warning = shown.lines().skip_while(|line| !line.contains("warning: ")).collect::<Vec<_>>();
+    assert!(warning.len() > 1 && warning.iter().all(|line| line.chars().count() <= 80), "{shown}");
+    let whole = home.run(&["channel", "status"]).await.stderr;
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&warning.join("\n")), words(&whole));
 }
 
 fn serving(gateway_url: &str, ollama: &str) -> Home {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::home::Home;
 
 /// Long enough on a machine that has much to do.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is typed for keys that are no letters.
 pub const CTRL_C: &str = "\x03";
@@ -101,6 +101,13 @@ impl Terminal {
     pub async fn end(&mut self) -> Option<i32> {
         while self.read().await {}
         self.child.wait().await.expect("hob ends").code()
+    }
+
+    /// Takes the terminal away, as a window that is closed does, and waits for the end of the program.
+    pub async fn close(self) -> Option<i32> {
+        let Terminal { pty, mut child, .. } = self;
+        drop(pty);
+        timeout(PATIENCE, child.wait()).await.expect("hob ends with its terminal").expect("hob ends").code()
     }
 
     /// Whether typed characters are shown.

@@ -1,53 +1,63 @@
 //! Where the server listens, written down while it runs: `--port` may have led it elsewhere than the configuration says.
 
-use std::fs;
+use std::fs::OpenOptions;
+use std::io::{self, Seek, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::neighbour::{last_noted, note};
+use crate::neighbour::{MOST_NOTED, addresses, note, read_note};
 
-/// The note. With its value it becomes again what it was before, unless another server has written its own meanwhile.
+/// A line of the note, above those of other servers of the same home. It goes away with its value.
 pub struct Presence {
     home: PathBuf,
     address: SocketAddr,
-    /// Where another server of the same home listens, or did.
-    before: Option<SocketAddr>,
 }
 
 impl Presence {
     /// Writes the address down. Where that is not possible, the server is only harder to find.
     pub fn announce(home: &Path, address: SocketAddr) -> Self {
-        let before = last_noted(home).filter(|before| *before != address);
-        write(home, address);
-        Presence { home: home.to_owned(), address, before }
-    }
-}
-
-fn write(home: &Path, address: SocketAddr) {
-    if let Err(error) = fs::write(note(home), format!("{address}\n")) {
-        tracing::debug!(%error, "where the server listens is not written down");
+        change(home, |mut noted| {
+            noted.retain(|other| *other != address);
+            noted.insert(0, address);
+            noted.truncate(MOST_NOTED);
+            noted
+        });
+        Presence { home: home.to_owned(), address }
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        if last_noted(&self.home) != Some(self.address) {
-            return;
-        }
-        match self.before {
-            // Whoever reads it asks whether somebody is there still.
-            Some(before) => write(&self.home, before),
-            None => {
-                // A note that stays is one that leads to nobody.
-                let _ = fs::remove_file(note(&self.home));
-            }
-        }
+        change(&self.home, |mut noted| {
+            noted.retain(|other| *other != self.address);
+            noted
+        });
     }
+}
+
+fn change(home: &Path, change: impl FnOnce(Vec<SocketAddr>) -> Vec<SocketAddr>) {
+    if let Err(error) = try_change(home, change) {
+        tracing::debug!(%error, "where the server listens is not written down");
+    }
+}
+
+/// In place, while no other server of the home does the same. The file stays when it is empty: whoever waits for it would
+/// otherwise write into one that is gone.
+fn try_change(home: &Path, change: impl FnOnce(Vec<SocketAddr>) -> Vec<SocketAddr>) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(note(home))?;
+    file.lock()?;
+    // What is no text is no note, and is written over.
+    let noted = addresses(&read_note(&file).unwrap_or_default());
+    let text: String = change(noted).iter().map(|address| format!("{address}\n")).collect();
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::neighbour::noted;
 
     fn address(text: &str) -> SocketAddr {
         text.parse().expect("an address")
@@ -56,26 +66,45 @@ mod tests {
     #[test]
     fn an_address_is_noted_while_the_server_runs() {
         let home = tempfile::tempdir().expect("a directory");
-        assert_eq!(last_noted(home.path()), None);
-        let first = Presence::announce(home.path(), address("0.0.0.0:8000"));
-        assert_eq!(last_noted(home.path()), Some(address("0.0.0.0:8000")));
-        let second = Presence::announce(home.path(), address("[::1]:9000"));
+        let noted = || noted(home.path());
+        let [one, two, three] = ["0.0.0.0:8000", "[::1]:9000", "[::1]:9001"].map(address);
+        assert_eq!(noted(), []);
+        let first = Presence::announce(home.path(), one);
+        assert_eq!(noted(), [one]);
+        let second = Presence::announce(home.path(), two);
+        assert_eq!(noted(), [two, one], "the last one first");
         drop(second);
-        assert_eq!(last_noted(home.path()), Some(address("0.0.0.0:8000")), "the first still runs");
-        let third = Presence::announce(home.path(), address("[::1]:9001"));
+        assert_eq!(noted(), [one], "the first still runs");
+        let third = Presence::announce(home.path(), three);
         drop(first);
-        assert_eq!(last_noted(home.path()), Some(address("[::1]:9001")), "it is not the first one's to take");
+        assert_eq!(noted(), [three], "each takes its own line away");
         drop(third);
-        fs::remove_file(note(home.path())).expect("what was there before");
-        drop(Presence::announce(home.path(), address("0.0.0.0:8000")));
-        assert_eq!(last_noted(home.path()), None);
+        assert_eq!(noted(), []);
+    }
+
+    #[test]
+    fn servers_that_were_killed_do_not_fill_the_note() {
+        let home = tempfile::tempdir().expect("a directory");
+        for port in 1..=40 {
+            std::mem::forget(Presence::announce(home.path(), SocketAddr::from(([127, 0, 0, 1], port))));
+        }
+        let ports: Vec<u16> = noted(home.path()).iter().map(SocketAddr::port).collect();
+        assert_eq!(ports, [40, 39, 38, 37, 36, 35, 34, 33]);
+        std::mem::forget(Presence::announce(home.path(), SocketAddr::from(([127, 0, 0, 1], 38))));
+        assert_eq!(noted(home.path())[0].port(), 38, "a port that is used again stands there once");
+        assert_eq!(noted(home.path()).len(), 8);
     }
 
     #[test]
     fn a_note_that_cannot_be_read_or_written_is_none() {
         let home = tempfile::tempdir().expect("a directory");
-        fs::write(note(home.path()), "somewhere").expect("a file");
-        assert_eq!(last_noted(home.path()), None);
+        for odd in [&b"somewhere"[..], b"\xff\xfe", &[b'1'; 1 << 16]] {
+            std::fs::write(note(home.path()), odd).expect("a file");
+            assert_eq!(noted(home.path()), []);
+        }
+        let presence = Presence::announce(home.path(), address("127.0.0.1:1"));
+        assert_eq!(noted(home.path()), [address("127.0.0.1:1")]);
+        drop(presence);
         drop(Presence::announce(&home.path().join("nowhere"), address("127.0.0.1:1")));
     }
 }
