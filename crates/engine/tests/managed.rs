@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hob_engine::managed::{Backoff, ManagedState};
 use hob_engine::{Endpoint, EndpointOptions, ManagedError, ManagedOptions, ManagedServer};
+use hob_testkit::free_port;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
@@ -38,7 +39,7 @@ http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 "#;
 
 /// Longer than any of these tests should take; a wait that is not over by then has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Bench {
     directory: TempDir,
@@ -47,8 +48,7 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Bench { directory: TempDir::new().unwrap(), address: listener.local_addr().unwrap().to_string() }
+        Bench { directory: TempDir::new().unwrap(), address: format!("127.0.0.1:{}", free_port()) }
     }
 
     fn script(&self, name: &str, text: &str) -> PathBuf {
@@ -228,7 +228,7 @@ async fn a_server_that_never_gets_ready_is_given_up() {
         "llama-server",
         "#!/bin/sh\necho $$ > \"$(dirname \"$0\")/pid\"\necho 'still loading' >&2\nexec sleep 600\n",
     );
-    let options = ManagedOptions { start_timeout: Duration::from_secs(1), ..bench.options(binary) };
+    let options = ManagedOptions { start_timeout: Duration::from_secs(5), ..bench.options(binary) };
     let error = ManagedServer::start(options).await.unwrap_err();
     assert!(
         matches!(&error, ManagedError::NotReady { stderr, .. } if stderr == "still loading"),

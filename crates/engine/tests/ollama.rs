@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_core::{
     Answer, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation, JsonSchema, ModelInfo,
-    ResponseFormat, Sampling, ToolCall, Usage,
+    ResponseFormat, Sampling, ToolCall, ToolChoice, Usage, Warning,
 };
 use hob_engine::Ollama;
 use hob_engine::ollama::{ModelDetails, PullProgress};
@@ -239,6 +239,94 @@ async fn an_unknown_model_is_no_other_error() {
 }
 
 #[tokio::test]
+async fn a_model_that_does_not_think_answers_without_and_the_caller_is_told() {
+    let server = FakeServer::start(|request| {
+        if !request.text().contains("\"think\"") {
+            Reply::transcript("ollama/chat")
+        } else if request.text().contains("\"think\":\"high\"") {
+            // As versions say that know no levels.
+            let words = "json: cannot unmarshal string into Go struct field ChatRequest.think of type bool";
+            Reply::json(400, json!({ "error": words }).to_string())
+        } else {
+            Reply::transcript("ollama/chat_think")
+        }
+    })
+    .await;
+    let request = GenerateRequest {
+        extra: [("reasoning_effort".to_owned(), json!("high"))].into_iter().collect(),
+        ..asking(CAPITAL, 24)
+    };
+    let generation = ollama(&server).generate(&request).await.unwrap();
+    assert_eq!(generation.warnings, [Warning::Ignored("reasoning_effort".into())]);
+    let thought: Vec<Value> =
+        server.requests().iter().map(|sent| body(&sent.text())["think"].clone()).collect();
+    assert_eq!(thought, [json!("high"), json!(true), Value::Null]);
+}
+
+#[tokio::test]
+async fn several_answers_are_asked_for_one_by_one() {
+    let request = GenerateRequest {
+        sampling: Sampling { n: std::num::NonZeroU32::new(3), seed: Some(7), ..Sampling::default() },
+        ..asking(CAPITAL, 24)
+    };
+    let server = FakeServer::start(|request| {
+        let streamed = request.text().contains("\"stream\":true");
+        Reply::transcript(if streamed { "ollama/chat_stream" } else { "ollama/chat" })
+    })
+    .await;
+    let one = ollama(&server).generate(&asking(CAPITAL, 24)).await.unwrap();
+    let one_used = one.usage.unwrap();
+    let three = used(3 * one_used.prompt_tokens, 3 * one_used.completion_tokens);
+
+    let generation = ollama(&server).generate(&request).await.unwrap();
+    assert_eq!(generation.answers().collect::<Vec<_>>(), vec![&one.answer; 3]);
+    assert_eq!(generation.usage, three);
+    let mut seeds: Vec<i64> = server.requests()[1..]
+        .iter()
+        .filter_map(|sent| serde_json::from_str::<Value>(&sent.text()).unwrap()["options"]["seed"].as_i64())
+        .collect();
+    seeds.sort_unstable();
+    assert_eq!(seeds, [7, 8, 9]);
+
+    let (deltas, error) = all(ollama(&server).stream(&request).await.unwrap()).await;
+    assert!(error.is_none(), "{error:?}");
+    let mut collector = hob_core::Collector::default();
+    deltas.into_iter().for_each(|delta| collector.push(delta));
+    let generation = collector.finish("m").unwrap();
+    assert_eq!(generation.answers().count(), 3);
+    assert!(generation.answers().all(|answer| answer.content == generation.answer.content));
+}
+
+#[tokio::test]
+async fn a_demanded_call_comes_back_as_a_call() {
+    let written = json!({
+        "model": "smollm2",
+        "message": { "role": "assistant", "content": "{\n  \"city\": \"Paris\"\n}" },
+        "done": true,
+        "done_reason": "stop",
+    });
+    let server = FakeServer::replying(Reply::json(200, written.to_string())).await;
+    let request = GenerateRequest { tool_choice: Some(ToolChoice::Required), ..asking_for_the_weather(64) };
+    let answer = ollama(&server).generate(&request).await.unwrap().answer;
+    assert_eq!((answer.content.as_str(), &answer.finish_reason), ("", &FinishReason::ToolCalls));
+    let [call] = answer.tool_calls.as_slice() else { panic!("{answer:?}") };
+    assert_eq!(call.name, "get_weather");
+    assert_eq!(body(&call.arguments), json!({ "city": "Paris" }));
+    assert_eq!(body(&server.requests()[0].text())["format"]["required"], json!(["city"]));
+}
+
+#[tokio::test]
+async fn a_field_that_no_api_documents_is_ignored_by_name() {
+    let server = FakeServer::replying(Reply::transcript("ollama/chat")).await;
+    let request = GenerateRequest {
+        extra: [("future_field".to_owned(), json!(1))].into_iter().collect(),
+        ..asking(CAPITAL, 24)
+    };
+    let generation = ollama(&server).generate(&request).await.unwrap();
+    assert_eq!(generation.warnings, [Warning::Ignored("future_field".into())]);
+}
+
+#[tokio::test]
 async fn what_ollama_cannot_do_is_not_even_asked() {
     let server = FakeServer::replying(Reply::transcript("ollama/chat")).await;
     let request = GenerateRequest {
@@ -400,7 +488,7 @@ async fn a_stream_that_breaks_never_looks_complete() {
         ),
         (
             Reply::ndjson(format!("{HALF}{error_line}")),
-            "ollama broke off its answer: an unknown error was encountered",
+            "ollama answered 500: an unknown error was encountered",
         ),
         (
             Reply::ndjson(format!("{HALF}{}", "x".repeat(17 << 20))),
@@ -455,5 +543,5 @@ async fn a_stream_that_is_dropped_hangs_up_on_ollama() {
     let mut stream = ollama(&server).stream(&asking(CAPITAL, 8)).await.unwrap();
     assert_eq!(stream.deltas.next().await.unwrap().unwrap(), Delta::text("half"));
     drop(stream);
-    tokio::time::timeout(Duration::from_secs(5), server.hung_up(1)).await.expect("Ollama is left alone");
+    tokio::time::timeout(Duration::from_secs(60), server.hung_up(1)).await.expect("Ollama is left alone");
 }

@@ -12,6 +12,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::fake_server::{self, Recorded, Reply};
+use crate::free_port::free_port;
 
 /// What the gateway says to a frame.
 pub type Answer = dyn Fn(&str) -> Vec<String> + Send + Sync;
@@ -63,7 +64,8 @@ struct Shared {
 
 impl Gateway {
     pub async fn start(script: GatewayScript) -> Self {
-        Self::on("127.0.0.1:0".parse().expect("an address"), script).await
+        // A port that stays ours when this one is gone: nobody else answers there, and another can be started.
+        Self::on(SocketAddr::from(([127, 0, 0, 1], free_port())), script).await
     }
 
     /// On an address of the test's choosing, such as that of a gateway that is gone.

@@ -1,16 +1,23 @@
 //! What tests of several crates share. Knows only the wire: no crate of the house but `core` may be needed here.
 
+#![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
 mod fake_server;
+mod free_port;
 mod gateway;
 mod llama_server;
+#[cfg(unix)]
+mod outside;
 pub mod repository;
 mod scripted_engine;
 mod transcript;
 
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
+pub use free_port::free_port;
 pub use gateway::{Gateway, GatewayScript};
 pub use llama_server::{LlamaServer, part};
+#[cfg(unix)]
+pub use outside::{Namespace, Outside};
 pub use scripted_engine::ScriptedEngine;
 pub use transcript::Transcript;

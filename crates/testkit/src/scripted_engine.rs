@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::stream;
 use hob_core::{
-    Collector, Cut, Delta, EmbedRequest, Embeddings, Engine, EngineError, FinishReason, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, ModelKind, Usage, Warning,
+    Collector, Cut, Delta, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, FinishReason,
+    GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, Usage, Warning,
 };
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
@@ -158,18 +158,19 @@ impl Engine for ScriptedEngine {
         })
     }
 
-    /// A vector tells how many bytes and words its text has; a word is a token.
+    /// A vector tells how many bytes and words its text has; a word is a token. Tokens count as words of one byte.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         self.embed_requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        let words = |text: &String| text.split_whitespace().count();
+        let sizes: Vec<(usize, usize)> = match &request.inputs {
+            EmbedInputs::Texts(texts) => {
+                texts.iter().map(|text| (text.len(), text.split_whitespace().count())).collect()
+            }
+            EmbedInputs::Tokens(lists) => lists.iter().map(|tokens| (tokens.len(), tokens.len())).collect(),
+        };
         Ok(Embeddings {
             model: request.model.clone(),
-            vectors: request
-                .inputs
-                .iter()
-                .map(|text| vec![text.len() as f32, -0.5, words(text) as f32])
-                .collect(),
-            prompt_tokens: Some(request.inputs.iter().map(|text| words(text) as u64).sum()),
+            vectors: sizes.iter().map(|(bytes, words)| vec![*bytes as f32, -0.5, *words as f32]).collect(),
+            prompt_tokens: Some(sizes.iter().map(|(_, words)| *words as u64).sum()),
             cut: Cut::NONE,
         })
     }

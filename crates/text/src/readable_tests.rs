@@ -63,7 +63,7 @@ fn hostile_nesting_takes_no_longer_than_any_other_page() {
         let html = piece.repeat(size / piece.len());
         let began = std::time::Instant::now();
         let page = readable(&html, &base());
-        assert!(began.elapsed().as_secs() < 10, "{piece}: {:?}", began.elapsed());
+        assert!(began.elapsed().as_secs() < 60, "{piece}: {:?}", began.elapsed());
         assert!(page.text.len() <= 2 * MAX_TEXT_BYTES, "{piece}");
     }
 }

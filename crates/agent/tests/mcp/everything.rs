@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::support::{call, part, states, stdio};
-use hob_agent::mcp::{McpServerOptions, McpServers};
+use crate::support::{PATIENCE, call, part, states, stdio};
+use hob_agent::mcp::{McpServerOptions, McpServers, ToolPins};
 use hob_core::Reach;
 use serde_json::json;
 use tokio::time::{Instant, timeout};
@@ -15,7 +15,7 @@ fn everything() -> McpServerOptions {
 }
 
 async fn started(options: McpServerOptions) -> McpServers {
-    let servers = McpServers::start(vec![options]);
+    let servers = McpServers::start(vec![options], &ToolPins::default());
     servers.settled().await;
     servers
 }
@@ -46,11 +46,11 @@ async fn calls_run_side_by_side() {
     let slow =
         call(&servers, "every_thing__trigger-long-running-operation", json!({"duration": 2, "steps": 2}));
     let quick = call(&servers, "every_thing__echo", json!({"message": "first"}));
-    let began = Instant::now();
-    let quick = async { quick.await.map(|_| began.elapsed()) };
-    let (slow, quick_took) = tokio::join!(slow, quick);
-    assert!(slow.unwrap().starts_with("Long running operation completed."));
-    assert!(quick_took.unwrap() < Duration::from_secs(2));
+    let ended = |answer: Result<String, _>| answer.map(|answer| (answer, Instant::now()));
+    let (slow, quick) = tokio::join!(async { ended(slow.await) }, async { ended(quick.await) });
+    let (slow, quick) = (slow.unwrap(), quick.unwrap());
+    assert!(slow.0.starts_with("Long running operation completed."));
+    assert!(quick.1 < slow.1, "the quick one does not wait for the slow one");
     servers.shutdown().await;
 }
 
@@ -60,10 +60,18 @@ async fn a_long_operation_ends_at_the_time_out_and_the_server_goes_on() {
         started(McpServerOptions { call_timeout: Duration::from_millis(300), ..everything() }).await;
     let long =
         call(&servers, "every_thing__trigger-long-running-operation", json!({"duration": 600, "steps": 2}));
-    let error = timeout(Duration::from_secs(10), long).await.unwrap().unwrap_err();
+    let error = timeout(Duration::from_secs(60), long).await.unwrap().unwrap_err();
     assert_eq!(error.0, "the MCP server 'every.thing' did not answer within 0.3 s");
-    let echo = call(&servers, "every_thing__echo", json!({"message": "still here"})).await;
-    assert_eq!(echo.unwrap(), "Echo: still here");
+    // On a busy machine this one may be late too.
+    let echo = async {
+        loop {
+            match call(&servers, "every_thing__echo", json!({"message": "still here"})).await {
+                Ok(echo) => break echo,
+                Err(late) => assert_eq!(late.0, error.0),
+            }
+        }
+    };
+    assert_eq!(timeout(PATIENCE, echo).await.unwrap(), "Echo: still here");
     servers.shutdown().await;
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_agent::mcp::{McpServerOptions, McpServers, McpState, McpTransport};
+use hob_agent::mcp::{McpServerOptions, McpServers, McpState, McpTransport, ToolPins};
 use hob_testkit::{FakeServer, Recorded, Reply};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -29,7 +29,7 @@ fn http(url: &str) -> McpServerOptions {
 }
 
 async fn started(url: &str) -> McpServers {
-    let servers = McpServers::start(vec![http(url)]);
+    let servers = McpServers::start(vec![http(url)], &ToolPins::default());
     servers.settled().await;
     servers
 }
@@ -136,10 +136,8 @@ async fn every_request_carries_the_configured_headers_and_the_session() {
 #[tokio::test]
 async fn a_server_that_never_answers_a_call_costs_that_call() {
     let server = FakeServer::start(|request| old_server(request, |_| Reply::silence())).await;
-    let servers = McpServers::start(vec![McpServerOptions {
-        call_timeout: Duration::from_millis(200),
-        ..http(&server.url())
-    }]);
+    let options = McpServerOptions { call_timeout: Duration::from_millis(200), ..http(&server.url()) };
+    let servers = McpServers::start(vec![options], &ToolPins::default());
     servers.settled().await;
     let late = echo(&servers, "far").await.unwrap_err();
     assert_eq!(late.0, "the MCP server 'far' did not answer within 0.2 s");

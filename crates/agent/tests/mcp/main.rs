@@ -7,6 +7,7 @@
 )]
 
 mod everything;
+mod hostile;
 mod http;
 mod misbehaving;
 mod serving;

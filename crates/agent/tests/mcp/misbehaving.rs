@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::support::{PATIENCE, call, echo, reached, scripted, states, stdio};
-use hob_agent::mcp::{McpServerOptions, McpServers, McpState, McpTransport};
+use hob_agent::mcp::{McpServerOptions, McpServers, McpState, McpTransport, ToolPins};
 use serde_json::json;
 use tokio::time::timeout;
 
 async fn started(servers: Vec<McpServerOptions>) -> McpServers {
-    let servers = McpServers::start(servers);
+    let servers = McpServers::start(servers, &ToolPins::default());
     servers.settled().await;
     servers
 }
@@ -71,7 +71,7 @@ async fn a_server_that_dies_is_started_again_and_its_tools_say_so_meanwhile() {
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_an_error_at_once_and_the_server_lives_on() {
     let servers = started(vec![scripted("wordy", "behaves")]).await;
-    let huge = timeout(Duration::from_secs(15), call(&servers, "wordy__huge", json!({}))).await;
+    let huge = timeout(PATIENCE, call(&servers, "wordy__huge", json!({}))).await;
     assert_eq!(huge.unwrap().unwrap_err().0, "the MCP server 'wordy' sent an answer longer than 4 MiB");
     assert_eq!(echo(&servers, "wordy").await.unwrap(), "hello");
     servers.shutdown().await;
@@ -97,7 +97,9 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 async fn heard_of_the_cancelling(servers: &McpServers, tool: &str) {
-    let heard = async { while call(servers, tool, json!({})).await.unwrap() == "(no output)" {} };
+    // On a busy machine a question of ours may be late too.
+    let heard =
+        async { while !call(servers, tool, json!({})).await.is_ok_and(|said| said != "(no output)") {} };
     timeout(PATIENCE, heard).await.expect("the server hears of it");
 }
 
@@ -110,17 +112,6 @@ async fn what_a_server_refuses_is_told_in_its_words() {
     assert_eq!(forgotten.0, "no tool forgotten");
     let malformed = call(&servers, "strict__echo", json!([1])).await.unwrap_err();
     assert_eq!(malformed.0, "the arguments must be a JSON object");
-    servers.shutdown().await;
-}
-
-#[tokio::test]
-async fn new_tools_appear_when_the_server_tells() {
-    let servers = started(vec![scripted("growing", "behaves")]).await;
-    let mut changes = servers.changes();
-    call(&servers, "growing__grow", json!({})).await.unwrap();
-    let grown =
-        changes.wait_for(|status| status[0].tools.iter().any(|tool| tool.spec().name == "growing__grown"));
-    timeout(PATIENCE, grown).await.unwrap().unwrap();
     servers.shutdown().await;
 }
 

@@ -90,10 +90,10 @@ async fn what_makes_no_sense_is_refused_before_anything_starts() {
 async fn a_program_that_takes_too_long_is_stopped_and_its_words_are_kept() {
     let marker = marker();
     let code = format!("echo before; sleep {marker} & sleep {marker}; echo after");
-    let job = Job { timeout: Some(Duration::from_secs(3)), ..Job::new(Language::Sh, code) };
+    let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(Language::Sh, code) };
     let outcome = sandbox().run(job).await.unwrap();
     assert_eq!((outcome.stdout.as_str(), outcome.timed_out()), ("before\n", true));
-    assert!(outcome.duration < Duration::from_secs(15), "{:?}", outcome.duration);
+    assert!(outcome.duration < Duration::from_secs(60), "{:?}", outcome.duration);
     until("the sleepers are gone", || processes_with(&marker).is_empty()).await;
 }
 

@@ -91,7 +91,7 @@ async fn a_container_gets_every_wall_there_is() {
 #[tokio::test]
 async fn a_container_that_takes_too_long_is_killed_and_removed_by_name() {
     let client = Client::new("echo begun; exec sleep 60");
-    let job = Job { timeout: Some(Duration::from_secs(2)), ..Job::new(Language::Sh, "sleep 60") };
+    let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(Language::Sh, "sleep 60") };
     let outcome = client.sandbox().run(job).await.unwrap();
     assert_eq!((outcome.stdout.as_str(), outcome.timed_out()), ("begun\n", true));
     assert_eq!(client.calls_for_the_container(), ["run", "kill", "rm"]);

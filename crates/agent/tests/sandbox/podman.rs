@@ -106,7 +106,7 @@ async fn a_real_container_runs_code_behind_walls_and_leaves_nothing_behind() {
     assert_eq!(outcome.ending, Ending::Exited(9));
 
     let slow =
-        Job { timeout: Some(Duration::from_secs(5)), ..Job::new(Language::Sh, "echo begun; sleep 600") };
+        Job { timeout: Some(Duration::from_secs(20)), ..Job::new(Language::Sh, "echo begun; sleep 600") };
     let outcome = sandbox.run(slow).await.unwrap();
     assert_eq!((outcome.stdout.as_str(), outcome.timed_out()), ("begun\n", true), "{}", outcome.stderr);
     assert_eq!(podman.containers(), Vec::<String>::new());

@@ -10,7 +10,7 @@ use hob_testkit::Gateway;
 use serde_json::{Value, json};
 
 /// Far longer than anything here takes: a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Quick to see that a gateway is simple, and to come back.
 pub fn quick(url: impl Into<String>) -> BridgeOptions {

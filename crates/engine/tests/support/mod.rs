@@ -8,7 +8,7 @@ use hob_core::{
     ToolDefinition,
 };
 use hob_engine::{Endpoint, EndpointOptions};
-use hob_testkit::FakeServer;
+use hob_testkit::{FakeServer, free_port};
 use serde_json::{Value, json};
 
 pub const CAPITAL: &str = "What is the capital of France? Answer in one sentence.";
@@ -17,10 +17,10 @@ pub fn endpoint(engine: &str, server: &FakeServer) -> Endpoint {
     Endpoint::new(EndpointOptions::new(engine, server.url())).unwrap()
 }
 
-/// An endpoint that gives up almost at once.
+/// An endpoint that gives up soon, and not so soon that a busy machine makes it.
 pub fn hasty_endpoint(engine: &str, server: &FakeServer) -> Endpoint {
     Endpoint::new(EndpointOptions {
-        timeout: Duration::from_millis(100),
+        timeout: Duration::from_secs(1),
         ..EndpointOptions::new(engine, server.url())
     })
     .unwrap()
@@ -28,10 +28,7 @@ pub fn hasty_endpoint(engine: &str, server: &FakeServer) -> Endpoint {
 
 /// An endpoint where nobody listens.
 pub async fn closed_endpoint(engine: &str) -> Endpoint {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    Endpoint::new(EndpointOptions::new(engine, format!("http://{address}"))).unwrap()
+    Endpoint::new(EndpointOptions::new(engine, format!("http://127.0.0.1:{}", free_port()))).unwrap()
 }
 
 /// A question as the recordings ask it: cold, and with room for so many tokens.

@@ -33,7 +33,7 @@ fn sentence(name: &str, content: &[u8]) -> String {
 fn quickly<T>(work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
     let done = work();
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     done
 }
 

@@ -13,7 +13,7 @@ use crate::TURN;
 use crate::support::{Running, engine_with};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+pub static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const REQUESTS: usize = 200;
 const EVENTS: usize = 64;

@@ -102,18 +102,17 @@ struct Held {
     files: usize,
     /// Tasks of the runtime that have not ended.
     tasks: usize,
-    /// Resident pages of `/proc/self/statm`, in bytes.
+    /// Bytes in use. How many the system keeps for the process differs by the machine.
     memory: usize,
 }
 
 impl Held {
     fn now() -> Self {
-        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-        let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
+        let stats = allocations::ALLOCATOR.stats();
         Held {
             files: std::fs::read_dir("/proc/self/fd").unwrap().count(),
             tasks: tokio::runtime::Handle::current().metrics().num_alive_tasks(),
-            memory: pages * 4096,
+            memory: stats.bytes_allocated.saturating_sub(stats.bytes_deallocated),
         }
     }
 }
@@ -138,8 +137,8 @@ async fn ask_and_leave(server: &Running, fake: &FakeServer, count: usize) {
 
 /// How it is measured: a first thousand requests warm everything up, then client and server are stopped, the engine's
 /// idle connections run out, and the process is looked at. The same again after ten thousand. Sockets and tasks must be
-/// back at the same number, which is that of the fake engine alone. Memory may differ by what allocators keep: two or
-/// three MiB as observed, and less than a kilobyte for each request is the bound.
+/// back at the same number, which is that of the fake engine alone. Memory in use may differ by tables that have grown, and
+/// by less than a hundred bytes for each request.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_requests_with_every_tenth_hung_up_leave_nothing_behind() {
@@ -165,7 +164,7 @@ async fn ten_thousand_requests_with_every_tenth_hung_up_leave_nothing_behind() {
     }
     let (warm, after) = (held[0], held[1]);
     assert_eq!(fake.hang_ups(), hang_ups, "nobody else was cut off");
-    assert!(after.memory < warm.memory + (10 << 20), "{warm:?} → {after:?}");
+    assert!(after.memory < warm.memory + (1 << 20), "{warm:?} → {after:?}");
 }
 
 /// What is held once sockets and tasks are back at those of `alone`. Closing takes a moment on both sides of a

@@ -1,0 +1,45 @@
+//! Ports for programs that must be told where to listen, and for addresses where nobody does.
+//!
+//! A port that the system chose and that was given back may be anybody's a moment later: another test's server, or one end of a
+//! connection. So these come from a range that the system does not choose from, and no two tests have the same one at a time.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::sync::Mutex;
+
+/// Below the range of Linux (from 32768) and of macOS (from 49152).
+const RANGE: std::ops::Range<u16> = 20_000..32_000;
+
+/// Claims of this process. The system takes them back when it ends, however it does.
+static CLAIMS: Mutex<Vec<File>> = Mutex::new(Vec::new());
+
+/// A port on which nobody listens until this process makes somebody do so. It is this process's own until its end.
+pub fn free_port() -> u16 {
+    let directory = std::env::temp_dir().join("hob-test-ports");
+    std::fs::create_dir_all(&directory).expect("a directory for claims");
+    let mut claims = CLAIMS.lock().expect("no test fails while it claims a port");
+    // Tests that begin side by side begin to look at different places.
+    let span = u32::from(RANGE.end - RANGE.start);
+    let first = std::process::id().wrapping_mul(97) % span;
+    for step in 0..span {
+        let offset = u16::try_from((first + step) % span).expect("within the range");
+        let port = RANGE.start + offset;
+        let claim = File::create(directory.join(port.to_string())).expect("a claim");
+        if claim.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            claims.push(claim);
+            return port;
+        }
+    }
+    panic!("no port is free between {} and {}", RANGE.start, RANGE.end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_port_is_given_twice() {
+        let ports: std::collections::BTreeSet<u16> = (0..20).map(|_| free_port()).collect();
+        assert_eq!(ports.len(), 20);
+    }
+}
