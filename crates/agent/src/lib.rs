@@ -13,4 +13,4 @@ mod toolbox;
 
 pub use agents::{AGENTS, agent};
 pub use hob_core::Permit;
-pub use toolbox::{RunTools, ToolBox, ToolBoxError};
+pub use toolbox::{AllowedAfterUntrusted, RunTools, ToolBox, ToolBoxError};

@@ -6,15 +6,18 @@ mod arguments;
 mod cut;
 mod loop_guard;
 mod run_tools;
+mod taint;
+mod told_schema;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use hob_core::{Permit, RunEvents, Tool, ToolSpec};
+use hob_core::{Permit, RunEvents, Tool, ToolDefinition, ToolSpec};
 use jsonschema::Validator;
 use thiserror::Error;
 
 pub use run_tools::RunTools;
+pub use taint::AllowedAfterUntrusted;
 
 /// Why a tool cannot be put in or picked out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -49,7 +52,16 @@ fn advice(near: &[String], known: &[String]) -> String {
 /// A tool, and its schema once that was made ready for checking: work and memory that only a call is worth.
 struct Held {
     tool: Arc<dyn Tool>,
+    origin: ToolOrigin,
     schema: OnceLock<Result<Validator, ToolBoxError>>,
+}
+
+/// Whose a tool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ToolOrigin {
+    BuiltIn,
+    /// Its schema is passed on as it came.
+    Foreign,
 }
 
 impl Held {
@@ -65,6 +77,18 @@ impl Held {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
+
+    /// The tool as a model is told of it.
+    fn definition(&self) -> ToolDefinition {
+        let definition = self.spec().definition();
+        match self.origin {
+            ToolOrigin::BuiltIn => {
+                let parameters = Some(told_schema::told_schema(&self.spec().parameters));
+                ToolDefinition { parameters, ..definition }
+            }
+            ToolOrigin::Foreign => definition,
+        }
+    }
 }
 
 /// All tools there are. Clones share them.
@@ -73,6 +97,7 @@ pub struct ToolBox {
     tools: Vec<Arc<Held>>,
     /// Names of tools that are not always there, and what brings them.
     conditions: &'static [(&'static str, &'static str)],
+    allowed_after_untrusted: AllowedAfterUntrusted,
 }
 
 impl fmt::Debug for ToolBox {
@@ -86,7 +111,7 @@ impl ToolBox {
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolBoxError> {
         let mut tool_box = ToolBox::default();
         for tool in tools {
-            tool_box.hold(tool)?;
+            tool_box.hold(tool, ToolOrigin::BuiltIn)?;
         }
         Ok(tool_box)
     }
@@ -96,17 +121,22 @@ impl ToolBox {
         ToolBox { conditions, ..self }
     }
 
-    /// Puts a stranger's tool in, whose schema is looked at first. On an error the box is as it was.
-    pub fn add_foreign(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolBoxError> {
-        self.hold(tool)?.schema().map(drop).inspect_err(|_| drop(self.tools.pop()))
+    /// Lets runs that have read text from outside send or save something by these tools.
+    pub fn allowing_after_untrusted(self, allowed_after_untrusted: AllowedAfterUntrusted) -> Self {
+        ToolBox { allowed_after_untrusted, ..self }
     }
 
-    fn hold(&mut self, tool: Arc<dyn Tool>) -> Result<Arc<Held>, ToolBoxError> {
+    /// Puts a stranger's tool in, whose schema is looked at first. On an error the box is as it was.
+    pub fn add_foreign(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolBoxError> {
+        self.hold(tool, ToolOrigin::Foreign)?.schema().map(drop).inspect_err(|_| drop(self.tools.pop()))
+    }
+
+    fn hold(&mut self, tool: Arc<dyn Tool>, origin: ToolOrigin) -> Result<Arc<Held>, ToolBoxError> {
         let name = &tool.spec().name;
         if self.find(name).is_some() {
             return Err(ToolBoxError::Duplicate { name: name.clone() });
         }
-        let held = Arc::new(Held { tool, schema: OnceLock::new() });
+        let held = Arc::new(Held { tool, origin, schema: OnceLock::new() });
         self.tools.push(Arc::clone(&held));
         Ok(held)
     }
@@ -126,7 +156,10 @@ impl ToolBox {
         let unknown = permit.only.iter().flatten().find(|name| self.find(name).is_none());
         match unknown {
             Some(name) => Err(self.unknown(name)),
-            None => Ok(RunTools::new(self.tools.clone(), permit, events)),
+            None => {
+                let allowed = self.allowed_after_untrusted.clone();
+                Ok(RunTools::new(self.tools.clone(), permit, events, allowed))
+            }
         }
     }
 

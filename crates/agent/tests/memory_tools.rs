@@ -70,7 +70,7 @@ impl Memory for Witness {
 
 fn tool_box(memory: &Arc<Witness>, roots: Vec<PathBuf>) -> ToolBox {
     let options = BuiltInOptions {
-        file_read: FileReadOptions { roots },
+        file_read: FileReadOptions { roots, ..FileReadOptions::default() },
         memory: Some(Arc::clone(memory) as Arc<dyn Memory>),
         ..BuiltInOptions::default()
     };

@@ -128,7 +128,7 @@ async fn strangers_schedule_nothing_and_a_task_reaches_no_further_than_its_maker
         assert!(refused.content.contains("not available to this caller"), "{}", refused.content);
     }
     // One who may do nothing else that acts.
-    let trusted = Permit { most: Reach::Pure, also: vec!["schedule_task".into()], only: None };
+    let trusted = Permit { also: vec!["schedule_task".into()], ..Permit::up_to(Reach::Pure) };
     let mut grasping = weekdays();
     grasping["tools"] = json!(["web_fetch", "code_interpreter"]);
     assert!(call(&slate, &trusted, "schedule_task", grasping).await.success);

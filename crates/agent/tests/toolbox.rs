@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_agent::{Permit, RunTools, ToolBox, ToolBoxError};
-use hob_core::{Event, EventBus, Reach, RunEvents, Tool, ToolCall, ToolError, ToolResult, ToolSpec, Tools};
+use hob_core::{Effect, Event, EventBus, Reach, RunEvents, Tool, ToolCall, ToolError, ToolResult, ToolSpec, Tools};
 use serde_json::{Value, json};
 
 /// Says how often it was called, or something of its own.
@@ -28,6 +28,8 @@ impl Counter {
             description: String::new(),
             parameters,
             reach,
+            effect: Effect::None,
+            untrusted_output: false,
             timeout: (name == "hasty").then_some(Duration::from_millis(1500)),
         };
         Arc::new(Counter { spec, calls: AtomicUsize::new(0) })

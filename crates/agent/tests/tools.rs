@@ -1,17 +1,22 @@
 //! The built-in tools as the tool box calls them.
 
+#![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
 use std::sync::Arc;
 
 use hob_agent::sandbox::{Sandbox, SandboxOptions};
 use hob_agent::tools::{BuiltInOptions, FileRead, FileReadOptions, Llm, LlmOptions, Think, built_in_tools};
-use hob_core::{Delta, Engine, FinishReason, Reach, Role, Tool};
+use hob_core::{AnswerDefaults, Delta, Engine, FinishReason, Reach, Role, Tool};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 fn llm_of(engine: &Arc<ScriptedEngine>) -> LlmOptions {
-    LlmOptions { engine: Arc::clone(engine) as Arc<dyn Engine>, model: Arc::new(|| Some("m".to_owned())) }
+    LlmOptions {
+        engine: Arc::clone(engine) as Arc<dyn Engine>,
+        model: Arc::new(|| Some("m".to_owned())),
+        defaults: AnswerDefaults::default(),
+    }
 }
 
 #[test]
@@ -113,7 +118,10 @@ fn files() -> Files {
     std::fs::write(root.join("open/poem.txt"), "one\ntwo\nthree\nfour\n").unwrap();
     std::fs::write(root.join("open/sub/inner.txt"), "inner").unwrap();
     std::fs::write(root.join("closed/diary.txt"), "dear diary").unwrap();
-    let tool = FileRead::new(FileReadOptions { roots: vec![root.join("open")] });
+    let tool = FileRead::new(FileReadOptions {
+        roots: vec![root.join("open")],
+        private: vec![root.join("open/house")],
+    });
     Files { _home: home, root, tool }
 }
 
@@ -167,7 +175,6 @@ async fn nothing_else_can_be_read() {
         "way-out/diary.txt".into(),
         "diary.txt".into(),
         "/etc/passwd".into(),
-        "/proc/self/environ".into(),
     ] {
         let refused = files.read(&path).await.unwrap_err();
         assert!(refused.contains("not below a directory"), "{}: {refused}", path.display());
@@ -178,12 +185,29 @@ async fn nothing_else_can_be_read() {
 async fn secrets_pipes_directories_and_binaries_are_refused() {
     let files = files();
     let open = files.root.join("open");
-    for secret in [".env", ".env.local", "server.pem", "id_rsa", "tls.key"] {
+    for secret in [
+        ".env",
+        "server.pem",
+        "id_rsa",
+        ".netrc",
+        ".git-credentials",
+        "vault.kdbx",
+        ".hob/config.toml",
+        ".aws/credentials",
+        ".ssh/config",
+        ".docker/config.json",
+        // The home of this very program, under a name of its own.
+        "house/hob.toml",
+    ] {
+        std::fs::create_dir_all(open.join(secret).parent().unwrap()).unwrap();
         std::fs::write(open.join(secret), "s3cret").unwrap();
-        assert!(files.read(secret).await.unwrap_err().contains("key or a password"), "{secret}");
+        assert!(files.read(secret).await.unwrap_err().contains("keys or passwords"), "{secret}");
     }
+    assert!(files.read("/proc/self/environ").await.unwrap_err().contains("keys or passwords"));
     std::os::unix::fs::symlink(open.join(".env"), open.join("innocent.txt")).unwrap();
-    assert!(files.read("innocent.txt").await.unwrap_err().contains("key or a password"));
+    assert!(files.read("innocent.txt").await.unwrap_err().contains("keys or passwords"));
+    std::os::unix::fs::symlink(open.join("house"), open.join("innocent")).unwrap();
+    assert!(files.read("innocent/hob.toml").await.unwrap_err().contains("keys or passwords"));
     let made = std::process::Command::new("mkfifo").arg(open.join("pipe")).status().unwrap();
     assert!(made.success());
     assert!(files.read("pipe").await.unwrap_err().contains("no ordinary file"));

@@ -45,4 +45,20 @@ impl CallerRole {
     pub fn may_see_engine_details(self) -> bool {
         self == CallerRole::Owner
     }
+
+    /// How often an agent may ask the engine for one answer to this caller, whatever the configuration allows.
+    pub fn most_turns(self) -> u32 {
+        match self {
+            CallerRole::Owner => u32::MAX,
+            CallerRole::Stranger | CallerRole::ChannelSender => 10,
+        }
+    }
+
+    /// How often the tool `llm` may ask an engine in one run for this caller. Each is a whole answer that others wait for.
+    pub fn most_llm_calls(self) -> u32 {
+        match self {
+            CallerRole::Owner => 16,
+            CallerRole::Stranger | CallerRole::ChannelSender => 4,
+        }
+    }
 }

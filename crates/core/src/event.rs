@@ -1,5 +1,6 @@
 //! What happens in the house, told to whoever listens: a synchronous publish/subscribe bus.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -142,12 +143,15 @@ type Handlers = Arc<[(u64, Arc<Handler>)]>;
 #[derive(Default)]
 struct Subscribers {
     next_id: AtomicU64,
-    /// How many there are, for those who would tell nobody.
+    /// How many hear every event, for those who would tell nobody.
     count: AtomicUsize,
     handlers: RwLock<Handlers>,
+    /// How many hear one run only.
+    run_count: AtomicUsize,
+    by_run: RwLock<HashMap<Arc<str>, Handlers>>,
 }
 
-/// Tells every subscriber of every event, in the publisher's own thread. A subscriber should be quick, and one that panics
+/// Tells every subscriber of every event, or of those of one run, in the publisher's own thread. A subscriber should be quick, and one that panics
 /// harms neither the publisher nor the others.
 #[derive(Clone, Default)]
 pub struct EventBus {
@@ -164,6 +168,8 @@ impl fmt::Debug for EventBus {
 #[must_use = "a dropped subscription hears nothing"]
 pub struct Subscription {
     id: u64,
+    /// The run it hears; `None` for all.
+    run: Option<Arc<str>>,
     subscribers: Weak<Subscribers>,
 }
 
@@ -176,25 +182,45 @@ impl EventBus {
     pub fn subscribe(&self, handler: impl Fn(&Happening) + Send + Sync + 'static) -> Subscription {
         let id = self.subscribers.next_id.fetch_add(1, Ordering::Relaxed);
         self.subscribers.change(|handlers| handlers.push((id, Arc::new(handler))));
-        Subscription { id, subscribers: Arc::downgrade(&self.subscribers) }
+        Subscription { id, run: None, subscribers: Arc::downgrade(&self.subscribers) }
     }
 
-    /// Whether anybody listens.
-    pub fn is_heard(&self) -> bool {
-        self.subscribers.count.load(Ordering::Acquire) > 0
+    /// Calls `handler` for every event of one run from now on, until the subscription is dropped. Other runs do not notice.
+    pub fn subscribe_run(
+        &self,
+        run: impl Into<Arc<str>>,
+        handler: impl Fn(&Happening) + Send + Sync + 'static,
+    ) -> Subscription {
+        let run = run.into();
+        let id = self.subscribers.next_id.fetch_add(1, Ordering::Relaxed);
+        self.subscribers.change_run(&run, |handlers| handlers.push((id, Arc::new(handler))));
+        Subscription { id, run: Some(run), subscribers: Arc::downgrade(&self.subscribers) }
     }
 
-    /// Tells everybody.
+    /// Whether anybody hears the events of this run.
+    pub fn is_heard(&self, run: &str) -> bool {
+        self.subscribers.count.load(Ordering::Acquire) > 0 || self.run_handlers(run).is_some()
+    }
+
+    /// Tells everybody who hears this run.
     pub fn publish(&self, run: &Arc<str>, event: Event) {
-        if !self.is_heard() {
+        let of_run = self.run_handlers(run);
+        let of_all = (self.subscribers.count.load(Ordering::Acquire) > 0).then(|| self.handlers());
+        if of_run.is_none() && of_all.is_none() {
             return;
         }
-        let handlers = self.handlers();
         let happening = Happening { at: SystemTime::now(), run: Arc::clone(run), event };
-        for (_, handler) in handlers.iter() {
+        for (_, handler) in of_all.iter().chain(&of_run).flat_map(|handlers| handlers.iter()) {
             // The panic hook has told of it already; what counts here is that the others hear the event too.
             let _ = catch_unwind(AssertUnwindSafe(|| handler(&happening)));
         }
+    }
+
+    fn run_handlers(&self, run: &str) -> Option<Handlers> {
+        if self.subscribers.run_count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.subscribers.by_run.read().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
     }
 
     fn handlers(&self) -> Handlers {
@@ -213,12 +239,29 @@ impl Subscribers {
         drop(handlers);
         drop(before);
     }
+
+    fn change_run(&self, run: &Arc<str>, change: impl FnOnce(&mut Vec<(u64, Arc<Handler>)>)) {
+        let mut by_run = self.by_run.write().unwrap_or_else(PoisonError::into_inner);
+        let before = by_run.remove(run);
+        let mut changed = before.as_deref().map(<[_]>::to_vec).unwrap_or_default();
+        change(&mut changed);
+        if !changed.is_empty() {
+            by_run.insert(Arc::clone(run), changed.into());
+        }
+        self.run_count.store(by_run.len(), Ordering::Release);
+        drop(by_run);
+        drop(before);
+    }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(subscribers) = self.subscribers.upgrade() {
-            subscribers.change(|handlers| handlers.retain(|(id, _)| *id != self.id));
+            let leave = |handlers: &mut Vec<(u64, Arc<Handler>)>| handlers.retain(|(id, _)| *id != self.id);
+            match &self.run {
+                Some(run) => subscribers.change_run(run, leave),
+                None => subscribers.change(leave),
+            }
         }
     }
 }
@@ -242,7 +285,7 @@ impl RunEvents {
 
     /// Whether anybody listens, for those to whom making an event is a cost.
     pub fn are_heard(&self) -> bool {
-        self.bus.is_heard()
+        self.bus.is_heard(&self.run)
     }
 
     pub fn publish(&self, event: Event) {
@@ -286,6 +329,27 @@ mod tests {
         drop(subscription);
         bus.publish(&"r".into(), an_event());
         assert_eq!(heard.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_subscriber_to_one_run_hears_that_run_and_costs_others_nothing() {
+        let bus = EventBus::new();
+        let (heard, handler) = told();
+        let subscription = bus.subscribe_run("mine", handler);
+        let (mine, other) = (RunEvents::new(bus.clone(), "mine"), RunEvents::new(bus.clone(), "other"));
+        assert!(mine.are_heard() && !other.are_heard());
+        mine.publish(an_event());
+        other.publish(an_event());
+        assert_eq!(*heard.lock().unwrap(), ["TOOL_CALL_START"]);
+
+        let (second, handler) = told();
+        let second_subscription = bus.subscribe_run("mine", handler);
+        drop(subscription);
+        mine.publish(an_event());
+        assert_eq!((heard.lock().unwrap().len(), second.lock().unwrap().len()), (1, 1));
+        drop(second_subscription);
+        assert!(!mine.are_heard());
+        assert!(bus.subscribers.by_run.read().unwrap().is_empty());
     }
 
     #[test]

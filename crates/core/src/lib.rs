@@ -21,17 +21,18 @@ pub mod secret;
 pub mod stream;
 pub mod tool;
 pub mod trace;
+pub mod unplaced;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
 pub use budget::OverBudget;
 pub use caller::CallerRole;
 pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
 pub use context_overflow::{CONTEXT_LENGTH_EXCEEDED, ContextOverflow};
-pub use embed::{Cut, EmbedRequest, Embeddings, Overlong};
+pub use embed::{Cut, EmbedInputs, EmbedRequest, Embeddings, Overlong};
 pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
-    Answer, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,
+    Answer, AnswerDefaults, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens, ResponseFormat,
     Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation, is_documented_field,
     is_documented_message_field,
 };
@@ -48,3 +49,4 @@ pub use secret::is_secret;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};
 pub use tool::{Effect, NoTools, Permit, Reach, Tool, ToolError, ToolSpec, Tools};
 pub use trace::TraceParent;
+pub use unplaced::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};

@@ -45,17 +45,45 @@ pub struct Permit {
     pub also: Vec<String>,
     /// The caller's own selection, which can only take away; `None` for everything allowed.
     pub only: Option<Vec<String>>,
+    /// Tools that are not allowed, whatever the rest says. Looked up when a tool is used, so one that comes later is included.
+    pub except: Vec<String>,
+    /// Whether the request itself is text from outside, such as a message on a channel. Its run begins as one that has read
+    /// such text.
+    pub tainted: bool,
 }
 
 impl Permit {
     /// Everything that reaches no further than `most`.
     pub fn up_to(most: Reach) -> Self {
-        Permit { most, also: Vec::new(), only: None }
+        Permit { most, also: Vec::new(), only: None, except: Vec::new(), tainted: false }
     }
 
     pub fn allows(&self, tool: &ToolSpec) -> bool {
         let reachable = tool.reach <= self.most || self.also.contains(&tool.name);
-        reachable && self.only.as_ref().is_none_or(|only| only.contains(&tool.name))
+        reachable
+            && self.only.as_ref().is_none_or(|only| only.contains(&tool.name))
+            && !self.except.contains(&tool.name)
+    }
+}
+
+/// What a call does beyond giving an answer. Text from outside must not get to choose calls that do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Nothing that outlasts the run or leaves the machine.
+    None,
+    /// Its arguments leave the machine.
+    Sends,
+    /// Something is saved, or changed, that later runs see.
+    Persists,
+}
+
+impl Effect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effect::None => "none",
+            Effect::Sends => "sends",
+            Effect::Persists => "persists",
+        }
     }
 }
 
@@ -67,6 +95,9 @@ pub struct ToolSpec {
     /// JSON Schema of the arguments.
     pub parameters: Value,
     pub reach: Reach,
+    pub effect: Effect,
+    /// Whether the result holds text that somebody outside may have written. A run that has read it is tainted.
+    pub untrusted_output: bool,
     /// How long a call may take; `None` for the usual time.
     pub timeout: Option<Duration>,
 }
@@ -99,6 +130,23 @@ impl ToolError {
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
+    /// The tool that this one is a second name of. Models are not told of both.
+    fn alias_of(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether the owner's own words name what this call sends or saves, so that no text from outside can have chosen it. Such a
+    /// call runs in a tainted run too.
+    fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
+        let _ = (arguments, owner_words);
+        false
+    }
+
+    /// Whether a call asks an engine. A run has few of those.
+    fn asks_engine(&self) -> bool {
+        false
+    }
+
     /// Does it. The arguments follow the schema already.
     async fn call(&self, arguments: Value) -> Result<String, ToolError>;
 
@@ -115,6 +163,10 @@ pub trait Tool: Send + Sync {
 pub trait Tools: Send + Sync {
     /// The tools as the model is told of them.
     fn definitions(&self) -> Vec<ToolDefinition>;
+
+    /// The model has seen every result so far, and the calls that follow are one turn of it. What a call of this turn reads, the
+    /// others of the same turn were chosen without.
+    fn begin_turn(&self) {}
 
     /// Runs a call and always has a result: what goes wrong is told to the model.
     async fn execute(&self, call: &ToolCall) -> ToolResult;

@@ -131,6 +131,7 @@ impl<'a, P: Protocol> Run<'a, P> {
 
     /// Runs the calls of a turn side by side and shows the model the results in order, also of those that are too many.
     async fn execute(&mut self, calls: &[ToolCall]) {
+        self.context.tools.begin_turn();
         let (run, too_many) = calls.split_at(calls.len().min(MOST_CALLS));
         let wanted: Vec<_> = run.iter().map(|call| self.context.tools.execute(call)).collect();
         let mut results: Vec<ToolResult> =

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{Reach, Tool, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolSpec};
 use rmcp::model;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::connection::Line;
 use super::names::tool_names;
+use super::pins::{ToolPins, WithheldTool};
 use super::tool::McpTool;
 
 /// More than any model can choose from.
@@ -26,10 +27,18 @@ pub struct Catalog {
     pub reach: Reach,
     pub call_timeout: Duration,
     pub line: watch::Receiver<Option<Line>>,
+    pub pins: ToolPins,
+}
+
+/// The tools of a server that are offered, and those that wait for the owner.
+#[derive(Default)]
+pub struct Sorted {
+    pub offered: Vec<Arc<dyn Tool>>,
+    pub withheld: Vec<WithheldTool>,
 }
 
 impl Catalog {
-    pub fn tools(&self, mut listed: Vec<model::Tool>) -> Vec<Arc<dyn Tool>> {
+    pub fn tools(&self, mut listed: Vec<model::Tool>) -> Sorted {
         let server = &self.server;
         if listed.len() > MAX_TOOLS {
             tracing::warn!(%server, count = listed.len(), "an MCP server has too many tools; the first {MAX_TOOLS} are used");
@@ -42,8 +51,16 @@ impl Catalog {
             }
             is_bearable
         });
-        let names = tool_names(&self.prefix, listed.iter().map(|tool| tool.name.as_ref()));
-        names.into_iter().zip(listed).map(|(name, tool)| self.tool(name, tool)).collect()
+        let (offered, withheld) = match self.pins.check(server, listed) {
+            Ok(checked) => checked,
+            Err(error) => {
+                tracing::warn!(%server, %error, "the tools of an MCP server cannot be compared with those it had; none is offered");
+                return Sorted::default();
+            }
+        };
+        let names = tool_names(&self.prefix, offered.iter().map(|tool| tool.name.as_ref()));
+        let offered = names.into_iter().zip(offered).map(|(name, tool)| self.tool(name, tool)).collect();
+        Sorted { offered, withheld }
     }
 
     fn tool(&self, name: String, listed: model::Tool) -> Arc<dyn Tool> {
@@ -58,6 +75,9 @@ impl Catalog {
                 description,
                 parameters: Value::Object(Arc::unwrap_or_clone(listed.input_schema)),
                 reach: self.reach,
+                // What a server does is not known, so one that may act may send.
+                effect: if self.reach == Reach::Act { Effect::Sends } else { Effect::None },
+                untrusted_output: true,
                 // The tool's own time-out comes first: it knows what it waited for.
                 timeout: Some(self.call_timeout + Duration::from_secs(1)),
             },
@@ -85,6 +105,7 @@ mod tests {
             reach: Reach::Read,
             call_timeout: Duration::from_secs(5),
             line,
+            pins: ToolPins::default(),
         }
     }
 
@@ -95,7 +116,7 @@ mod tests {
     #[test]
     fn a_tool_keeps_its_schema_and_has_the_configured_reach() {
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-        let tools = catalog().tools(listed(json!([{
+        let Sorted { offered: tools, .. } = catalog().tools(listed(json!([{
             "name": "read.file",
             "description": "Reads a file.",
             "inputSchema": schema,
@@ -106,6 +127,8 @@ mod tests {
             description: "Reads a file.".to_owned(),
             parameters: schema,
             reach: Reach::Read,
+            effect: Effect::None,
+            untrusted_output: true,
             timeout: Some(Duration::from_secs(6)),
         };
         assert_eq!(tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>(), [&expected]);
@@ -113,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_would_fill_the_context_is_left_out() {
-        let tools = catalog().tools(listed(json!([
+        let Sorted { offered: tools, .. } = catalog().tools(listed(json!([
             {"name": "big", "description": "x".repeat(MAX_TOOL_BYTES), "inputSchema": {"type": "object"}},
             {"name": "small", "inputSchema": {"type": "object"}},
         ])));
@@ -124,7 +147,7 @@ mod tests {
     fn of_too_many_tools_the_first_are_used() {
         let many: Vec<Value> =
             (0..MAX_TOOLS + 3).map(|number| json!({"name": number.to_string(), "inputSchema": {}})).collect();
-        let tools = catalog().tools(listed(Value::Array(many)));
+        let Sorted { offered: tools, .. } = catalog().tools(listed(Value::Array(many)));
         assert_eq!(tools.len(), MAX_TOOLS);
         assert_eq!(tools[MAX_TOOLS - 1].spec().name, format!("files__{}", MAX_TOOLS - 1));
     }

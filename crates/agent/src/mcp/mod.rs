@@ -8,6 +8,7 @@ mod error;
 mod http;
 mod names;
 mod options;
+mod pins;
 mod process;
 mod serve;
 mod servers;
@@ -17,6 +18,7 @@ mod wire;
 
 pub use error::McpError;
 pub use options::{McpServerOptions, McpTransport};
+pub use pins::{ToolChange, ToolPins, WithheldTool};
 pub use serve::{McpServeError, serve, serve_stdio};
 pub use servers::{McpServerStatus, McpServers, McpState};
 

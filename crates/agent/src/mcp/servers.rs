@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::McpServerOptions;
 use super::names::prefixes;
-use super::supervise::Supervisor;
+use super::pins::{ToolPins, WithheldTool};
+use super::supervise::{Post, Supervisor};
 
 /// How a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct McpServerStatus {
     pub state: McpState,
     /// The tools it has, or had when it last ran.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Tools that are new or differ from what the server had when it was first seen. They are not offered.
+    pub withheld: Vec<WithheldTool>,
 }
 
 /// The servers. Those that are our children are killed when this is dropped; [`Self::shutdown`] lets them end properly.
@@ -41,14 +44,15 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Starts them all in the background. Must be called inside a Tokio runtime.
-    pub fn start(servers: Vec<McpServerOptions>) -> Self {
+    /// Starts them all in the background, and remembers which tools they have in `pins`. Must be called inside a Tokio runtime.
+    pub fn start(servers: Vec<McpServerOptions>, pins: &ToolPins) -> Self {
         let starting = servers
             .iter()
             .map(|server| McpServerStatus {
                 name: server.name.clone(),
                 state: McpState::Starting,
                 tools: Vec::new(),
+                withheld: Vec::new(),
             })
             .collect();
         let (board, status) = watch::channel(starting);
@@ -57,7 +61,8 @@ impl McpServers {
         let mut supervisors = JoinSet::new();
         let prefixes = prefixes(servers.iter().map(|server| server.name.as_str()));
         for (index, (options, prefix)) in servers.into_iter().zip(prefixes).enumerate() {
-            let supervisor = Supervisor::new(options, prefix, Arc::clone(&board), index);
+            let supervisor =
+                Supervisor::new(options, prefix, pins.clone(), Post { board: Arc::clone(&board), index });
             supervisors.spawn(supervisor.run(stop.clone()));
         }
         McpServers { status, stop, supervisors }

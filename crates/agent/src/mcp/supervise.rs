@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::Tool;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Sorted};
 use super::connection::{Connection, Greeting, Line};
-use super::{McpError, McpServerOptions, McpServerStatus, McpState};
+use super::pins::{ToolPins, WithheldTool};
+use super::{McpError, McpServerOptions, McpServerStatus, McpState, shortened};
 
 /// The longest wait before a dead server is started again.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
@@ -21,23 +21,28 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 /// A server that tells of new tools all the time is asked for them this often.
 const RELIST_PAUSE: Duration = Duration::from_millis(250);
 
+/// How often a server whose tools are withheld is asked for them again.
+const WITHHELD_PAUSE: Duration = Duration::from_secs(10);
+
+/// Tools that one line of the log names.
+const MOST_NAMED: usize = 10;
+
 /// Owns a server from its first start to the end.
 pub struct Supervisor {
     options: McpServerOptions,
     catalog: Catalog,
     line: watch::Sender<Option<Line>>,
-    /// What everybody sees of all servers, and which of them is this one.
-    board: Arc<watch::Sender<Vec<McpServerStatus>>>,
-    index: usize,
+    post: Post,
+}
+
+/// Where everybody sees how all servers are, and which of them is this one.
+pub struct Post {
+    pub board: Arc<watch::Sender<Vec<McpServerStatus>>>,
+    pub index: usize,
 }
 
 impl Supervisor {
-    pub fn new(
-        options: McpServerOptions,
-        prefix: String,
-        board: Arc<watch::Sender<Vec<McpServerStatus>>>,
-        index: usize,
-    ) -> Self {
+    pub fn new(options: McpServerOptions, prefix: String, pins: ToolPins, post: Post) -> Self {
         let (tell, line) = watch::channel(None);
         let catalog = Catalog {
             server: options.name.clone(),
@@ -45,8 +50,9 @@ impl Supervisor {
             reach: options.reach,
             call_timeout: options.call_timeout,
             line,
+            pins,
         };
-        Supervisor { options, catalog, line: tell, board, index }
+        Supervisor { options, catalog, line: tell, post }
     }
 
     pub async fn run(self, stop: CancellationToken) {
@@ -61,7 +67,7 @@ impl Supervisor {
                 Ok((mut connection, tools)) => {
                     let ready_since = Instant::now();
                     self.line.send_replace(Some(connection.line()));
-                    self.post(McpState::Ready, Some(self.catalog.tools(tools)));
+                    self.post_tools(self.catalog.tools(tools));
                     let reason = tokio::select! {
                         () = stop.cancelled() => None,
                         reason = self.attend(&mut connection) => Some(reason),
@@ -88,7 +94,7 @@ impl Supervisor {
                 () = sleep(delay) => delay = (delay * 2).min(LONGEST_DELAY),
             }
         }
-        self.post(McpState::Stopped, Some(Vec::new()));
+        self.post(McpState::Stopped, Some(Sorted::default()));
     }
 
     /// Keeps the list of tools true until the server is gone.
@@ -98,9 +104,11 @@ impl Supervisor {
             tokio::select! {
                 reason = connection.ended() => return reason,
                 () = changed.notified() => {}
+                // The owner may have accepted them meanwhile.
+                () = sleep(WITHHELD_PAUSE), if self.withholds() => {}
             }
             match timeout(self.options.start_timeout, connection.tools()).await {
-                Ok(Ok(tools)) => self.post(McpState::Ready, Some(self.catalog.tools(tools))),
+                Ok(Ok(tools)) => self.post_tools(self.catalog.tools(tools)),
                 Ok(Err(error)) => {
                     tracing::warn!(server = %self.options.name, %error, "the tools of an MCP server stay as they were")
                 }
@@ -119,12 +127,34 @@ impl Supervisor {
         self.post(McpState::Down { reason }, None);
     }
 
-    fn post(&self, state: McpState, tools: Option<Vec<Arc<dyn Tool>>>) {
-        self.board.send_modify(|board| {
-            if let Some(status) = board.get_mut(self.index) {
+    fn withholds(&self) -> bool {
+        let board = self.post.board.borrow();
+        board.get(self.post.index).is_some_and(|status| !status.withheld.is_empty())
+    }
+
+    /// The server is ready and has these tools. The owner is told once of each set that is withheld.
+    fn post_tools(&self, sorted: Sorted) {
+        let before = self.post.board.borrow().get(self.post.index).map(|status| status.withheld.clone());
+        if !sorted.withheld.is_empty() && before.as_ref() != Some(&sorted.withheld) {
+            let server = &self.options.name;
+            let described =
+                |tool: &WithheldTool| format!("{} ({})", shortened(&tool.name), tool.change.as_str());
+            let tools: Vec<String> = sorted.withheld.iter().take(MOST_NAMED).map(described).collect();
+            tracing::warn!(
+                %server, count = sorted.withheld.len(), tools = %tools.join(", "),
+                "an MCP server changed its tools; they are not offered until 'hob tools accept' names the server"
+            );
+        }
+        self.post(McpState::Ready, Some(sorted));
+    }
+
+    fn post(&self, state: McpState, sorted: Option<Sorted>) {
+        self.post.board.send_modify(|board| {
+            if let Some(status) = board.get_mut(self.post.index) {
                 status.state = state;
-                if let Some(tools) = tools {
-                    status.tools = tools;
+                if let Some(Sorted { offered, withheld }) = sorted {
+                    status.tools = offered;
+                    status.withheld = withheld;
                 }
             }
         });

@@ -6,36 +6,113 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use hob_core::{Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolResult, Tools};
+use hob_core::{Effect, Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolResult, Tools};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::cut::{MOST_CHARACTERS, cut};
 use super::loop_guard::{LoopGuard, Verdict};
+use super::taint::{AllowedAfterUntrusted, SETTING, Taint};
 use super::{Held, arguments};
 
 /// How long a call may take when its tool does not say.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often the tools of a run may ask an engine when nobody says otherwise.
+const FEW_QUESTIONS: u32 = 4;
 
 /// What one run may use, and how it did so far.
 pub struct RunTools {
     tools: Vec<Arc<Held>>,
     permit: Permit,
     events: RunEvents,
-    guard: Mutex<LoopGuard>,
+    allowed_after_untrusted: AllowedAfterUntrusted,
+    /// What the owner wrote in the request.
+    owner_words: String,
+    most_questions: u32,
+    progress: Mutex<Progress>,
+}
+
+/// How a run did so far.
+#[derive(Default)]
+struct Progress {
+    guard: LoopGuard,
+    taint: Taint,
+    /// Calls that asked an engine.
+    questions: u32,
 }
 
 impl RunTools {
-    pub(super) fn new(tools: Vec<Arc<Held>>, permit: Permit, events: RunEvents) -> Self {
-        RunTools { tools, permit, events, guard: Mutex::default() }
+    pub(super) fn new(
+        tools: Vec<Arc<Held>>,
+        permit: Permit,
+        events: RunEvents,
+        allowed_after_untrusted: AllowedAfterUntrusted,
+    ) -> Self {
+        let taint = if permit.tainted { Taint::from_the_start() } else { Taint::default() };
+        RunTools {
+            tools,
+            permit,
+            events,
+            allowed_after_untrusted,
+            owner_words: String::new(),
+            most_questions: FEW_QUESTIONS,
+            progress: Mutex::new(Progress { taint, ..Progress::default() }),
+        }
+    }
+
+    /// The same for a request that the owner wrote: what these words name may be sent and saved by a tainted run too.
+    pub fn for_owner_words(self, owner_words: String) -> Self {
+        RunTools { owner_words, ..self }
+    }
+
+    /// The same with another bound on how often its tools may ask an engine.
+    pub fn with_most_questions(self, most_questions: u32) -> Self {
+        RunTools { most_questions, ..self }
     }
 
     fn allowed(&self) -> impl Iterator<Item = &Arc<Held>> {
         self.tools.iter().filter(|held| self.permit.allows(held.spec()))
     }
 
-    fn guard(&self) -> MutexGuard<'_, LoopGuard> {
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether a model is told of it: not of two names for one tool.
+    fn is_offered(&self, held: &Held) -> bool {
+        held.tool.alias_of().is_none_or(|first| !self.allowed().any(|other| other.spec().name == first))
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a call may run after what the run has read and asked so far.
+    fn admit(&self, held: &Held, arguments: &Value) -> Result<(), String> {
+        let spec = held.spec();
+        let mut progress = self.progress();
+        if let Some(source) = progress.taint.source()
+            && spec.effect != Effect::None
+            && !self.allowed_after_untrusted.allows(&spec.name, arguments)
+            && !held.tool.is_named_by_owner(arguments, &self.owner_words)
+        {
+            tracing::info!(tool = %spec.name, %source, "a call was refused: its run has read text from outside");
+            return Err(format!(
+                "{name} is not available after this run has read text from outside ({source}); the owner can allow it with \
+                 {SETTING} = [\"{name}\"]",
+                name = spec.name
+            ));
+        }
+        if held.tool.asks_engine() {
+            if progress.questions >= self.most_questions {
+                return Err(format!(
+                    "{} was called {} times, which is all that one run may; use what you have",
+                    spec.name, progress.questions
+                ));
+            }
+            progress.questions += 1;
+        }
+        if spec.untrusted_output {
+            progress.taint.note_read(&spec.name);
+        }
+        Ok(())
     }
 
     /// What the tool says, or why it did not run, both in words for the model.
@@ -43,7 +120,7 @@ impl RunTools {
         let arguments = arguments::parse(&call.arguments);
         // Text that is no JSON is compared as it stands.
         let compared = arguments.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
-        let verdict = self.guard().judge(&call.name, &compared);
+        let verdict = self.progress().guard.judge(&call.name, &compared);
         match verdict {
             Verdict::Run => {}
             Verdict::Warn => {
@@ -59,7 +136,11 @@ impl RunTools {
         let arguments = arguments?;
         let schema = held.schema().map_err(|error| error.to_string())?;
         arguments::check(schema, &arguments)?;
-        finish_in_time(held, arguments, &self.permit).await
+        // What a call has done later inherits what its run had read when it was chosen.
+        let tainted = self.progress().taint.source().is_some();
+        let permit = Permit { tainted, ..self.permit.clone() };
+        self.admit(held, &arguments)?;
+        finish_in_time(held, arguments, &permit).await
     }
 
     fn find(&self, name: &str) -> Result<&Held, String> {
@@ -118,7 +199,11 @@ impl Drop for Told<'_> {
 #[async_trait]
 impl Tools for RunTools {
     fn definitions(&self) -> Vec<ToolDefinition> {
-        self.allowed().map(|held| held.spec().definition()).collect()
+        self.allowed().filter(|held| self.is_offered(held)).map(|held| held.definition()).collect()
+    }
+
+    fn begin_turn(&self) {
+        self.progress().taint.begin_turn();
     }
 
     async fn execute(&self, call: &ToolCall) -> ToolResult {
@@ -134,6 +219,6 @@ impl Tools for RunTools {
     }
 
     fn stopped(&self) -> bool {
-        self.guard().stopped()
+        self.progress().guard.stopped()
     }
 }

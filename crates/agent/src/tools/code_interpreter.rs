@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use crate::sandbox::{Job, Language, Sandbox};
 /// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
 const MARGIN: Duration = Duration::from_secs(30);
 
-const DESCRIPTION: &str = "Runs a program in a sandbox without network and gives its output. Every run starts afresh: print \
-    what you need to know. Only /tmp can be written to.";
+const DESCRIPTION: &str =
+    "Runs a program in a fresh sandbox without network and returns what it prints. Only /tmp is writable.";
 
 /// The tool.
 pub struct CodeInterpreter {
@@ -44,12 +44,15 @@ impl CodeInterpreter {
                 "type": "object",
                 "properties": {
                     "language": { "type": "string", "enum": ["python", "sh"] },
-                    "code": { "type": "string", "description": "The whole program" }
+                    "code": { "type": "string" }
                 },
                 "required": ["language", "code"],
                 "additionalProperties": false
             }),
             reach: Reach::Act,
+            // It has no network, and what it writes is gone with the sandbox.
+            effect: Effect::None,
+            untrusted_output: !readable.is_empty(),
             timeout: Some(sandbox.timeout() + MARGIN),
         };
         CodeInterpreter { sandbox, spec }

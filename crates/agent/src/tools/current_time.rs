@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde::Deserialize;
@@ -32,15 +32,17 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "current_time".to_owned(),
-    description: "Tells the current date, time and weekday, in UTC or in a given time zone.".to_owned(),
+    description: "Tells the date, time and weekday.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC when left out" }
+            "timezone": { "type": ["string", "null"], "description": "IANA name; UTC by default" }
         },
         "additionalProperties": false
     }),
     reach: Reach::Pure,
+    effect: Effect::None,
+    untrusted_output: false,
     timeout: None,
 });
 

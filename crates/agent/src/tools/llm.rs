@@ -4,7 +4,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError, ToolSpec};
+use hob_core::{
+    AnswerDefaults, Effect, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError,
+    ToolSpec,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,6 +21,7 @@ pub type ModelSource = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 pub struct LlmOptions {
     pub engine: Arc<dyn Engine>,
     pub model: ModelSource,
+    pub defaults: AnswerDefaults,
 }
 
 /// The tool.
@@ -39,30 +43,34 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-    name: "llm".to_owned(),
-    description: "Asks a language model a question of its own, such as to summarise, translate or judge a text. It knows \
-                  nothing of this conversation: the prompt must hold everything it needs."
-        .to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "prompt": { "type": "string", "description": "The question, with all it needs" },
-            "system": { "type": ["string", "null"], "description": "How to answer" }
-        },
-        "required": ["prompt"],
-        "additionalProperties": false
-    }),
-    // It only computes: the engine gets no tools, so nothing can come of the answer but text.
-    reach: Reach::Pure,
-    // As long as an engine may take.
-    timeout: Some(Duration::from_secs(120)),
-}
+        name: "llm".to_owned(),
+        description: "Asks a model that does not see this conversation.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "prompt": { "type": "string" },
+                "system": { "type": ["string", "null"] }
+            },
+            "required": ["prompt"],
+            "additionalProperties": false
+        }),
+        // It only computes: the engine gets no tools, so nothing can come of the answer but text.
+        reach: Reach::Pure,
+        effect: Effect::None,
+        untrusted_output: false,
+        // As long as an engine may take.
+        timeout: Some(Duration::from_secs(120)),
+    }
 });
 
 #[async_trait]
 impl Tool for Llm {
     fn spec(&self) -> &ToolSpec {
         &SPEC
+    }
+
+    fn asks_engine(&self) -> bool {
+        true
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
@@ -76,6 +84,7 @@ impl Tool for Llm {
         let request = GenerateRequest {
             model,
             messages: messages.chain([Message::new(Role::User, prompt)]).collect(),
+            defaults: self.options.defaults,
             ..GenerateRequest::default()
         };
         let generation = self

@@ -64,7 +64,7 @@ impl Default for BuiltInOptions {
 
 /// All built-in tools that these options allow for.
 pub fn built_in_tools(options: BuiltInOptions) -> Vec<Arc<dyn Tool>> {
-    let roots = options.file_read.roots.clone();
+    let files = options.file_read.clone();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Calculator),
         Arc::new(Think),
@@ -82,7 +82,7 @@ pub fn built_in_tools(options: BuiltInOptions) -> Vec<Arc<dyn Tool>> {
         tools.extend(channel::channel_tools(&channels));
     }
     if let Some(memory) = options.memory {
-        tools.extend(memory::memory_tools(&memory, roots));
+        tools.extend(memory::memory_tools(&memory, files));
     }
     if let Some(schedule) = options.schedule {
         tools.extend(schedule_tools(&schedule));

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,15 +20,16 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "think".to_owned(),
-    description: "Writes a thought down, to plan or to check something before acting. Nothing else happens."
-        .to_owned(),
+    description: "Notes a thought, to plan before acting.".to_owned(),
     parameters: json!({
         "type": "object",
-        "properties": { "thought": { "type": "string", "description": "The thought" } },
+        "properties": { "thought": { "type": "string" } },
         "required": ["thought"],
         "additionalProperties": false
     }),
     reach: Reach::Pure,
+    effect: Effect::None,
+    untrusted_output: false,
     timeout: None,
 });
 

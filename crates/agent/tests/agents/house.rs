@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agent::{Permit, ToolBox, agent};
+use hob_agent::{Permit, RunTools, ToolBox, agent};
 use hob_core::{
-    AgentContext, AgentOutcome, Answer, Delta, EngineError, EventBus, FinishReason, GenerateRequest,
+    AgentContext, AgentOutcome, Answer, Delta, Effect, EngineError, EventBus, FinishReason, GenerateRequest,
     Generation, Listener, Message, Reach, Role, RunEvents, Subscription, Tool, ToolCall, ToolCallDelta,
     ToolDefinition, ToolError, ToolResult, ToolSpec, Usage, Warning,
 };
@@ -56,7 +56,8 @@ pub fn refuses(status: u16, message: &str) -> Turn {
         engine: "scripted".into(),
         status,
         message: message.into(),
-        code: None, param: None,
+        code: None,
+        param: None,
         retry_after: None,
     })]
 }
@@ -75,6 +76,8 @@ pub fn spec(name: &str, reach: Reach) -> ToolSpec {
         description: format!("Does {name}."),
         parameters: json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] }),
         reach,
+        effect: Effect::None,
+        untrusted_output: false,
         timeout: None,
     }
 }
@@ -163,6 +166,12 @@ pub struct House {
 
 impl House {
     pub fn new(engine: ScriptedEngine, tools: &[Arc<dyn Tool>]) -> Self {
+        let tool_box = ToolBox::new(tools.iter().cloned()).unwrap();
+        Self::with_tools(engine, |run| tool_box.for_run(Permit::up_to(Reach::Act), run).unwrap())
+    }
+
+    /// A house with the tools of a run that is not everybody's.
+    pub fn with_tools(engine: ScriptedEngine, tools: impl FnOnce(RunEvents) -> RunTools) -> Self {
         let bus = EventBus::new();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let writer = Arc::clone(&events);
@@ -171,8 +180,7 @@ impl House {
         });
         let engine = Arc::new(engine);
         let run = RunEvents::new(bus, "run-1");
-        let tool_box = ToolBox::new(tools.iter().cloned()).unwrap();
-        let tools = tool_box.for_run(Permit::up_to(Reach::Act), run.clone()).unwrap();
+        let tools = tools(run.clone());
         let context = AgentContext {
             engine: Arc::clone(&engine) as _,
             tools: Arc::new(tools),

@@ -9,6 +9,7 @@
 mod cancel;
 mod codeact;
 mod compaction;
+mod hostile;
 mod house;
 mod limits;
 mod orchestrator;

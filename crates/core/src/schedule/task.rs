@@ -76,7 +76,8 @@ pub struct NewTask {
     pub prompt: String,
     pub schedule_type: ScheduleType,
     pub schedule_value: String,
-    pub timezone: Zone,
+    /// Where the schedule's clock is; `None` for where whoever keeps the task is, which is UTC if nobody knows.
+    pub timezone: Option<Zone>,
     /// The name of an agent.
     pub agent: String,
     /// The tools that its runs may use; `None` for those that change nothing.
@@ -101,7 +102,7 @@ impl NewTask {
             prompt: prompt.into(),
             schedule_type,
             schedule_value: schedule_value.into(),
-            timezone: Zone::utc(),
+            timezone: None,
             agent: "simple".to_owned(),
             tools: None,
             deliver_to: None,
@@ -117,8 +118,9 @@ impl NewTask {
         self.check()?;
         // As exact as it will be kept.
         let now = now.round(Unit::Microsecond).unwrap_or(now);
-        let spec = ScheduleSpec::parse(self.schedule_type, &self.schedule_value, &self.timezone)?;
-        let timetable = Timetable { spec, zone: self.timezone, anchor: now };
+        let zone = self.timezone.unwrap_or_else(Zone::utc);
+        let spec = ScheduleSpec::parse(self.schedule_type, &self.schedule_value, &zone)?;
+        let timetable = Timetable { spec, zone, anchor: now };
         let Some(next_run) = timetable.next_run(now) else {
             let reason = match &timetable.spec {
                 ScheduleSpec::Once { text, .. } => format!("'{text}' is in the past"),
@@ -208,12 +210,12 @@ impl Task {
     /// What its runs may use: the selected tools, as far as whoever made the task could reach. Nobody watches a run, so
     /// without a selection there are only tools that change nothing.
     pub fn run_permit(&self) -> Permit {
-        let Permit { most, also, only } = self.permit.clone();
+        let permit = self.permit.clone();
         match &self.tools {
-            None => Permit { most: most.min(Reach::Read), also: Vec::new(), only },
+            None => Permit { most: permit.most.min(Reach::Read), also: Vec::new(), ..permit },
             Some(chosen) => {
-                let may = |tool: &&String| only.as_ref().is_none_or(|only| only.contains(tool));
-                Permit { most, also, only: Some(chosen.iter().filter(may).cloned().collect()) }
+                let may = |tool: &&String| permit.only.as_ref().is_none_or(|only| only.contains(tool));
+                Permit { only: Some(chosen.iter().filter(may).cloned().collect()), ..permit }
             }
         }
     }

@@ -106,7 +106,7 @@ fn a_run_reaches_no_further_than_whoever_made_the_task() {
         with(owner(), Some(&["web_fetch"])),
         Permit { only: names(&["web_fetch"]), ..Permit::up_to(Reach::Act) }
     );
-    let stranger = Permit { most: Reach::Pure, also: vec!["schedule_task".into()], only: None };
+    let stranger = Permit { also: vec!["schedule_task".into()], ..Permit::up_to(Reach::Pure) };
     let run = with(stranger, Some(&["web_fetch", "schedule_task"]));
     assert_eq!((run.most, run.also), (Reach::Pure, vec!["schedule_task".to_owned()]));
     let choosy = Permit { only: names(&["think", "calculator"]), ..owner() };

@@ -12,7 +12,7 @@ mod value;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use thiserror::Error;
@@ -73,20 +73,16 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "calculator".to_owned(),
-    description: format!(
-        "Evaluates an arithmetic expression. Whole numbers and decimals are exact. Operators: + - * / // (floor division) \
-         % (remainder) ** or ^ (power), parentheses. Constants: pi, e. Functions: {}. Angles are in radians.",
-        functions::names()
-    ),
+    description: "Evaluates arithmetic such as sqrt(2) * 3 ** 2.".to_owned(),
     parameters: json!({
         "type": "object",
-        "properties": {
-            "expression": { "type": "string", "description": "Such as (3 + 4) * 2 ** 10 or sqrt(2) / 3" }
-        },
+        "properties": { "expression": { "type": "string" } },
         "required": ["expression"],
         "additionalProperties": false
     }),
     reach: Reach::Pure,
+    effect: Effect::None,
+    untrusted_output: false,
     timeout: None,
 });
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Channels, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Channels, Effect, Reach, Tool, ToolError, ToolSpec};
 use serde_json::{Value, json};
 
 /// The tool.
@@ -19,9 +19,11 @@ impl ChannelList {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "channel_list".to_owned(),
-    description: "Lists the messaging channels on which messages can be sent.".to_owned(),
+    description: "Lists the messaging channels.".to_owned(),
     parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
     reach: Reach::Read,
+    effect: Effect::None,
+    untrusted_output: false,
     timeout: None,
 });
 

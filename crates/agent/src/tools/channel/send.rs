@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{Channels, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Channels, Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,21 +30,20 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "channel_send".to_owned(),
-    description: "Sends a message on a messaging channel.".to_owned(),
+    description: "Sends a message to a person.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "channel": {
-                "type": "string",
-                "description": "A name that channel_list gives, where needed with the recipient behind it such as telegram:12345"
-            },
-            "content": { "type": "string", "description": "The message" },
-            "conversation_id": { "type": ["string", "null"], "description": "The thread it belongs to, if any" }
+            "channel": { "type": "string", "description": "From channel_list, such as telegram:12345" },
+            "content": { "type": "string" },
+            "conversation_id": { "type": ["string", "null"] }
         },
         "required": ["channel", "content"],
         "additionalProperties": false
     }),
     reach: Reach::Act,
+    effect: Effect::Sends,
+    untrusted_output: false,
     // A little more than a channel takes to give up by itself, so that the model hears why.
     timeout: Some(Duration::from_secs(60)),
 });

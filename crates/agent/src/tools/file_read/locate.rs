@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use hob_core::{ToolError, is_secret};
 
+use super::FileReadOptions;
+
 /// A file below a root, with every link resolved.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
@@ -14,9 +16,10 @@ pub struct Place {
 }
 
 /// Finds the file that `path` means. An absolute path is taken as it is, any other is looked for in every root.
-pub fn locate(path: &Path, roots: &[PathBuf]) -> Result<Place, ToolError> {
+pub fn locate(path: &Path, options: &FileReadOptions) -> Result<Place, ToolError> {
     // A root that is not there (yet) allows nothing.
-    let roots: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    let roots: Vec<PathBuf> = options.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    let private: Vec<PathBuf> = options.private.iter().filter_map(|path| path.canonicalize().ok()).collect();
     if is_secret(path) {
         return Err(secret(path));
     }
@@ -34,7 +37,7 @@ pub fn locate(path: &Path, roots: &[PathBuf]) -> Result<Place, ToolError> {
         let Some(root) = roots.iter().find(|root| resolved.starts_with(root)) else {
             return Err(not_allowed(path));
         };
-        if is_secret(&resolved) {
+        if is_secret(&resolved) || private.iter().any(|directory| resolved.starts_with(directory)) {
             return Err(secret(path));
         }
         let below = resolved.strip_prefix(root).map_err(|_| not_allowed(path))?.to_owned();
@@ -54,7 +57,7 @@ fn not_allowed(path: &Path) -> ToolError {
 
 fn secret(path: &Path) -> ToolError {
     ToolError::new(format!(
-        "'{}' is named like a key or a password file, and those are never read",
+        "'{}' may hold keys or passwords, and such files are never read",
         path.display()
     ))
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -24,17 +24,19 @@ const SETTING: &str = "[tools] file_roots";
 pub struct FileReadOptions {
     /// Directories below which files may be read. None, and the tool explains itself.
     pub roots: Vec<PathBuf>,
+    /// Directories that are never read, even below a root: Hob's own home.
+    pub private: Vec<PathBuf>,
 }
 
 /// The tool.
 #[derive(Debug)]
 pub struct FileRead {
-    roots: Arc<[PathBuf]>,
+    options: Arc<FileReadOptions>,
 }
 
 impl FileRead {
     pub fn new(options: FileReadOptions) -> Self {
-        FileRead { roots: options.roots.into() }
+        FileRead { options: Arc::new(options) }
     }
 }
 
@@ -45,24 +47,23 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "file_read".to_owned(),
-    description: "Reads a text file, or some lines of it. Only files below the directories that the user allowed can be read."
-        .to_owned(),
+    description: "Reads a text file in a directory that the user allowed.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
-            "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
-            "limit": { "type": ["integer", "null"], "minimum": 1, "description": "How many lines; all when left out" }
+            "path": { "type": "string" },
+            "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, from 1" },
+            "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines" }
         },
         "required": ["path"],
         "additionalProperties": false
     }),
     reach: Reach::Read,
+    effect: Effect::None,
+    untrusted_output: true,
     timeout: None,
-}
 });
 
 #[async_trait]
@@ -73,15 +74,15 @@ impl Tool for FileRead {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { path, offset, limit } = arguments::read(arguments)?;
-        if self.roots.is_empty() {
+        if self.options.roots.is_empty() {
             return Err(ToolError::new(format!(
                 "no file can be read: the user has allowed no directory. The setting is {SETTING} in config.toml."
             )));
         }
         let window = Window { first: offset.unwrap_or(1).max(1), count: limit.unwrap_or(usize::MAX) };
-        let roots = Arc::clone(&self.roots);
+        let options = Arc::clone(&self.options);
         let reading = tokio::task::spawn_blocking(move || {
-            let place = locate(&path, &roots)?;
+            let place = locate(&path, &options)?;
             let file = open::open(&place)?;
             text::read(file, window, &path)
         });

@@ -5,12 +5,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{IndexReport, Memory, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, IndexReport, Memory, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::arguments;
-use super::super::file_read::locate;
+use super::super::file_read::{FileReadOptions, locate};
 use super::told;
 
 /// The setting that names the directories.
@@ -22,13 +22,13 @@ const NAMED: usize = 5;
 /// The tool.
 pub struct MemoryIndex {
     memory: Arc<dyn Memory>,
-    roots: Arc<[PathBuf]>,
+    files: Arc<FileReadOptions>,
 }
 
 impl MemoryIndex {
-    /// A model's words choose the path, so it must lie below one of `roots`, like that of a file it wants to read.
-    pub fn new(memory: Arc<dyn Memory>, roots: Vec<PathBuf>) -> Self {
-        MemoryIndex { memory, roots: roots.into() }
+    /// A model's words choose the path, so it must lie where `files` allows, like that of a file it wants to read.
+    pub fn new(memory: Arc<dyn Memory>, files: FileReadOptions) -> Self {
+        MemoryIndex { memory, files: Arc::new(files) }
     }
 }
 
@@ -39,22 +39,23 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-    name: "memory_index".to_owned(),
-    description: "Takes a file, or all files below a directory, into the memory, so that they can be searched. Only files that \
-                  changed are read again. The path must lie below a directory that the user allowed."
-        .to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "path": { "type": "string", "minLength": 1, "description": "Absolute, or relative to an allowed directory" }
-        },
-        "required": ["path"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Act,
-    // Large folders take their time; what was done by then is kept, and the next call goes on from there.
-    timeout: Some(Duration::from_secs(300)),
-}
+        name: "memory_index".to_owned(),
+        description: "Adds a file or directory to the documents that memory_search finds.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "minLength": 1 }
+            },
+            "required": ["path"],
+            "additionalProperties": false
+        }),
+        reach: Reach::Act,
+        effect: Effect::Persists,
+        // The report names files.
+        untrusted_output: true,
+        // Large folders take their time; what was done by then is kept, and the next call goes on from there.
+        timeout: Some(Duration::from_secs(300)),
+    }
 });
 
 #[async_trait]
@@ -65,13 +66,13 @@ impl Tool for MemoryIndex {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { path } = arguments::read(arguments)?;
-        if self.roots.is_empty() {
+        if self.files.roots.is_empty() {
             return Err(ToolError::new(format!(
                 "nothing can be indexed: the user has allowed no directory. The setting is {SETTING} in config.toml."
             )));
         }
-        let roots = Arc::clone(&self.roots);
-        let place = tokio::task::spawn_blocking(move || locate(&path, &roots))
+        let files = Arc::clone(&self.files);
+        let place = tokio::task::spawn_blocking(move || locate(&path, &files))
             .await
             .map_err(|error| ToolError::new(format!("looking for the path failed: {error}")))??;
         // By its parts, because a root itself is joined with nothing.

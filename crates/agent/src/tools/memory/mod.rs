@@ -6,23 +6,23 @@ mod index;
 mod search;
 mod store;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hob_core::{Memory, MemoryError, Tool, ToolError};
 
+use super::file_read::FileReadOptions;
 pub use index::MemoryIndex;
 pub use search::MemorySearch;
 pub use store::MemoryNote;
 
 /// The memory's tools.
-pub(super) fn memory_tools(memory: &Arc<dyn Memory>, roots: Vec<PathBuf>) -> [Arc<dyn Tool>; 4] {
+pub(super) fn memory_tools(memory: &Arc<dyn Memory>, files: FileReadOptions) -> [Arc<dyn Tool>; 4] {
     [
         // Two names for one thing: models and documents know it by either.
         Arc::new(MemorySearch::new("retrieval", Arc::clone(memory))),
-        Arc::new(MemorySearch::new("memory_search", Arc::clone(memory))),
+        Arc::new(MemorySearch::new(search::NAME, Arc::clone(memory))),
         Arc::new(MemoryNote::new(Arc::clone(memory))),
-        Arc::new(MemoryIndex::new(Arc::clone(memory), roots)),
+        Arc::new(MemoryIndex::new(Arc::clone(memory), files)),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::{Found, Memory, MemoryError, MemoryQuery, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Found, Memory, MemoryError, MemoryQuery, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,6 +14,9 @@ use super::told;
 /// Passages that are given when the model does not say how many, and the most it can have.
 const USUAL: usize = 5;
 const MOST: usize = 20;
+
+/// The name that models are told of; any other is a second one.
+pub(super) const NAME: &str = "memory_search";
 
 /// The tool.
 pub struct MemorySearch {
@@ -26,22 +29,21 @@ impl MemorySearch {
     pub fn new(name: &str, memory: Arc<dyn Memory>) -> Self {
         let spec = ToolSpec {
             name: name.to_owned(),
-            description: "Searches the user's own documents and notes, and gives the passages that fit best, each with its \
-                          source."
-                .to_owned(),
+            description: "Searches the user's documents and notes.".to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "query": { "type": "string", "description": "What to look for: a question, or its most telling words" },
+                    "query": { "type": "string" },
                     "top_k": {
-                        "type": ["integer", "null"], "minimum": 1, "maximum": MOST,
-                        "description": format!("How many passages; {USUAL} when left out")
+                        "type": ["integer", "null"], "minimum": 1, "maximum": MOST
                     }
                 },
                 "required": ["query"],
                 "additionalProperties": false
             }),
             reach: Reach::Read,
+            effect: Effect::None,
+            untrusted_output: true,
             timeout: None,
         };
         MemorySearch { memory, spec }
@@ -58,6 +60,10 @@ struct Arguments {
 impl Tool for MemorySearch {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn alias_of(&self) -> Option<&str> {
+        (self.spec.name != NAME).then_some(NAME)
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {

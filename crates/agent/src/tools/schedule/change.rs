@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hob_core::schedule::Change;
-use hob_core::{Reach, Schedule, TaskId, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Schedule, TaskId, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ use super::told;
 
 /// Each form: its name, what it does, and in which words.
 const FORMS: [(&str, Change, &str); 3] = [
-    ("pause_scheduled_task", Change::Pause, "Pauses a scheduled task until it is resumed."),
-    ("resume_scheduled_task", Change::Resume, "Lets a paused task go on; its next run is reckoned anew."),
-    ("cancel_scheduled_task", Change::Cancel, "Cancels a scheduled task for good, and stops it if it runs."),
+    ("pause_scheduled_task", Change::Pause, "Pauses a task."),
+    ("resume_scheduled_task", Change::Resume, "Resumes a paused task."),
+    ("cancel_scheduled_task", Change::Cancel, "Cancels a task for good."),
 ];
 
 /// The tool in one of its forms.
@@ -34,13 +34,13 @@ impl ChangeTask {
                 description: description.to_owned(),
                 parameters: json!({
                     "type": "object",
-                    "properties": {
-                        "task_id": { "type": "string", "description": "As list_scheduled_tasks has it" }
-                    },
+                    "properties": { "task_id": { "type": "string" } },
                     "required": ["task_id"],
                     "additionalProperties": false
                 }),
                 reach: Reach::Act,
+                effect: Effect::Persists,
+                untrusted_output: false,
                 timeout: None,
             };
             Arc::new(ChangeTask { schedule: Arc::clone(schedule), change, spec })

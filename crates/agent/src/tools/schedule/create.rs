@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use hob_core::schedule::{ScheduleType, Zone};
-use hob_core::{NewTask, Permit, Reach, Schedule, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, NewTask, Permit, Reach, Schedule, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -32,35 +32,31 @@ struct Arguments {
     tools: Option<Vec<String>>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "schedule_task".to_owned(),
-    description: "Plans a prompt to be answered later, once or repeatedly, without anybody watching. The prompt must hold \
-                  everything that is needed then: nothing of this conversation is known later."
-        .to_owned(),
+    description: "Schedules a prompt, answered later without this conversation.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "prompt": { "type": "string", "description": "What is to be done, with all it needs" },
+            "prompt": { "type": "string" },
             "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
             "schedule_value": {
                 "type": "string",
-                "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; \
-                                once: a date such as '2027-01-31T09:00'"
+                "description": "'0 9 * * MON-FRI', seconds '3600', or '2027-01-31T09:00'"
             },
-            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC when left out" },
-            "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple when left out" },
+            "timezone": { "type": ["string", "null"], "description": "IANA name" },
+            "agent": { "type": ["string", "null"] },
             "tools": {
-                "type": ["array", "null"], "items": { "type": "string" },
-                "description": "Names of the tools that it may use; when left out, those that change nothing"
+                "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools it may use"
             }
         },
         "required": ["prompt", "schedule_type", "schedule_value"],
         "additionalProperties": false
     }),
     reach: Reach::Act,
+    effect: Effect::Persists,
+    untrusted_output: false,
     timeout: None,
-}
 });
 
 #[async_trait]
@@ -80,7 +76,7 @@ impl Tool for ScheduleTask {
         let kind = ScheduleType::parse(&asked.schedule_type).map_err(told)?;
         let usual = NewTask::new(asked.prompt, kind, asked.schedule_value, permit.clone());
         let task = NewTask {
-            timezone: asked.timezone.as_deref().map_or(Ok(Zone::utc()), Zone::parse).map_err(told)?,
+            timezone: asked.timezone.as_deref().map(Zone::parse).transpose().map_err(told)?,
             agent: asked.agent.unwrap_or(usual.agent.clone()),
             tools: asked.tools,
             ..usual

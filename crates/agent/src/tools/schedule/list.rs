@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Reach, Schedule, TaskStatus, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Schedule, TaskStatus, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -34,18 +34,19 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "list_scheduled_tasks".to_owned(),
-    description: "Lists the scheduled tasks: id, prompt, schedule, status and next run.".to_owned(),
+    description: "Lists the scheduled tasks.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
             "status": {
-                "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null],
-                "description": "Only tasks in this state; all when left out"
+                "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null]
             }
         },
         "additionalProperties": false
     }),
     reach: Reach::Act,
+    effect: Effect::None,
+    untrusted_output: false,
     timeout: None,
 });
 

@@ -33,6 +33,8 @@ pub struct WebFetchOptions {
     pub timeout: Duration,
     /// As much of a page as is read.
     pub max_bytes: usize,
+    /// The kinds of content that are asked for, as the `Accept` header has them.
+    pub accept: &'static str,
 }
 
 impl Default for WebFetchOptions {
@@ -42,6 +44,7 @@ impl Default for WebFetchOptions {
             lookup: system_lookup(),
             timeout: Duration::from_secs(20),
             max_bytes: 2 << 20,
+            accept: ACCEPTED,
         }
     }
 }
@@ -174,7 +177,7 @@ impl Fetcher {
     }
 
     async fn get(&self, url: &Url) -> Result<Response, FetchError> {
-        let request = self.client()?.get(url.clone()).header(ACCEPT, ACCEPTED);
+        let request = self.client()?.get(url.clone()).header(ACCEPT, self.options.accept);
         // Nothing compressed, so nothing that could unpack into gigabytes.
         let sent = request.header(ACCEPT_ENCODING, "identity").send().await;
         sent.map_err(|error| self.failure(url, &error))

@@ -5,20 +5,20 @@
 
 mod address;
 mod fetch;
+mod owner_address;
 mod resolve;
 
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::{Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use hob_text::{charset, readable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments;
 pub use address::{AddressPolicy, is_public};
-pub use fetch::WebFetchOptions;
-use fetch::{Fetcher, Page};
+pub use fetch::{FetchError, Fetcher, Page, WebFetchOptions};
 pub use resolve::{Forbidden, Found, Lookup, system_lookup};
 
 /// The tool.
@@ -39,25 +39,32 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-    name: "web_fetch".to_owned(),
-    description: "Fetches a page of the public web and gives its text, with headings and links. Text and JSON come as they are."
-        .to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": { "url": { "type": "string", "description": "Begins with https:// or http://" } },
-        "required": ["url"],
-        "additionalProperties": false
-    }),
-    // It tells a stranger's server that somebody here asked, and what for.
-    reach: Reach::Act,
-    timeout: None,
-}
+        name: "web_fetch".to_owned(),
+        description: "Fetches a public web page as text.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": { "url": { "type": "string" } },
+            "required": ["url"],
+            "additionalProperties": false
+        }),
+        // It tells a stranger's server that somebody here asked, and what for.
+        reach: Reach::Act,
+        effect: Effect::Sends,
+        untrusted_output: true,
+        timeout: None,
+    }
 });
 
 #[async_trait]
 impl Tool for WebFetch {
     fn spec(&self) -> &ToolSpec {
         &SPEC
+    }
+
+    /// A page whose address the owner wrote may be fetched whatever was read before: its server learns nothing else by it.
+    fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
+        let url = arguments.get("url").and_then(Value::as_str);
+        url.is_some_and(|url| owner_address::is_written(url, owner_words))
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
