@@ -1,4 +1,5 @@
-//! The signals that ask a program to end.
+//! The signals that ask a program to end, and the one that asks a server to read its settings again. SIGUSR1 and SIGUSR2 mean
+//! nothing to us, and must not end us.
 
 use std::io;
 use std::process::ExitCode;
@@ -13,6 +14,9 @@ pub enum Stop {
     Interrupt,
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
     Terminate,
+    /// Ctrl-\.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
+    Quit,
     /// The terminal is gone.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
     HangUp,
@@ -24,9 +28,18 @@ impl Stop {
         ExitCode::from(match self {
             Stop::Interrupt => 130,
             Stop::Terminate => 143,
+            Stop::Quit => 131,
             Stop::HangUp => 129,
         })
     }
+}
+
+/// What a server is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    Stop(Stop),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
+    Reload,
 }
 
 /// From its making on, these signals no longer end the process by themselves.
@@ -35,6 +48,14 @@ pub struct Signals {
     interrupt: Signal,
     #[cfg(unix)]
     terminate: Signal,
+    #[cfg(unix)]
+    quit: Signal,
+    /// Listened for, so that they do not end us, and never asked.
+    #[cfg(unix)]
+    _ignored: [Signal; 2],
+    /// Whether we were started in a terminal.
+    #[cfg(unix)]
+    had_terminal: bool,
     /// `None` where it is ignored, as `nohup` does to let a program outlive its terminal.
     #[cfg(unix)]
     hang_up: Option<Signal>,
@@ -46,6 +67,9 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
+            _ignored: [signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?],
+            had_terminal: has_terminal(),
             hang_up: if is_hang_up_heeded() { Some(signal(SignalKind::hangup())?) } else { None },
         })
     }
@@ -61,9 +85,24 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => Stop::Interrupt,
             _ = self.terminate.recv() => Stop::Terminate,
+            _ = self.quit.recv() => Stop::Quit,
             _ = hang_up => Stop::HangUp,
         }
     }
+
+    /// The next one, for a server: SIGHUP asks it to reload, unless it is the terminal that hangs up.
+    pub async fn next_of_server(&mut self) -> Asked {
+        match self.next().await {
+            Stop::HangUp if !self.had_terminal || has_terminal() => Asked::Reload,
+            stop => Asked::Stop(stop),
+        }
+    }
+}
+
+/// Whether a terminal controls us. The system takes it away before it tells us that it hangs up.
+#[cfg(unix)]
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
 }
 
 /// Whether SIGHUP is known not to be ignored: listening for it would undo that. Only Linux tells.
@@ -88,5 +127,10 @@ impl Signals {
             // Without a way to hear of Ctrl-C, it keeps its usual effect.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// The next one, for a server.
+    pub async fn next_of_server(&mut self) -> Asked {
+        Asked::Stop(self.next().await)
     }
 }

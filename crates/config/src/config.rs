@@ -6,6 +6,7 @@ use crate::engine::EngineConfig;
 use crate::env::{Hub, ProviderKeys};
 use crate::intelligence::IntelligenceConfig;
 use crate::keys::{Keys, Section};
+use crate::listing::{ListedSection, list};
 use crate::mcp::McpConfig;
 use crate::memory::MemoryConfig;
 use crate::sandbox::SandboxConfig;
@@ -36,11 +37,36 @@ pub struct Config {
     pub hub: Hub,
 }
 
+/// The name by which the default model is asked for.
+const DEFAULT_MODEL: &str = "default";
+
 impl Config {
     /// The model to answer with when a request names none: `[server] model`, else `[intelligence] default_model`.
-    /// `None` means the first model of the engine.
+    /// `None` leaves the choice to Hob.
     pub fn default_model(&self) -> Option<&str> {
-        self.server.model.as_deref().or(self.intelligence.default_model.as_deref())
+        let named = [&self.server.model, &self.intelligence.default_model];
+        named.into_iter().flatten().map(String::as_str).find(|model| *model != DEFAULT_MODEL)
+    }
+
+    /// Makes the model that somebody named the default. By the name `default` they mean the one that it is already.
+    pub fn use_model(&mut self, model: &str) {
+        if model != DEFAULT_MODEL {
+            self.server.model = Some(model.to_owned());
+        }
+    }
+
+    /// The keys that have another value in `other`, such as `server.port`. Values are not told: some are secret.
+    pub fn changed_keys(&self, other: &Config) -> Vec<String> {
+        let values = |config: &Config| -> Vec<(String, String)> {
+            let sections = list(config).into_iter();
+            let of_section = |section: ListedSection| {
+                let names: Vec<String> = section.full_names().collect();
+                names.into_iter().zip(section.keys.into_iter().map(|key| key.value))
+            };
+            sections.flat_map(of_section).collect()
+        };
+        let pairs = values(self).into_iter().zip(values(other));
+        pairs.filter(|(ours, theirs)| ours != theirs).map(|((name, _), _)| name).collect()
     }
 }
 
@@ -94,5 +120,22 @@ mod tests {
         assert_eq!(config.default_model(), Some("general"));
         config.server.model = Some("served".into());
         assert_eq!(config.default_model(), Some("served"));
+        config.use_model("default");
+        assert_eq!(config.default_model(), Some("served"), "the one that it is already");
+        config.use_model("named");
+        assert_eq!(config.default_model(), Some("named"));
+        config.server.model = Some("default".into());
+        assert_eq!(config.default_model(), Some("general"), "no model of that name is looked for");
+    }
+
+    #[test]
+    fn what_two_files_say_differently_is_named_and_not_told() {
+        let (old, mut new) = (Config::default(), Config::default());
+        assert_eq!(old.changed_keys(&new), [] as [&str; 0]);
+        new.server.api_key = Some("secret".into());
+        new.server.port = 9000;
+        new.engine.ollama.host = "http://elsewhere".into();
+        assert_eq!(old.changed_keys(&new), ["server.port", "server.api_key", "engine.ollama.host"]);
+        assert_eq!(new.changed_keys(&new), [] as [&str; 0]);
     }
 }

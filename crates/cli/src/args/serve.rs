@@ -6,7 +6,7 @@ use hob_config::EngineKey;
 use super::values::{AgentChoice, agents, engines, port};
 
 /// Start the HTTP server
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(after_help = examples! {
     "hob serve                             settings from the configuration file"
     "hob serve --host 127.0.0.1            for this machine only"

@@ -13,7 +13,7 @@ use crate::local;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::settings;
-use crate::signals::{Signals, Stop};
+use crate::signals::{Asked, Signals, Stop};
 
 /// When everything ends sooner than this there is no need to speak of waiting.
 const NOTICEABLE: Duration = Duration::from_millis(250);
@@ -52,5 +52,10 @@ pub async fn second_signal(under_way: &str, grace: Duration, signals: &mut Signa
     output::note(format_args!(
         "finishing the {under_way} under way, {grace} s at most; press Ctrl-C again to stop at once"
     ));
-    signals.next().await
+    loop {
+        // There is nothing left to reload.
+        if let Asked::Stop(stop) = signals.next_of_server().await {
+            return stop;
+        }
+    }
 }

@@ -3,7 +3,9 @@
 mod place;
 mod presence;
 mod readiness;
+mod reload;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,9 +18,11 @@ use hob_system::{Because, Household, Scheduler, System};
 use tokio_util::sync::CancellationToken;
 
 use self::presence::Presence;
+use self::reload::Settings;
 use crate::advice;
 use crate::args::{AgentChoice, ServeArgs};
 use crate::commands::{block_on, household};
+use crate::failure;
 use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
@@ -32,27 +36,27 @@ const SETTLED: Duration = Duration::from_millis(500);
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
     let wishes = household::wishes(args.engine, args.offline.into());
-    apply(args, &mut config);
+    apply(args.clone(), &mut config);
     // Before an engine is looked for, or even a model fetched.
     block_on(place::check(&config.server))?;
     household::work_in(&config, &wishes, async |household, signals| {
         household.listen();
-        serve(household, &config, signals).await
+        serve(household, &config, args, signals).await
     })
 }
 
 /// Flags over file over defaults.
 fn apply(args: ServeArgs, config: &mut Config) {
     let ServeArgs { host, port, engine: _, model, agent, offline: _ } = args;
+    if let Some(model) = model {
+        config.use_model(&model);
+    }
     let server = &mut config.server;
     if let Some(host) = host {
         server.host = host;
     }
     if let Some(port) = port {
         server.port = port;
-    }
-    if let Some(model) = model {
-        server.model = Some(model);
     }
     match agent {
         Some(AgentChoice::Agent(agent)) => server.agent = Some(agent),
@@ -61,7 +65,12 @@ fn apply(args: ServeArgs, config: &mut Config) {
     }
 }
 
-async fn serve(household: &Household, config: &Config, signals: &mut Signals) -> Result<ExitCode> {
+async fn serve(
+    household: &Household,
+    config: &Config,
+    args: ServeArgs,
+    signals: &mut Signals,
+) -> Result<ExitCode> {
     let system = &household.system;
     let parts = ServerParts {
         system: system.clone(),
@@ -71,7 +80,7 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
     let _presence = Presence::announce(&settings::home()?, server.address());
-    let model = default_model(system).await?;
+    let model = default_model(system).await;
     let summary = print_facts(&[
         ("Engine", engine_line(household, config)),
         ("Model", model),
@@ -82,11 +91,7 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
     if let Err(error) = summary {
         tracing::info!(%error, "cannot print the summary");
     }
-    if is_open_to_strangers(&server, &config.server) {
-        output::warning(
-            "other machines may reach this server, and it asks nobody for a key. Set HOB_API_KEY, or use --host 127.0.0.1",
-        );
-    }
+    warn_of_strangers(server.address(), &config.server);
 
     if config.scheduler.enabled {
         household.scheduler.start();
@@ -94,8 +99,10 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
     let shutdown = CancellationToken::new();
     let scheduler = &household.scheduler;
     let grace = config.server.shutdown_grace;
+    let mut settings = Settings::new(&server, config, args);
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
+    household.warm();
     let settling = async {
         tokio::time::sleep(SETTLED).await;
         household.settle();
@@ -103,7 +110,7 @@ async fn serve(household: &Household, config: &Config, signals: &mut Signals) ->
     };
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
-        _ = signals.next() => shutdown.cancel(),
+        () = settings.reload_until_stopped(signals) => shutdown.cancel(),
         () = settling => {}
     }
     readiness::stopping();
@@ -142,17 +149,21 @@ async fn run_both(
 }
 
 /// The model for those who name none. One that the engine does not have is worth a word, not a refusal: it may come.
-async fn default_model(system: &System) -> Result<String> {
-    let Some(model) = system.default_model().await? else {
-        return Ok("none yet".to_owned());
+///
+/// An engine that does not list its models now may answer later, so the server serves all the same.
+async fn default_model(system: &System) -> String {
+    let model = match system.default_model().await {
+        Ok(Some(model)) => model,
+        Ok(None) => return "none yet".to_owned(),
+        Err(error) => return one_line(&format!("not known yet: {}", failure::explain(&error.into()))),
     };
     if model == AUTO {
-        return Ok(format!("{AUTO}, chosen for each request by the {} router", system.router().policy()));
+        return format!("{AUTO}, chosen for each request by the {} router", system.router().policy());
     }
     if let Err(EngineError::ModelNotFound { engine, .. }) = system.pool().engine_of(&model).await {
         output::warning(format_args!("{engine} has no model '{model}'; see 'hob model list'"));
     }
-    Ok(one_line(&model))
+    one_line(&model)
 }
 
 fn engine_line(household: &Household, config: &Config) -> String {
@@ -174,8 +185,21 @@ fn url(host: &str, port: u16) -> String {
     if host.contains(':') { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") }
 }
 
-fn is_open_to_strangers(server: &Server, config: &ServerConfig) -> bool {
-    config.api_key.is_none() && !server.address().ip().is_loopback()
+/// Whoever opens the server to others should know it.
+fn warn_of_strangers(address: SocketAddr, config: &ServerConfig) {
+    if config.api_key.is_some() {
+        return;
+    }
+    if !address.ip().is_loopback() {
+        output::warning(
+            "other machines may reach this server, and it asks nobody for a key. Set HOB_API_KEY, or use --host 127.0.0.1",
+        );
+    } else if !config.allowed_hosts.is_empty() {
+        output::warning(format_args!(
+            "anyone who reaches this server as {} can use it: no key is set. Set HOB_API_KEY",
+            config.allowed_hosts.join(", ")
+        ));
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! `hob serve`.
 
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hob_testkit::{Hold, Reply};
+use hob_testkit::{FakeServer, Hold, Reply};
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -10,6 +11,7 @@ use crate::fakes::{self, END, STREAMED, WHOLE, piece};
 use crate::home::{Home, NOWHERE, Ran, engines_config, finish, free_port};
 use crate::http::{chat, get};
 use crate::running::Running;
+use crate::terminal::Terminal;
 
 const QUESTION: &str = r#"{"model": "default", "messages": [{"role": "user", "content": "Capital?"}]}"#;
 const STREAMED_QUESTION: &str =
@@ -83,6 +85,23 @@ async fn a_default_model_that_is_not_there_is_mentioned() {
 }
 
 #[tokio::test]
+async fn an_engine_that_does_not_list_its_models_at_the_start_is_served_all_the_same() {
+    let is_probe = AtomicBool::new(true);
+    let ollama = FakeServer::start(move |request| match request.path.as_str() {
+        // It was healthy when it was chosen, and is in trouble since.
+        "/api/tags" if is_probe.swap(false, Ordering::SeqCst) => Reply::transcript("ollama/tags"),
+        "/api/tags" => Reply::json(500, r#"{"error":"out of memory"}"#),
+        _ => Reply::json(404, "{}"),
+    })
+    .await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    assert!(server.summary[1].starts_with("Model   not known yet: "), "{}", server.summary[1]);
+    assert!(server.summary[1].contains("out of memory"), "{}", server.summary[1]);
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn the_agent_that_was_asked_for_answers() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
@@ -107,6 +126,17 @@ async fn a_public_address_without_a_key_is_mentioned() {
     command.env("HOB_API_KEY", "s3cret");
     let locked = Running::of(command).await;
     assert_eq!(locked.terminate().await.stderr, "");
+}
+
+#[tokio::test]
+async fn a_name_that_others_call_by_is_mentioned_where_no_key_is_set() {
+    let ollama = fakes::ollama().await;
+    let engines = engines_config(&[("ollama", &ollama.url())]);
+    let named = "[server]\nallowed_hosts = [\"hob.example.org\"]\n";
+    let home = Home::with_config(&engines.replacen("[server]\n", named, 1));
+    let open = Running::start(&home, &[]).await;
+    let warning = "warning: anyone who reaches this server as hob.example.org can use it: no key is set. Set HOB_API_KEY\n";
+    assert_eq!(open.terminate().await.stderr, warning);
 }
 
 #[tokio::test]
@@ -209,9 +239,9 @@ async fn a_key_never_shows() {
 async fn a_server_ends_with_its_terminal_unless_told_to_outlive_it() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
-    let server = Running::start(&home, &[]).await;
-    server.signal(Signal::HUP);
-    assert_eq!(server.end().await.code, Some(0));
+    let mut terminal = Terminal::start(&home, &["serve", "--port", "0"]);
+    terminal.sees("URL").await;
+    assert_eq!(terminal.close().await, Some(0));
 
     let hob = home.hob(&[""; 0]);
     let mut nohup = tokio::process::Command::new("nohup");
@@ -224,6 +254,63 @@ async fn a_server_ends_with_its_terminal_unless_told_to_outlive_it() {
     server.signal(Signal::HUP);
     assert!(chat(server.address(), QUESTION).await.all().await.starts_with("HTTP/1.1 200"));
     assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_quit_is_as_gentle_as_a_terminate_and_signals_that_mean_nothing_do_nothing() {
+    let hold = Hold::new();
+    let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    let server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &[]).await;
+    let mut answer = chat(server.address(), STREAMED_QUESTION).await;
+    answer.until("Once").await;
+    server.signal(Signal::USR1);
+    server.signal(Signal::USR2);
+    assert!(get(server.address(), "/health").await.all().await.starts_with("HTTP/1.1 200"));
+    server.signal(Signal::QUIT);
+    hold.release();
+    let answer = answer.all().await;
+    assert!(answer.contains("data: [DONE]"), "{answer}");
+    assert_eq!(server.end().await.code, Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_hang_up_reloads_the_configuration_and_drops_no_connection() {
+    let hold = Hold::new();
+    let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    let config = engines_config(&[("ollama", &ollama.url())]);
+    let home = Home::with_config(&config);
+    let write = |text: &str| std::fs::write(home.config_file(), text).expect("a file");
+    let mut server = Running::start(&home, &[]).await;
+    let mut answer = chat(server.address(), STREAMED_QUESTION).await;
+    answer.until("Once").await;
+
+    let keyed = config.replace("[server]\n", "[server]\napi_key = \"s3cret-s3cret\"\nmax_in_flight = 7\n");
+    write(&keyed);
+    server.signal(Signal::HUP);
+    server.says("configuration reloaded: server.api_key").await;
+    server.says("server.max_in_flight: takes effect after a restart").await;
+    assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 401"));
+
+    // One that cannot be read changes nothing.
+    write("[server]\napi_key = 7\n");
+    server.signal(Signal::HUP);
+    server.says("the configuration was not reloaded, and the old one stays").await;
+    assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 401"));
+
+    write(&config);
+    server.signal(Signal::HUP);
+    server.says("configuration reloaded: server.api_key").await;
+    assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 200"));
+
+    hold.release();
+    let answer = answer.all().await;
+    assert!(answer.contains("data: [DONE]"), "the stream was not disturbed: {answer}");
+    let ran = server.terminate().await;
+    assert_eq!(ran.code, Some(0));
+    assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
 }
 
 #[tokio::test]

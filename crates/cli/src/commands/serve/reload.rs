@@ -1,0 +1,104 @@
+//! SIGHUP: the configuration is read again. What can change while the server runs does; the rest is named.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use hob_config::Config;
+use hob_server::{RELOADED_KEYS, Server, ServerControl};
+
+use super::{apply, warn_of_strangers};
+use crate::args::ServeArgs;
+use crate::failure;
+use crate::output;
+use crate::settings;
+use crate::signals::{Asked, Signals};
+
+/// The settings of a server that runs.
+pub struct Settings {
+    control: ServerControl,
+    address: SocketAddr,
+    /// What it was started with, which goes before the file.
+    args: ServeArgs,
+    /// What holds now.
+    config: Config,
+}
+
+impl Settings {
+    pub fn new(server: &Server, config: &Config, args: ServeArgs) -> Self {
+        Settings { control: server.control(), address: server.address(), args, config: config.clone() }
+    }
+
+    /// Reads them again as often as somebody asks for that, until somebody asks for the end.
+    pub async fn reload_until_stopped(&mut self, signals: &mut Signals) {
+        while signals.next_of_server().await == Asked::Reload {
+            match self.reload() {
+                Ok(changes) => changes.tell(),
+                Err(error) => output::warning(format_args!(
+                    "the configuration was not reloaded, and the old one stays: {}",
+                    failure::explain(&error)
+                )),
+            }
+        }
+    }
+
+    fn reload(&mut self) -> Result<Changes> {
+        let mut new = settings::load()?;
+        apply(self.args.clone(), &mut new);
+        let changes = Changes::between(&self.config, &new);
+        if !changes.taken_over.is_empty() {
+            self.control.reload(&new.server);
+            let server = &mut self.config.server;
+            server.api_key = new.server.api_key;
+            server.allowed_hosts = new.server.allowed_hosts;
+            server.cors_origins = new.server.cors_origins;
+            warn_of_strangers(self.address, server);
+        }
+        Ok(changes)
+    }
+}
+
+/// The keys whose values are others than before.
+#[derive(Debug, PartialEq, Eq)]
+struct Changes {
+    taken_over: Vec<String>,
+    /// What holds from the start of a server to its end.
+    for_later: Vec<String>,
+}
+
+impl Changes {
+    fn between(old: &Config, new: &Config) -> Self {
+        let is_reloaded = |key: &String| RELOADED_KEYS.contains(&key.as_str());
+        let (taken_over, for_later) = old.changed_keys(new).into_iter().partition(is_reloaded);
+        Changes { taken_over, for_later }
+    }
+
+    fn tell(&self) {
+        match &self.taken_over[..] {
+            [] => output::note(
+                "configuration reloaded: nothing that can change while the server runs has changed",
+            ),
+            keys => output::note(format_args!("configuration reloaded: {}", keys.join(", "))),
+        }
+        if !self.for_later.is_empty() {
+            output::warning(format_args!("{}: takes effect after a restart", self.for_later.join(", ")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_change_while_the_server_runs_is_told_from_what_cannot() {
+        let (old, mut new) = (Config::default(), Config::default());
+        new.server.cors_origins = vec!["https://app.example.org".into()];
+        new.server.port = 9000;
+        new.memory.chunk_size = 7;
+        let expected = Changes {
+            taken_over: vec!["server.cors_origins".into()],
+            for_later: vec!["server.port".into(), "memory.chunk_size".into()],
+        };
+        assert_eq!(Changes::between(&old, &new), expected);
+    }
+}
