@@ -35,6 +35,8 @@ impl Pace {
 pub(super) enum Harm {
     /// Nothing is wrong with the host.
     None,
+    /// It says nothing of the host, good or bad.
+    Unknown,
     /// It failed; a few of these in a row open the breaker.
     Blow,
     /// It is not there: the breaker opens at once.
@@ -147,6 +149,10 @@ impl Breaker {
         match (self.state, harm) {
             // Who refuses properly is there.
             (_, Harm::None) => self.succeeded(ticket),
+            (_, Harm::Unknown) => {
+                self.abandoned(ticket, now);
+                Change::None
+            }
             (State::Closed, Harm::Blow) if self.blows + 1 < self.pace.blows => {
                 self.blows += 1;
                 Change::None

@@ -8,7 +8,7 @@ use hob_core::{Delta, DeltaStream, Engine, EngineError, GenerateRequest, Generat
 use tokio::time::Instant;
 
 use super::desk::Place;
-use super::verdict::verdict;
+use super::verdict::{Asked, verdict};
 
 /// A stream whose first piece is there.
 pub(super) struct Begun {
@@ -63,7 +63,7 @@ impl Stream for Escorted {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
                 if let Some(mut place) = this.place.take() {
-                    place.failed(verdict(error).harm, Instant::now());
+                    place.failed(verdict(error, Asked::Stream).harm, Instant::now());
                 }
             }
             None => this.place = None,

@@ -30,17 +30,8 @@ pub use self::breaker::Pace;
 use self::choice::Loyalty;
 use self::desk::{Desk, Need, Place};
 use self::escort::{Begun, Escorted};
-use self::verdict::{Again, Verdict, verdict};
-use crate::wire::client::PROBE_TIMEOUT;
-
-/// Whether a question whose answer was lost may be asked again on another host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resend {
-    /// It costs time and nothing else, as on a server of one's own.
-    Unanswered,
-    /// Somebody may have been paid for it already, as behind a proxy to the cloud.
-    Never,
-}
+use self::verdict::{Again, Asked, Verdict, verdict};
+use crate::wire::client::{PROBE_TIMEOUT, Resend};
 
 #[derive(Debug, Clone, Copy)]
 pub struct FleetOptions {
@@ -99,6 +90,7 @@ impl Fleet {
     async fn ask<'a, T>(
         &'a self,
         need: Need<'a>,
+        asked: Asked,
         question: impl Fn(Arc<dyn Engine>) -> BoxFuture<'a, Result<T, EngineError>> + Send + 'a,
     ) -> Result<(T, Place), EngineError> {
         let mut tried = Vec::new();
@@ -117,10 +109,10 @@ impl Fleet {
                 }
             }
             let may_lose = self.options.resend == Resend::Unanswered && !was_lost;
-            let asked = question(Arc::clone(place.host()));
+            let answer = question(Arc::clone(place.host()));
             let answer = match may_lose {
-                true => self.unless_hung(need, &tried, place.index(), asked).await,
-                false => Ok(asked.await),
+                true => self.unless_hung(need, &tried, place.index(), answer).await,
+                false => Ok(answer.await),
             };
             let (error, Verdict { harm, again }) = match answer {
                 Ok(Ok(answer)) => {
@@ -128,7 +120,7 @@ impl Fleet {
                     return Ok((answer, place));
                 }
                 Ok(Err(error)) => {
-                    let verdict = verdict(&error);
+                    let verdict = verdict(&error, asked);
                     (error, verdict)
                 }
                 Err(Hung) => (self.hangs(place.host()), Verdict { harm: Harm::Gone, again: Again::Once }),
@@ -221,7 +213,7 @@ async fn hear(place: &mut Place, model: &str) -> Result<bool, EngineError> {
 
 /// Whether the host is well and only does not tell what it has, which is no reason not to ask it.
 fn keeps_its_list(error: &EngineError) -> bool {
-    verdict(error) == Verdict { harm: Harm::None, again: Again::No }
+    verdict(error, Asked::List) == Verdict { harm: Harm::None, again: Again::No }
 }
 
 /// A host's models, within the time of a probe. Its breaker hears how that went.
@@ -235,7 +227,7 @@ async fn list(place: &mut Place) -> Result<Vec<ModelInfo>, EngineError> {
             place.heard();
             place.tells_nothing();
         }
-        Err(error) => place.failed(verdict(error).harm, Instant::now()),
+        Err(error) => place.failed(verdict(error, Asked::List).harm, Instant::now()),
     }
     listed
 }
@@ -246,7 +238,8 @@ fn telling(earlier: Option<EngineError>, later: EngineError) -> EngineError {
     let weight = |error: &EngineError| match error {
         EngineError::Unreachable { .. } => 0,
         EngineError::ModelNotFound { .. } => 1,
-        error if verdict(error).again == Again::Once => 3,
+        // Whatever was asked, this much is the same.
+        error if verdict(error, Asked::Stream).again == Again::Once => 3,
         _ => 2,
     };
     match earlier {
@@ -273,7 +266,7 @@ impl Engine for Fleet {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.generate(request).await })
         };
-        let (generation, mut place) = self.ask(at_home(request), ask).await?;
+        let (generation, mut place) = self.ask(at_home(request), Asked::Whole, ask).await?;
         place.succeeded();
         Ok(generation)
     }
@@ -283,7 +276,8 @@ impl Engine for Fleet {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { Begun::with(host.as_ref(), request).await })
         };
-        let (Begun { warnings, first, deltas }, place) = self.ask(at_home(request), ask).await?;
+        let (Begun { warnings, first, deltas }, place) =
+            self.ask(at_home(request), Asked::Stream, ask).await?;
         Ok(GenerationStream { warnings, deltas: Box::pin(Escorted::new(first, deltas, place)) })
     }
 
@@ -291,7 +285,7 @@ impl Engine for Fleet {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.embed(request).await })
         };
-        let (embeddings, mut place) = self.ask(self.anywhere(&request.model), ask).await?;
+        let (embeddings, mut place) = self.ask(self.anywhere(&request.model), Asked::Whole, ask).await?;
         place.succeeded();
         Ok(embeddings)
     }

@@ -23,10 +23,23 @@ pub(super) struct Verdict {
     pub(super) again: Again,
 }
 
-pub(super) fn verdict(error: &EngineError) -> Verdict {
+/// What was asked of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// An answer in one piece, of which nothing comes before all of it is there.
+    Whole,
+    /// An answer as it is made.
+    Stream,
+    /// Its models, which it has at hand.
+    List,
+}
+
+pub(super) fn verdict(error: &EngineError, asked: Asked) -> Verdict {
     let (harm, again) = match error {
         EngineError::Unreachable { .. } => (Harm::Gone, Again::Freely),
-        // It may be at work on a long answer, which nobody else would give sooner.
+        // It may be at work on a long answer, which nobody else would give sooner. A host is silent for as long as a whole
+        // answer takes, so that silence says nothing of its health; `unless_hung` finds those that hang.
+        EngineError::Timeout { .. } if asked == Asked::Whole => (Harm::Unknown, Again::No),
         EngineError::Timeout { .. } => (Harm::Blow, Again::No),
         EngineError::Interrupted { .. } | EngineError::Malformed { .. } => (Harm::Blow, Again::Once),
         EngineError::Refused { status, .. } => match status {
@@ -54,6 +67,7 @@ mod tests {
             engine: "vllm".into(),
             status,
             message: "no".into(),
+            code: None,
             param: None,
             retry_after: None,
         }
@@ -96,7 +110,14 @@ mod tests {
             ),
             (EngineError::NotConfigured { engine: engine(), reason: reason() }, Harm::None, Again::No),
         ] {
-            assert_eq!(verdict(&error), Verdict { harm, again }, "{error}");
+            assert_eq!(verdict(&error, Asked::Stream), Verdict { harm, again }, "{error}");
         }
+    }
+
+    #[test]
+    fn silence_is_no_blow_while_a_whole_answer_is_made() {
+        let timeout = EngineError::Timeout { engine: "vllm".into(), after: Duration::from_secs(120) };
+        assert_eq!(verdict(&timeout, Asked::Whole), Verdict { harm: Harm::Unknown, again: Again::No });
+        assert_eq!(verdict(&timeout, Asked::List), Verdict { harm: Harm::Blow, again: Again::No });
     }
 }
