@@ -16,8 +16,8 @@ pub mod wire;
 
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
-pub use fleet::{Fleet, FleetOptions, Resend};
+pub use fleet::{Fleet, FleetOptions};
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
-pub use wire::client::{Endpoint, EndpointOptions};
+pub use wire::client::{Endpoint, EndpointOptions, Resend};

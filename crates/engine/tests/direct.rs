@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt;
-use hob_core::{Engine, GenerateRequest, Message, Role};
+use hob_core::{Engine, EngineError, GenerateRequest, Message, Role};
 use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -110,6 +110,82 @@ async fn an_engine_that_closed_an_idle_connection_is_asked_on_a_new_one() {
         assert_eq!(peer.engine.list_models().await.unwrap().len(), 1);
         peer.ended.recv().await.unwrap();
         assert_eq!(peer.connections.load(Ordering::Relaxed), asked);
+    }
+}
+
+/// How the engine ends a kept connection under the next request.
+#[derive(Debug, Clone, Copy)]
+enum Closing {
+    /// Before it reads the request.
+    Unread,
+    /// With the request read and nothing said.
+    Read,
+    /// After the first bytes of an answer.
+    AfterBytes,
+}
+
+/// An engine that answers the first request of each connection and closes it when the next one comes. Counts the connections.
+async fn closing_peer(closing: Closing) -> (OpenAiCompat, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            counter.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut request = vec![0; 64 << 10];
+                assert!(socket.read(&mut request).await.unwrap() > 0);
+                socket.write_all(whole().as_bytes()).await.unwrap();
+                match closing {
+                    Closing::Unread => {
+                        let _ = socket.peek(&mut request).await;
+                    }
+                    Closing::Read => {
+                        let _ = socket.read(&mut request).await;
+                    }
+                    Closing::AfterBytes => {
+                        let _ = socket.read(&mut request).await;
+                        let _ = socket.write_all(b"HTTP/1.1 2").await;
+                    }
+                }
+            });
+        }
+    });
+    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
+    (OpenAiCompat::new(Style::VLLM, endpoint), connections)
+}
+
+#[tokio::test]
+async fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_on_a_new_one() {
+    let (engine, connections) = closing_peer(Closing::Unread).await;
+    for asked in 1..=50 {
+        let models = engine.list_models().await;
+        assert_eq!(models.map(|models| models.len()).map_err(|error| error.to_string()), Ok(1));
+        // Each new connection is kept, and closed under the next request.
+        assert_eq!(connections.load(Ordering::Relaxed), asked);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_read_or_answered_in_part_is_not_sent_again() {
+    for closing in [Closing::Read, Closing::AfterBytes] {
+        let (engine, connections) = closing_peer(closing).await;
+        assert!(engine.list_models().await.is_ok());
+        let error = engine.list_models().await.unwrap_err();
+        assert!(matches!(error, EngineError::Interrupted { .. }), "{closing:?}: {error}");
+        assert_eq!(connections.load(Ordering::Relaxed), 1, "{closing:?}");
+    }
+}
+
+/// The engine ends a connection after its answer, at once: whether we notice before or after the next request goes out is up
+/// to chance, and makes no difference.
+#[tokio::test]
+async fn an_engine_that_closes_at_the_worst_time_is_still_answered_by() {
+    let peer = peer(After::Close).await;
+    for asked in 0..300 {
+        let models = peer.engine.list_models().await;
+        assert!(models.is_ok(), "{asked}: {models:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use hob_engine::{Endpoint, EndpointOptions, Fleet, FleetOptions, Ollama, OpenAiC
 
 use crate::local_models;
 
-/// Whether a question whose answer was lost may be asked of another server: not behind a proxy, which may have paid for it.
+/// Whether a question whose answer was lost may be asked again: not behind a proxy, which may have paid for it.
 fn resend(key: EngineKey) -> Resend {
     match key {
         EngineKey::Litellm | EngineKey::Cloud => Resend::Never,
@@ -94,6 +94,7 @@ fn endpoint(key: EngineKey, server: &EngineServer, address: &str) -> Result<Endp
     Endpoint::new(EndpointOptions {
         timeout: server.timeout,
         key: server.api_key.clone().map(KeyHeader::bearer),
+        resend: resend(key),
         ..EndpointOptions::new(key.as_str(), address)
     })
 }

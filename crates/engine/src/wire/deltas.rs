@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 use hob_core::{Delta, DeltaStream, EngineError};
 
-use super::client::Endpoint;
+use super::client::{Complaint, Endpoint};
 use super::frames::{Frames, Framing};
 use super::response::Response;
 
@@ -27,8 +27,8 @@ pub trait Decoder: Send + Unpin {
 pub enum DecodeError {
     /// It is not what the format promises.
     Malformed(String),
-    /// The engine reports trouble, with its message and the status it would have had.
-    Reported { message: String, status: Option<u16> },
+    /// The engine reports trouble, with its message, its code, and the status it would have had.
+    Reported { message: String, code: Option<String>, status: Option<u16> },
     /// The answer shows that the engine does not do what a field of the request asks for.
     Unsupported { field: &'static str, hint: &'static str },
     /// The answer ended in its middle.
@@ -36,17 +36,47 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// `started` is whether any of the answer was passed on already: then it is broken, before that it is refused.
+    /// The engine's own error, in the middle of an answer or instead of one.
+    pub fn reported(complaint: Complaint) -> Self {
+        DecodeError::Reported {
+            message: complaint.message.unwrap_or_else(|| "an error without a text".to_owned()),
+            code: complaint.code,
+            status: complaint.status,
+        }
+    }
+
+    /// What a frame or a body means that is not of the expected form, which is why for `reason`: the engine's own error, if
+    /// it holds one.
+    pub fn unreadable(bytes: &[u8], reason: String) -> Self {
+        match Complaint::under_good_status(bytes) {
+            Some(complaint) => Self::reported(complaint),
+            None => DecodeError::Malformed(reason),
+        }
+    }
+
+    /// Looks at a block that is no event. Some services answer a request for a stream with a bare JSON error under a good
+    /// status; anything else that is no event, such as a comment, says nothing.
+    pub fn in_place_of_event(block: &[u8]) -> Result<(), Self> {
+        if !block.trim_ascii_start().starts_with(b"{") && !block.trim_ascii_start().starts_with(b"[") {
+            return Ok(());
+        }
+        match Complaint::under_good_status(block) {
+            Some(complaint) => Err(Self::reported(complaint)),
+            None => Ok(()),
+        }
+    }
+
+    /// `started` is whether any of the answer was passed on already: then what cannot be read breaks it off.
     pub fn into_engine_error(self, endpoint: &Endpoint, started: bool) -> EngineError {
         match self {
             DecodeError::Malformed(reason) if started => endpoint.interrupted(reason),
             DecodeError::Malformed(reason) => endpoint.malformed(reason),
-            DecodeError::Reported { message, .. } if started => endpoint.interrupted(message),
-            DecodeError::Reported { message, status } => EngineError::Refused {
+            DecodeError::Reported { message, code, status } => EngineError::Refused {
                 engine: endpoint.engine().to_owned(),
                 status: status.unwrap_or(500),
                 message,
-                code: None, param: None,
+                code,
+                param: None,
                 retry_after: None,
             },
             DecodeError::Unsupported { field, hint } => endpoint.unsupported(field, Some(hint)),

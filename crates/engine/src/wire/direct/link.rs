@@ -5,6 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -23,11 +24,32 @@ pub(super) struct Link {
     patience: Patience,
     /// What came behind the head, and was not yet asked for.
     ahead: Vec<u8>,
+    /// Whether anything came since the latest request.
+    is_answered: bool,
+    /// Whether the connection was reset: what is sent for a connection that is closed already is turned away like that.
+    is_reset: bool,
 }
+
+/// How long after its end a connection may be found to be reset. On one machine the two come together, unless it is busy.
+const RESET_DELAY: Duration = Duration::from_millis(50);
 
 impl Link {
     pub(super) fn new(socket: TcpStream, patience: Patience) -> Self {
-        Link { socket, patience, ahead: Vec::new() }
+        Link { socket, patience, ahead: Vec::new(), is_answered: false, is_reset: false }
+    }
+
+    /// Whether the engine had closed the connection before it read the latest request, which failed. Its machine then turns the
+    /// request away with a reset. An engine that reads a request and hangs up ends the connection without one.
+    pub(super) async fn has_turned_away(&mut self) -> bool {
+        let pause = Duration::from_millis(1);
+        for _ in 0..RESET_DELAY.as_millis() {
+            self.is_reset |= matches!(self.socket.take_error(), Ok(Some(_)));
+            if self.is_reset || self.is_answered {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+        }
+        self.is_reset && !self.is_answered
     }
 
     /// Whether the engine has left it open and has said nothing that nobody asked.
@@ -40,6 +62,7 @@ impl Link {
     /// heard; it gets no more of the request, and its connection is not used again.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, Broken> {
         self.patience.restart();
+        (self.is_answered, self.is_reset) = (false, false);
         let mut unsent = request;
         let mut refused = None;
         let (head, ahead) = poll_fn(|context| {
@@ -47,7 +70,10 @@ impl Link {
                 match Pin::new(&mut self.socket).poll_write(context, unsent) {
                     Poll::Ready(Ok(sent)) => unsent = &unsent[sent..],
                     // It may have said why before it closed.
-                    Poll::Ready(Err(error)) => refused = Some(error),
+                    Poll::Ready(Err(error)) => {
+                        self.is_reset |= is_reset(&error);
+                        refused = Some(error);
+                    }
                     Poll::Pending => break,
                 }
             }
@@ -78,6 +104,7 @@ impl Link {
             if read.filled().is_empty() {
                 return Poll::Ready(Err(because(refused, Broken::Lost("it hung up".to_owned()))));
             }
+            self.is_answered = true;
             // Nearly every head comes in one read, which needs no copy.
             let seen = if self.ahead.is_empty() {
                 head::read(read.filled())
@@ -122,10 +149,18 @@ impl Link {
 
     fn poll_read(&mut self, context: &mut Context<'_>, read: &mut ReadBuf<'_>) -> Poll<Result<(), Broken>> {
         match Pin::new(&mut self.socket).poll_read(context, read) {
-            Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|error| Broken::Lost(error.to_string()))),
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
+            Poll::Ready(Err(error)) => {
+                self.is_reset |= is_reset(&error);
+                Poll::Ready(Err(Broken::Lost(error.to_string())))
+            }
             Poll::Pending => self.patience.poll_gone(context).map(|()| Err(Broken::TimedOut)),
         }
     }
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
 /// What kept us from sending says more than what came of it.

@@ -121,14 +121,29 @@ impl Direct {
     }
 
     async fn send(&self, request: &[u8]) -> Result<Response, Broken> {
-        let mut link = match self.shared.idle.take() {
-            Some(link) => link,
-            None => self.connect().await?,
+        let (link, head) = match self.shared.idle.take() {
+            Some(link) => self.exchange_on_kept(link, request).await?,
+            None => self.exchange_on_new(request).await?,
         };
-        let head = link.exchange(request).await?;
         let (status, retry_after) = (head.status, head.retry_after);
         let body = DirectBody { head, link: Some(link), pool: self.clone() };
         Ok(Response { status, retry_after, body: Body::Direct(Box::new(body)) })
+    }
+
+    async fn exchange_on_new(&self, request: &[u8]) -> Result<(Link, Head), Broken> {
+        let mut link = self.connect().await?;
+        let head = link.exchange(request).await?;
+        Ok((link, head))
+    }
+
+    /// An engine may close a kept connection just when a request is on its way. Nobody has read the request then, so it is
+    /// sent once more, on a new connection.
+    async fn exchange_on_kept(&self, mut link: Link, request: &[u8]) -> Result<(Link, Head), Broken> {
+        match link.exchange(request).await {
+            Ok(head) => Ok((link, head)),
+            Err(Broken::Lost(_)) if link.has_turned_away().await => self.exchange_on_new(request).await,
+            Err(broken) => Err(broken),
+        }
     }
 
     async fn connect(&self) -> Result<Link, Broken> {
