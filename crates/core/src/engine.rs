@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use thiserror::Error;
 
+use crate::context_overflow::ContextOverflow;
 use crate::embed::{EmbedRequest, Embeddings};
 use crate::generate::{GenerateRequest, Generation};
 use crate::model::ModelInfo;
@@ -118,19 +119,15 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether the engine says that the conversation is too long for its model. Every engine has its own words for it.
+    /// What the engine says of a conversation that is too long for its model. Every engine has its own words for it.
+    pub fn context_overflow(&self) -> Option<ContextOverflow> {
+        let EngineError::Refused { status, message, code, .. } = self else { return None };
+        ContextOverflow::read(*status, code.as_deref(), message)
+    }
+
+    /// Whether the conversation is too long for the model.
     pub fn is_context_overflow(&self) -> bool {
-        const WORDS: [&str; 6] = [
-            "context length",
-            "context size",
-            "context window",
-            "context_length",
-            "prompt is too long",
-            "input token count",
-        ];
-        let EngineError::Refused { status: 400 | 413, message, .. } = self else { return false };
-        let message = message.to_lowercase();
-        WORDS.iter().any(|words| message.contains(words))
+        self.context_overflow().is_some()
     }
 }
 

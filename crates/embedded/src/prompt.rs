@@ -1,39 +1,29 @@
 //! From a request to the tokens of its prompt and the grammar of its answer.
 
-use hob_core::{EngineError, GenerateRequest, Message, ToolChoice, ToolDefinition};
+use hob_core::{EngineError, GenerateRequest, Message, ToolDefinition};
 use llama_cpp_2::model::LlamaChatMessage;
 use serde_json::{Value, json};
 
+use crate::constraint::{self, Constraint};
 use crate::control::{self, Control};
-use crate::error::{bad_request, unsupported};
-use crate::grammar::Grammar;
+use crate::error::{bad_request, context_exceeded, unsupported};
 use crate::loaded::{Loaded, Template};
 use crate::request::Ask;
 use crate::template::{Conversation, TemplateError};
 use crate::thoughts;
-use crate::tools::{self, Calls, ToolFormat};
+use crate::tools;
 
 /// A request, ready for the worker.
+#[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) prompt: Vec<i32>,
     pub(crate) ask: Ask,
-    /// The grammar the answer follows from its first token.
-    pub(crate) grammar: Option<Grammar>,
-    pub(crate) tools: Option<ToolUse>,
+    pub(crate) constraint: Constraint,
     /// Whether the prompt ends inside a thought.
     pub(crate) thinks: bool,
 }
 
-/// How tool calls in the answer are written.
-pub(crate) struct ToolUse {
-    pub(crate) format: ToolFormat,
-    /// The grammar that takes over once the model begins a call of its own accord.
-    pub(crate) once_called: Option<Grammar>,
-    /// Control tokens that mark calls and so must be seen.
-    pub(crate) markers: Vec<i32>,
-}
-
-/// Reads a request for a model. Takes time with long conversations.
+/// Reads a request for a model. Takes time with long conversations; one with schemas only on the threads of `grammar_thread`.
 pub(crate) fn prepare(loaded: &Loaded, request: &GenerateRequest) -> Result<Prepared, EngineError> {
     let mut ask = Ask::read(request, loaded.parallel)?;
     if ask.ignore_eos {
@@ -43,25 +33,22 @@ pub(crate) fn prepare(loaded: &Loaded, request: &GenerateRequest) -> Result<Prep
             .bias
             .extend(ends.iter().filter(|token| token.0 >= 0).map(|token| (token.0, f32::NEG_INFINITY)));
     }
-    let choice = request.tool_choice.clone().unwrap_or(ToolChoice::Auto);
-    let offered: &[ToolDefinition] = match choice {
-        ToolChoice::None => &[],
-        _ => &request.tools,
-    };
-    let text = render(loaded, &request.messages, offered, &ask)?;
+    let constraint = Constraint::read(loaded, request)?;
+    let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
     let prompt = tokenize(loaded, &text);
     check_length(loaded, &prompt)?;
-
-    let (forced, tools) = tool_grammar(loaded, request, &choice, offered)?;
-    let grammar = match ask.grammar.as_deref() {
-        Some(text) => Some(Grammar::start(&loaded.model, text).ok_or_else(|| {
-            bad_request("the schema is more than the grammar engine can enforce", Some("response_format"))
-        })?),
-        None => forced,
-    };
     // A grammar is that of the answer: it leaves no room for a thought before it.
-    let thinks = grammar.is_none() && thoughts::is_begun_by(&text);
-    Ok(Prepared { prompt, ask, grammar, tools, thinks })
+    let thinks = constraint.grammar.is_none() && thoughts::is_begun_by(&text);
+    Ok(Prepared { prompt, ask, constraint, thinks })
+}
+
+/// The tokens that a request begins with, for reading them ahead.
+pub(crate) fn prompt_of(loaded: &Loaded, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
+    let ask = Ask::read(request, loaded.parallel)?;
+    let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
+    let prompt = tokenize(loaded, &text);
+    check_length(loaded, &prompt)?;
+    Ok(prompt)
 }
 
 fn check_length(loaded: &Loaded, prompt: &[i32]) -> Result<(), EngineError> {
@@ -73,59 +60,17 @@ fn check_length(loaded: &Loaded, prompt: &[i32]) -> Result<(), EngineError> {
         ));
     }
     if prompt.len() >= context {
-        return Err(bad_request(
+        return Err(context_exceeded(
             format!(
-                "the prompt has {} tokens, and the context of '{}' has room for {context} with the answer",
+                "This model's maximum context length is {context} tokens. However, your messages resulted in {} tokens, which \
+                 leaves '{}' no room for an answer. Please reduce the length of the messages.",
                 prompt.len(),
                 loaded.id
             ),
-            Some("messages"),
+            "messages",
         ));
     }
     Ok(())
-}
-
-/// The grammar that forces a call at once, and how calls are recognised.
-fn tool_grammar(
-    loaded: &Loaded,
-    request: &GenerateRequest,
-    choice: &ToolChoice,
-    offered: &[ToolDefinition],
-) -> Result<(Option<Grammar>, Option<ToolUse>), EngineError> {
-    if offered.is_empty() {
-        return Ok((None, None));
-    }
-    let callable: Vec<&ToolDefinition> = match choice {
-        ToolChoice::Function(name) => offered.iter().filter(|tool| tool.name == *name).collect(),
-        _ => offered.iter().collect(),
-    };
-    if callable.is_empty() {
-        return Err(bad_request(
-            "'tool_choice' names a function that is not among 'tools'",
-            Some("tool_choice"),
-        ));
-    }
-    let calls = match (choice, request.parallel_tool_calls) {
-        (ToolChoice::Function(_), _) | (_, Some(false)) => Calls::One,
-        _ => Calls::Several,
-    };
-    let format = loaded.tool_format;
-    let text = format.grammar(&callable, calls).map_err(|(tool, error)| {
-        bad_request(format!("the parameters of the tool '{tool}': {error}"), Some("tools"))
-    })?;
-    let grammar = Grammar::start(&loaded.model, &text).ok_or_else(|| {
-        bad_request("the tools are more than the grammar engine can enforce", Some("tools"))
-    })?;
-    let vocab = loaded.model.vocab();
-    let markers = [format.opening(), format.closing()]
-        .iter()
-        .flat_map(|marker| loaded.tokens(marker, false))
-        .filter(|&token| vocab.is_control(llama_cpp_2::token::LlamaToken(token)))
-        .collect();
-    let forced = matches!(choice, ToolChoice::Required | ToolChoice::Function(_));
-    let (now, once_called) = if forced { (Some(grammar), None) } else { (None, Some(grammar)) };
-    let tools = ToolUse { format, once_called, markers };
-    Ok((now, Some(tools)))
 }
 
 /// The tokens of a marked text.

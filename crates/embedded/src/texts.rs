@@ -1,8 +1,8 @@
 //! Texts as the tokens that are embedded: within the model's context, or refused.
 
-use hob_core::{EmbedRequest, EngineError, Overlong};
+use hob_core::{EmbedInputs, EmbedRequest, EngineError, Overlong};
 
-use crate::error::{bad_request, unsupported};
+use crate::error::{bad_request, context_exceeded, unsupported};
 use crate::loaded::Loaded;
 
 /// The texts of a request.
@@ -20,8 +20,11 @@ impl Texts {
         let context = loaded.longest_embedded() as usize;
         let closing = loaded.tokens("", true).last().copied();
         let mut texts = Texts { inputs: Vec::with_capacity(request.inputs.len()), cut: Vec::new() };
-        for (index, text) in request.inputs.iter().enumerate() {
-            let mut tokens = loaded.tokens(text, true);
+        for index in 0..request.inputs.len() {
+            let mut tokens = match &request.inputs {
+                EmbedInputs::Texts(inputs) => loaded.tokens(&inputs[index], true),
+                EmbedInputs::Tokens(inputs) => known_tokens(loaded, index, &inputs[index])?,
+            };
             if tokens.is_empty() {
                 return Err(bad_request(
                     format!("input[{index}] is empty, and '{}' makes no vector of nothing", loaded.id),
@@ -41,6 +44,20 @@ impl Texts {
     }
 }
 
+/// Tokens as a caller numbered them, if the model has them all.
+fn known_tokens(loaded: &Loaded, index: usize, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
+    let vocabulary = loaded.model.n_vocab();
+    let known = |token: &u32| i32::try_from(*token).ok().filter(|token| *token < vocabulary);
+    tokens.iter().map(|token| known(token).ok_or(token)).collect::<Result<_, _>>().map_err(|token| {
+        let message = format!(
+            "input[{index}] has the token {token}; those of '{}' are numbered from 0 to {}",
+            loaded.id,
+            vocabulary - 1
+        );
+        bad_request(message, Some("input"))
+    })
+}
+
 fn check_dimensions(loaded: &Loaded, wanted: Option<u32>) -> Result<(), EngineError> {
     let made = loaded.model.n_embd();
     match wanted {
@@ -53,9 +70,12 @@ fn check_dimensions(loaded: &Loaded, wanted: Option<u32>) -> Result<(), EngineEr
 }
 
 fn too_long(loaded: &Loaded, index: usize, tokens: usize, context: usize) -> EngineError {
-    bad_request(
-        format!("input[{index}] has {tokens} tokens, and the context length of '{}' is {context}", loaded.id),
-        Some("input"),
+    context_exceeded(
+        format!(
+            "input[{index}] has {tokens} tokens; the maximum context length is {context} tokens for '{}'",
+            loaded.id
+        ),
+        "input",
     )
 }
 

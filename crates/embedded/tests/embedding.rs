@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hob_core::{
-    Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Message, ModelKind, Overlong, Role,
+    Cut, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Message, ModelKind, Overlong, Role,
 };
 use hob_embedded::models::catalog::{EMBEDDING, Source};
 use hob_embedded::models::pull::Retry;
@@ -83,7 +83,7 @@ async fn engine() -> Embedded {
 
 fn request(inputs: &[&str]) -> EmbedRequest {
     let inputs = inputs.iter().map(ToString::to_string).collect();
-    EmbedRequest { model: EMBEDDING.name.into(), inputs, ..EmbedRequest::default() }
+    EmbedRequest { model: EMBEDDING.name.into(), inputs: EmbedInputs::Texts(inputs), ..EmbedRequest::default() }
 }
 
 fn cosine(one: &[f32], other: &[f32]) -> f32 {
@@ -174,7 +174,7 @@ async fn a_text_beyond_the_context_is_refused_with_both_numbers_or_cut_and_said_
     let refused = engine.embed(&request(&["short", &long])).await.expect_err("a refusal");
     assert_eq!(
         refused.to_string(),
-        "embedded answered 400: input[1] has 602 tokens, and the context length of 'all-minilm-l6-v2' is 512"
+        "embedded answered 400: input[1] has 602 tokens; the maximum context length is 512 tokens for 'all-minilm-l6-v2'"
     );
     assert!(refused.is_context_overflow());
 

@@ -115,8 +115,8 @@ impl Engine for OpenAiCompat {
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
         let (response, warnings) = self.ask(request, Delivery::Whole).await?;
         let body = self.endpoint.body(response).await?;
-        let generation =
-            answer::read(&body, &request.model).map_err(|reason| self.endpoint.malformed(reason))?;
+        let generation = answer::read(&body, &request.model)
+            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
         Ok(Generation { warnings, ..generation })
     }
 

@@ -1,15 +1,30 @@
 //! What goes wrong, as callers see it. The only place where an error becomes an HTTP status.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hob_core::routing::NoChoice;
-use hob_core::{ChannelError, EngineError, MemoryError, ScheduleError};
+use hob_core::{
+    CONTEXT_LENGTH_EXCEEDED, CallerRole, ChannelError, ContextOverflow, EngineError, MemoryError,
+    ScheduleError,
+};
 use hob_system::{AskError, RateError};
 use serde::Serialize;
 
-use crate::body::BODY_PAUSES;
+use crate::body::{BODY_PAUSES, LEAST_RATE};
+use crate::peer::SHARES;
 use crate::room::LARGEST_AT_ONCE;
+
+/// The kind of errors that tell of an engine's trouble, not of the request.
+const ENGINE_ERROR: &str = "engine_error";
+
+const TOO_MANY_WRONG_KEYS: &str = "too_many_wrong_keys";
+
+/// Why the caller was refused; part of the answer, for the log.
+#[derive(Clone)]
+pub(crate) struct Refused(pub(crate) String);
 
 /// An error of ours or of the engine's.
 #[derive(Debug)]
@@ -21,12 +36,22 @@ pub(crate) struct ApiError {
     /// The field at fault, such as `messages[2].role`.
     param: Option<String>,
     code: Option<&'static str>,
+    /// The engine's own code for its error, which clients are told instead of ours.
+    engine_code: Option<String>,
     retry_after: Option<u64>,
 }
 
 impl ApiError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
-        ApiError { status, kind, message: message.into(), param: None, code: None, retry_after: None }
+        ApiError {
+            status,
+            kind,
+            message: message.into(),
+            param: None,
+            code: None,
+            engine_code: None,
+            retry_after: None,
+        }
     }
 
     /// The request is wrong in the field `param`.
@@ -57,6 +82,15 @@ impl ApiError {
         Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
     }
 
+    /// It comes, but hardly.
+    pub(crate) fn trickling_body() -> Self {
+        let message = format!(
+            "the request body did not arrive in time: after [server] body_timeout it has to come with {LEAST_RATE} bytes a second \
+             on average. Send it again, and faster"
+        );
+        Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
+    }
+
     /// It comes, but not to its end.
     pub(crate) fn endless_body(seconds: f32) -> Self {
         let message = format!(
@@ -74,6 +108,25 @@ impl ApiError {
         );
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_room"), retry_after: Some(5), ..error }
+    }
+
+    /// The large bodies of one peer are all it may send at once.
+    pub(crate) fn no_share(seconds: f32) -> Self {
+        let message = format!(
+            "the large requests that come from your address already are all that one address may send at once ({} times [server] \
+             max_body_mb), and none of them ended within {seconds} s. Try again later",
+            LARGEST_AT_ONCE / SHARES
+        );
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+        ApiError { code: Some("no_room"), retry_after: Some(5), ..error }
+    }
+
+    /// The server stops, and does not wait for this answer any longer.
+    pub(crate) fn shutting_down() -> Self {
+        let message =
+            "the server is shutting down, and this answer was not finished in time. Send the request again";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("server_shutting_down"), retry_after: Some(5), ..error }
     }
 
     /// `near` is what was probably meant.
@@ -109,10 +162,20 @@ impl ApiError {
         ApiError { code: Some("invalid_api_key"), ..error }
     }
 
+    /// Too many wrong keys came from there lately.
+    pub(crate) fn too_many_wrong_keys(wait: Duration) -> Self {
+        let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
+        let message =
+            format!("too many wrong keys came from your address; no key is looked at for {seconds} s more");
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+        ApiError { code: Some(TOO_MANY_WRONG_KEYS), retry_after: Some(seconds), ..error }
+    }
+
     pub(crate) fn foreign_host(host: &str) -> Self {
         let message = format!(
             "the Host header names '{host}', which is neither an IP address nor localhost; if this server should \
-             answer under that name, add it to [server] allowed_hosts"
+             answer under that name, add it to [server] allowed_hosts, and set [server] api_key: without a key, anyone who reaches \
+             that name can use this server"
         );
         Self::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
@@ -187,8 +250,30 @@ impl ApiError {
         ApiError { code: Some("no_tasks"), ..error }
     }
 
+    /// Whether it is about a key that was sent or left out.
+    pub(crate) fn is_wrong_key(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The error as this caller may see it. What an engine says of its own trouble may name addresses and repeat what others
+    /// asked, so those who are not the owner get short words, and the log gets the rest.
+    pub(crate) fn for_caller(self, role: CallerRole) -> Self {
+        if self.kind != ENGINE_ERROR || role.may_see_engine_details() {
+            return self;
+        }
+        tracing::warn!(status = self.status.as_u16(), error = %self.message, "an engine failed a caller");
+        let words = match self.status {
+            StatusCode::GATEWAY_TIMEOUT => "the engine took too long to answer",
+            StatusCode::SERVICE_UNAVAILABLE => "the engine is not set up",
+            _ if self.code == Some("engine_unreachable") => "the engine does not answer",
+            _ => "the engine failed",
+        };
+        let message = format!("{words}. The owner of this server finds the reason in its log");
+        ApiError { message, param: None, engine_code: None, ..self }
     }
 
     /// The error as the body has it, for a stream whose head is already out.
@@ -198,7 +283,12 @@ impl ApiError {
     }
 
     fn details(&self) -> Details<'_> {
-        Details { message: &self.message, kind: self.kind, param: self.param.as_deref(), code: self.code }
+        Details {
+            message: &self.message,
+            kind: self.kind,
+            param: self.param.as_deref(),
+            code: self.engine_code.as_deref().or(self.code),
+        }
     }
 }
 
@@ -233,6 +323,10 @@ impl IntoResponse for ApiError {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        let is_refusal = matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_refusal || self.code == Some(TOO_MANY_WRONG_KEYS) {
+            response.extensions_mut().insert(Refused(self.message));
+        }
         response
     }
 }
@@ -244,6 +338,12 @@ impl From<AskError> for ApiError {
             AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
             AskError::Tools(error) => Self::invalid("tools", error.to_string()),
             AskError::NoChoice(error) => error.into(),
+            AskError::CloudNotAllowed { .. } => ApiError {
+                param: Some("model".into()),
+                code: Some("cloud_not_allowed"),
+                ..Self::new(StatusCode::FORBIDDEN, "permission_error", error.to_string())
+            },
+            AskError::Attachment { param, reason } => Self::invalid(param, reason),
         }
     }
 }
@@ -258,7 +358,7 @@ impl From<NoChoice> for ApiError {
                 ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
             },
             NoChoice::NothingFits { .. } => {
-                ApiError { code: Some("context_length_exceeded"), ..Self::invalid("messages", message) }
+                ApiError { code: Some(CONTEXT_LENGTH_EXCEEDED), ..Self::invalid("messages", message) }
             }
         }
     }
@@ -347,10 +447,9 @@ impl From<ScheduleError> for ApiError {
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         let message = error.to_string();
-        let failed = |status, code| ApiError {
-            code: Some(code),
-            ..Self::new(status, "engine_error", message.clone())
-        };
+        let overflow = error.context_overflow();
+        let failed =
+            |status, code| ApiError { code: Some(code), ..Self::new(status, ENGINE_ERROR, message.clone()) };
         match error {
             EngineError::Unreachable { .. } => {
                 let error = failed(StatusCode::BAD_GATEWAY, "engine_unreachable");
@@ -373,30 +472,50 @@ impl From<EngineError> for ApiError {
             EngineError::Unsupported { field, .. } => {
                 ApiError { code: Some("unsupported_by_engine"), ..Self::invalid(field, message) }
             }
-            EngineError::Refused { status, param, retry_after, .. } => {
-                Self::refused(status, message, param, retry_after)
-            }
+            EngineError::Refused { status, param, code, retry_after, .. } => match overflow {
+                Some(overflow) => Self::context_exceeded(overflow, message, param),
+                // Its code for a refused key, such as `invalid_api_key`, would be read as one for the caller's.
+                None => ApiError {
+                    param,
+                    engine_code: code.filter(|_| !matches!(status, 401 | 403)),
+                    retry_after,
+                    ..Self::refused(status, message)
+                },
+            },
         }
     }
 }
 
 impl ApiError {
     /// The engine's own error: its 4xx stay what they are, its 5xx are a bad gateway to our caller.
-    fn refused(status: u16, message: String, param: Option<String>, retry_after: Option<u64>) -> Self {
+    fn refused(status: u16, message: String) -> Self {
         let known = StatusCode::from_u16(status).ok().filter(StatusCode::is_client_error);
         let (status, kind, code) = match known {
             Some(StatusCode::TOO_MANY_REQUESTS) => {
-                (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "engine_rate_limit")
+                (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "rate_limit_exceeded")
             }
             // The engine's key is ours to set, so its complaint must not look as if the caller's were wrong.
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 let message = format!("{message}. It is the server's own key that was refused, not yours");
-                let error = Self::new(StatusCode::BAD_GATEWAY, "engine_error", message);
-                return ApiError { param, code: Some("engine_key_refused"), retry_after, ..error };
+                let error = Self::new(StatusCode::BAD_GATEWAY, ENGINE_ERROR, message);
+                return ApiError { code: Some("engine_key_refused"), ..error };
             }
             Some(status) => (status, "invalid_request_error", "engine_refused"),
-            None => (StatusCode::BAD_GATEWAY, "engine_error", "engine_failed"),
+            None => (StatusCode::BAD_GATEWAY, ENGINE_ERROR, "engine_failed"),
         };
-        ApiError { param, code: Some(code), retry_after, ..Self::new(status, kind, message) }
+        ApiError { code: Some(code), ..Self::new(status, kind, message) }
+    }
+
+    /// A conversation that is too long, whatever the engine calls it: clients compare the code and search the message for the
+    /// limit, and shorten the conversation by it.
+    fn context_exceeded(overflow: ContextOverflow, message: String, param: Option<String>) -> Self {
+        let message = match overflow.sentence() {
+            Some(sentence) if !message.contains("maximum context length is") => {
+                format!("{sentence} ({message})")
+            }
+            _ => message,
+        };
+        let param = param.unwrap_or_else(|| "messages".to_owned());
+        ApiError { code: Some(CONTEXT_LENGTH_EXCEEDED), ..Self::invalid(param, message) }
     }
 }

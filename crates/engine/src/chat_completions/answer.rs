@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::tool_calls::WireCall;
-use crate::wire::client::Complaint;
+use crate::wire::deltas::DecodeError;
 
 #[derive(Deserialize)]
 struct Completion {
@@ -67,24 +67,20 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// Reads a whole answer; the error says what is wrong with it.
-pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, String> {
-    let completion: Completion = serde_json::from_slice(body).map_err(|error| {
-        // Some proxies report trouble under a good status.
-        let complaint = serde_json::from_slice(body).map(|value| Complaint::of(&value).message);
-        match complaint {
-            Ok(Some(message)) => format!("it is an error under a good status, '{message}'"),
-            _ => error.to_string(),
-        }
-    })?;
+/// Reads a whole answer.
+pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
+    // Some proxies report trouble under a good status.
+    let completion: Completion =
+        serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
+    let malformed = |reason: &str| DecodeError::Malformed(reason.to_owned());
     let mut answers = Vec::with_capacity(completion.choices.len());
     for choice in completion.choices {
-        answers.push(choice.into_answer()?);
+        answers.push(choice.into_answer().ok_or_else(|| malformed("a choice has no finish_reason"))?);
     }
     let mut answers = answers.into_iter();
     Ok(Generation {
         model: completion.model.unwrap_or_else(|| requested_model.to_owned()),
-        answer: answers.next().ok_or("it has no choices")?,
+        answer: answers.next().ok_or_else(|| malformed("it has no choices"))?,
         alternatives: answers.collect(),
         usage: completion.usage.map(Usage::from),
         warnings: Vec::new(),
@@ -92,10 +88,11 @@ pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, String> {
 }
 
 impl Choice {
-    fn into_answer(self) -> Result<Answer, String> {
-        let finish_reason = self.finish_reason.ok_or("a choice has no finish_reason")?;
+    /// `None` when it has no end.
+    fn into_answer(self) -> Option<Answer> {
+        let finish_reason = self.finish_reason?;
         let calls = self.message.tool_calls.unwrap_or_default();
-        Ok(Answer {
+        Some(Answer {
             // A refusal is what the model says, and the only thing it says.
             content: self.message.content.or(self.message.refusal).unwrap_or_default(),
             reasoning: self

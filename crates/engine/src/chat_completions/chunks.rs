@@ -8,9 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer::WireUsage;
-use super::new_call_id;
 use super::stencil::Stencil;
-use super::tool_calls::WireCall;
+use super::tool_calls::{CallPlaces, WireCall};
 use crate::wire::client::Complaint;
 use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::frames::Framing;
@@ -83,8 +82,8 @@ pub struct Chunks {
     /// Answers of which anything came.
     begun: Vec<u32>,
     finished: Vec<u32>,
-    /// How many calls each answer has begun.
-    calls: HashMap<u32, u32>,
+    /// The calls that each answer has begun.
+    calls: HashMap<u32, CallPlaces>,
     usage: Option<Usage>,
     /// Of the latest chunk that was nothing but a piece of text.
     stencil: Option<Stencil>,
@@ -105,19 +104,20 @@ impl Chunks {
     /// Reads a chunk; `frame` is what it came in.
     fn chunk(&mut self, data: &[u8], frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         let chunk: Chunk<'_> = serde_json::from_slice(data)
-            .map_err(|error| DecodeError::Malformed(format!("a chunk is no chunk ({error})")))?;
+            .map_err(|error| DecodeError::unreadable(data, format!("a chunk is no chunk ({error})")))?;
+        // An error counts whatever stands beside it: some services send it with choices that say nothing.
+        if let Some(error) = &chunk.error {
+            return Err(DecodeError::reported(Complaint::of(error)));
+        }
         let Some(choices) = chunk.choices else {
-            return Err(match &chunk.error {
-                Some(error) => reported(error),
-                // SGLang puts the error's fields at the top.
-                None => serde_json::from_slice(data)
-                    .map_or_else(|error| DecodeError::Malformed(error.to_string()), |value| reported(&value)),
+            // SGLang puts the error's fields at the top.
+            return Err(match serde_json::from_slice(data).map(|value: Value| Complaint::of(&value)) {
+                Ok(complaint @ Complaint { message: Some(_), .. }) => DecodeError::reported(complaint),
+                _ => DecodeError::Malformed("a chunk has no choices".to_owned()),
             });
         };
-        self.stencil = match (choices.as_slice(), &chunk.usage, &chunk.error) {
-            ([choice], None, None) => {
-                choice.only_text().and_then(|text| Stencil::cut(choice.index, frame, text))
-            }
+        self.stencil = match (choices.as_slice(), &chunk.usage) {
+            ([choice], None) => choice.only_text().and_then(|text| Stencil::cut(choice.index, frame, text)),
             _ => None,
         };
         if let Some(usage) = chunk.usage {
@@ -146,8 +146,8 @@ impl Chunks {
                 deltas.push_back(Delta::Text(TextDelta { choice: index, text, logprobs: logprobs.take() }));
             }
             for call in piece.tool_calls.into_iter().flatten() {
-                let piece = self.tool_call(index, call);
-                deltas.push_back(Delta::ToolCall(piece));
+                let piece = self.calls.entry(index).or_default().place(call);
+                deltas.push_back(Delta::ToolCall(ToolCallDelta { choice: index, ..piece }));
             }
         }
         if let Some(Text(reason)) = choice.finish_reason {
@@ -156,38 +156,8 @@ impl Chunks {
         }
     }
 
-    /// Services leave the index out, or the id; our callers get both.
-    fn tool_call(&mut self, choice: u32, call: WireCall) -> ToolCallDelta {
-        let begun = self.calls.entry(choice).or_default();
-        let given = call.index;
-        let piece = call.flatten();
-        let index = given.unwrap_or_else(|| match (&piece.id, &piece.name) {
-            (None, None) => begun.saturating_sub(1),
-            _ => *begun,
-        });
-        let is_first = index >= *begun;
-        if is_first {
-            *begun = index.saturating_add(1);
-        }
-        ToolCallDelta {
-            choice,
-            index,
-            id: if is_first { Some(piece.id.unwrap_or_else(new_call_id)) } else { None },
-            name: piece.name,
-            arguments: piece.arguments,
-        }
-    }
-
     fn done(&mut self, deltas: &mut VecDeque<Delta>) {
         deltas.push_back(Delta::Done { usage: self.usage });
-    }
-}
-
-fn reported(error: &Value) -> DecodeError {
-    let complaint = Complaint::of(error);
-    match complaint.message {
-        Some(message) => DecodeError::Reported { message, status: complaint.status },
-        None => DecodeError::Malformed("a chunk has no choices".to_owned()),
     }
 }
 
@@ -205,12 +175,10 @@ impl Decoder for Chunks {
             return Ok(());
         }
         let Some(event) = Event::read(frame) else {
-            return Ok(());
+            return DecodeError::in_place_of_event(frame);
         };
         if let Some(error) = event.error {
-            let complaint = Complaint::read(error);
-            let message = complaint.message.unwrap_or_else(|| "an error without a text".to_owned());
-            return Err(DecodeError::Reported { message, status: complaint.status });
+            return Err(DecodeError::reported(Complaint::read(error)));
         }
         if event.data.trim_ascii() == b"[DONE]" {
             // Services that know of no `n` answer once, and when they say it is all, it is all they have. But what was begun

@@ -93,6 +93,50 @@ fn calls_without_index_or_id_get_them() {
 }
 
 #[test]
+fn calls_that_share_an_index_are_told_apart_by_their_ids() {
+    let deltas = decode(
+        1,
+        &[
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"1}"}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"g","arguments":"{\"y\":"}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"2}"}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#,
+            "data: [DONE]",
+        ],
+    );
+    let expected = vec![
+        call(0, Some("a"), Some("f"), "{\"x\":"),
+        call(0, None, None, "1}"),
+        call(1, Some("b"), Some("g"), "{\"y\":"),
+        call(1, None, None, "2}"),
+        Delta::Finish { choice: 0, reason: FinishReason::ToolCalls },
+        DONE,
+    ];
+    assert_eq!(deltas, Ok(expected));
+}
+
+#[test]
+fn an_id_that_changes_with_every_piece_begins_no_call() {
+    let deltas = decode(
+        1,
+        &[
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a2","function":{"arguments":"{}"}}]}}]}"#,
+            r#"data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#,
+            "data: [DONE]",
+        ],
+    );
+    let expected = vec![
+        call(0, Some("a"), Some("f"), ""),
+        call(0, None, None, "{}"),
+        Delta::Finish { choice: 0, reason: FinishReason::ToolCalls },
+        DONE,
+    ];
+    assert_eq!(deltas, Ok(expected));
+}
+
+#[test]
 fn an_end_without_a_finish_is_incomplete() {
     let text = r#"data: {"choices":[{"index":0,"delta":{"content":"half"}}]}"#;
     assert_eq!(decode(1, &[text]), Err(DecodeError::Incomplete));
@@ -113,19 +157,40 @@ fn an_end_without_done_is_complete_once_every_answer_is_finished() {
 
 #[test]
 fn errors_in_the_stream_are_reported_in_every_shape() {
-    let reported = |message: &str, status| Err(DecodeError::Reported { message: message.into(), status });
+    let reported = |message: &str, code: Option<&str>, status| {
+        Err(DecodeError::Reported { message: message.into(), code: code.map(str::to_owned), status })
+    };
     assert_eq!(
         decode(1, &[r#"data: {"error":{"message":"out of memory","code":500}}"#]),
-        reported("out of memory", Some(500))
+        reported("out of memory", None, Some(500))
     );
     assert_eq!(
         decode(1, &[r#"data: {"object":"error","message":"aborted","code":400}"#]),
-        reported("aborted", Some(400))
+        reported("aborted", None, Some(400))
     );
     assert_eq!(
         decode(1, &[r#"error: {"error":{"code":400,"message":"too long"}}"#]),
-        reported("too long", Some(400))
+        reported("too long", None, Some(400))
     );
+    // Beside choices, with text in front of it, and with a code.
+    let text = r#"data: {"choices":[{"index":0,"delta":{"content":"half"}}]}"#;
+    assert_eq!(
+        decode(
+            1,
+            &[
+                text,
+                r#"data: {"error":{"message":"cut off","code":"content_filter"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}"#,
+            ]
+        ),
+        reported("cut off", Some("content_filter"), None)
+    );
+    // Bare JSON where events were asked for, whole or over several lines.
+    for bare in [
+        r#"{"error":{"message":"no GPU","type":"unavailable_error"}}"#,
+        "{\n  \"error\": {\n \"message\": \"no GPU\", \"type\": \"unavailable_error\"}}",
+    ] {
+        assert_eq!(decode(1, &[bare]), reported("no GPU", Some("unavailable_error"), None));
+    }
 }
 
 #[test]

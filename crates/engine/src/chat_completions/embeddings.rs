@@ -1,16 +1,16 @@
 //! `POST /v1/embeddings`, as the services of this format share it.
 
-use hob_core::{EmbedRequest, Embeddings, EngineError, Overlong};
+use hob_core::{EmbedInputs, EmbedRequest, Embeddings, EngineError, Overlong};
 use serde::{Deserialize, Serialize};
 
-use crate::embeddings::{Gathered, Habit, MAX_INPUTS, Part, batches};
+use crate::embeddings::{Gathered, Habit, Input, MAX_INPUTS, Part, batches};
 use crate::openai_compat::unknown_model;
 use crate::wire::client::Endpoint;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct Body<'a, T> {
     model: &'a str,
-    input: &'a [String],
+    input: &'a [T],
     encoding_format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     dimensions: Option<u32>,
@@ -47,9 +47,21 @@ pub(crate) async fn post(
     request: &EmbedRequest,
     habit: Habit,
 ) -> Result<Embeddings, EngineError> {
+    match &request.inputs {
+        EmbedInputs::Texts(texts) => post_all(endpoint, path, request, (texts, habit)).await,
+        EmbedInputs::Tokens(lists) => post_all(endpoint, path, request, (lists, habit)).await,
+    }
+}
+
+async fn post_all<T: Input + Serialize + Sync>(
+    endpoint: &Endpoint,
+    path: &str,
+    request: &EmbedRequest,
+    (inputs, habit): (&[T], Habit),
+) -> Result<Embeddings, EngineError> {
     let cuts = habit == Habit::Obeys && request.overlong == Overlong::Cut;
     let mut gathered = Gathered::new(endpoint, request, habit);
-    for inputs in batches(&request.inputs, MAX_INPUTS) {
+    for inputs in batches(inputs, MAX_INPUTS) {
         let body = Body {
             model: &request.model,
             input: inputs,

@@ -55,15 +55,15 @@ impl Serialize for Body<'_> {
         map.serialize_entry("messages", &Messages(&request.messages))?;
         match form.length_field {
             LengthField::MaxTokens => {
-                map.serialize_entry("temperature", &request.temperature())?;
-                map.serialize_entry("max_tokens", &request.max_tokens())?;
+                entry(&mut map, "temperature", request.temperature().as_ref())?;
+                entry(&mut map, "max_tokens", request.max_tokens().as_ref())?;
             }
             // The newer models refuse any temperature but their own, so only a caller's wish is passed on.
             LengthField::MaxCompletionTokens => {
                 if let Some(temperature) = request.temperature {
                     map.serialize_entry("temperature", &temperature.get())?;
                 }
-                map.serialize_entry("max_completion_tokens", &request.max_tokens())?;
+                entry(&mut map, "max_completion_tokens", request.max_tokens().as_ref())?;
             }
         }
         map.serialize_entry("stream", &(form.delivery == Delivery::Streamed))?;

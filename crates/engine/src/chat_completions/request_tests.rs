@@ -1,4 +1,4 @@
-use hob_core::{Image, JsonSchema, MaxTokens, Sampling, Temperature};
+use hob_core::{AnswerDefaults, Image, JsonSchema, MaxTokens, Sampling, Temperature};
 
 use super::*;
 
@@ -29,6 +29,22 @@ fn a_plain_question_has_the_documented_defaults() {
             "stream": false,
         })
     );
+}
+
+#[test]
+fn defaults_that_are_turned_off_are_not_sent() {
+    let defaults = AnswerDefaults { temperature: None, max_tokens: None };
+    let request = GenerateRequest { defaults, ..asking("hi") };
+    for length_field in [LengthField::MaxTokens, LengthField::MaxCompletionTokens] {
+        assert_eq!(
+            written(&request, Form { length_field, ..WHOLE }),
+            json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }], "stream": false })
+        );
+    }
+    let defaults =
+        AnswerDefaults { temperature: Temperature::new(0.2).ok(), max_tokens: MaxTokens::new(9).ok() };
+    let configured = written(&GenerateRequest { defaults, ..asking("hi") }, WHOLE);
+    assert_eq!((&configured["temperature"], &configured["max_tokens"]), (&json!(0.2), &json!(9)));
 }
 
 #[test]

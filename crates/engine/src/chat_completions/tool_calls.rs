@@ -1,6 +1,8 @@
 //! Tool calls as services send them: nested under `function`, or already flat as some proxies do.
 
-use hob_core::ToolCall;
+use std::collections::HashMap;
+
+use hob_core::{ToolCall, ToolCallDelta};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -61,6 +63,68 @@ impl WireCall {
             id: id.unwrap_or_else(new_call_id),
             name: name.unwrap_or_default(),
             arguments: if arguments.is_empty() { "{}".to_owned() } else { arguments },
+        }
+    }
+}
+
+/// Which call of one answer each streamed piece belongs to. Services leave the index out, or the id, or give several calls
+/// the same index; our callers get an index of its own and an id for each.
+#[derive(Debug, Default)]
+pub struct CallPlaces {
+    /// How many calls have begun.
+    begun: u32,
+    /// The latest call under each of the service's own indexes.
+    latest: HashMap<u32, Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    index: u32,
+    /// As the service gave it.
+    id: Option<String>,
+}
+
+impl CallPlaces {
+    /// The piece with the index of its call. The first piece of a call has its id.
+    pub fn place(&mut self, call: WireCall) -> ToolCallDelta {
+        let given = call.index;
+        let piece = call.flatten();
+        match self.continued(given, &piece) {
+            Some(index) => ToolCallDelta {
+                index,
+                name: piece.name,
+                arguments: piece.arguments,
+                ..ToolCallDelta::default()
+            },
+            None => {
+                let index = self.begun;
+                self.begun = self.begun.saturating_add(1);
+                self.latest.insert(given.unwrap_or(index), Place { index, id: piece.id.clone() });
+                ToolCallDelta {
+                    index,
+                    id: Some(piece.id.unwrap_or_else(new_call_id)),
+                    name: piece.name,
+                    arguments: piece.arguments,
+                    ..ToolCallDelta::default()
+                }
+            }
+        }
+    }
+
+    /// The call that a piece continues; `None` when it begins one.
+    fn continued(&self, given: Option<u32>, piece: &FlatCall) -> Option<u32> {
+        match given {
+            Some(given) => {
+                let place = self.latest.get(&given)?;
+                // A new id begins a new call, if a name comes with it: some versions of vLLM make up an id for every piece.
+                let is_new = piece.name.is_some() && piece.id.is_some() && piece.id != place.id;
+                (!is_new).then_some(place.index)
+            }
+            None if piece.id.is_none() && piece.name.is_none() => self.begun.checked_sub(1),
+            None => {
+                let same = |place: &&Place| piece.id.is_some() && place.id == piece.id;
+                self.latest.values().find(same).map(|place| place.index)
+            }
         }
     }
 }

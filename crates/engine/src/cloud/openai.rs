@@ -12,7 +12,7 @@ use crate::chat_completions::embeddings;
 use crate::chat_completions::request::{Delivery, Form, LengthField, Tools};
 use crate::embeddings::Habit;
 use crate::openai_compat::post_chat;
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
 use crate::wire::deltas::deltas;
 use crate::wire::response::Response;
 
@@ -27,6 +27,7 @@ impl OpenAi {
         let endpoint = Endpoint::new(EndpointOptions {
             timeout: access.timeout,
             key: Some(KeyHeader::bearer(access.key)),
+            resend: Resend::Never,
             ..EndpointOptions::new(access.label, access.host)
         })?;
         Ok(OpenAi { endpoint })
@@ -52,7 +53,7 @@ impl Engine for OpenAi {
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
         let response = self.ask(request, Delivery::Whole).await?;
         let body = self.endpoint.body(response).await?;
-        answer::read(&body, &request.model).map_err(|reason| self.endpoint.malformed(reason))
+        answer::read(&body, &request.model).map_err(|error| error.into_engine_error(&self.endpoint, false))
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {

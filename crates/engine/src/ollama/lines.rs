@@ -8,6 +8,8 @@ use hob_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::forced::{ForcedCall, WrittenCall};
+use crate::chat_completions::new_call_id;
 use crate::chat_completions::tool_calls::WireCall;
 use crate::wire::client::Complaint;
 use crate::wire::deltas::{DecodeError, Decoder};
@@ -46,7 +48,7 @@ struct Piece {
 impl Line {
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         serde_json::from_slice(bytes)
-            .map_err(|error| DecodeError::Malformed(format!("a line is no answer ({error})")))
+            .map_err(|error| DecodeError::unreadable(bytes, format!("a line is no answer ({error})")))
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -62,12 +64,32 @@ impl Line {
     }
 }
 
+/// The longest call that a model may write as text.
+const MAX_WRITTEN_CALL_BYTES: usize = 16 << 20;
+
 /// Reads one stream.
 #[derive(Debug)]
 pub struct Lines {
     /// How many calls the answer has made.
     calls: u32,
+    /// Whether calls after the first are left out.
+    one_call: bool,
+    written: Written,
     probabilities: Probabilities,
+}
+
+/// What the text of the answer is.
+#[derive(Debug)]
+enum Written {
+    Text,
+    /// The arguments of the tool with this name, because the caller demands that it is called.
+    Arguments {
+        name: String,
+    },
+    /// A call with its name, of which so much has come.
+    Call {
+        so_far: String,
+    },
 }
 
 /// Whether the caller gets the token probabilities that were asked for.
@@ -82,6 +104,13 @@ impl Lines {
     pub fn new(request: &GenerateRequest) -> Self {
         Lines {
             calls: 0,
+            one_call: request.parallel_tool_calls == Some(false),
+            // A request whose tools do not fit its choice was refused before it was sent.
+            written: match ForcedCall::demanded(request).ok().flatten() {
+                None => Written::Text,
+                Some(ForcedCall::Of(tool)) => Written::Arguments { name: tool.name.clone() },
+                Some(ForcedCall::AnyOf(_)) => Written::Call { so_far: String::new() },
+            },
             probabilities: if request.sampling.logprobs {
                 Probabilities::Awaited
             } else {
@@ -92,11 +121,7 @@ impl Lines {
 
     fn line(&mut self, line: Line, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         if let Some(error) = &line.error {
-            let complaint = Complaint::of(error);
-            return Err(DecodeError::Reported {
-                message: complaint.message.unwrap_or_else(|| error.to_string()),
-                status: complaint.status,
-            });
+            return Err(DecodeError::reported(Complaint::of(error)));
         }
         if line.message.is_none() && !line.done {
             return Err(DecodeError::Malformed("a line has neither a message nor an end".to_owned()));
@@ -106,8 +131,11 @@ impl Lines {
             self.piece(piece, line.logprobs, deltas)?;
         }
         if line.done {
+            let was_cut = line.done_reason.as_deref() == Some("length");
+            self.finish_written(was_cut, deltas)?;
             // Ollama calls it a stop when the model stopped to call tools.
             let reason = match line.done_reason.as_deref() {
+                Some(_) if was_cut && !matches!(self.written, Written::Text) => FinishReason::Length,
                 _ if self.calls > 0 => FinishReason::ToolCalls,
                 None => FinishReason::Stop,
                 Some(word) => FinishReason::parse(word),
@@ -139,21 +167,85 @@ impl Lines {
                 hint: "this version of Ollama gives none; update it",
             });
         }
-        if !text.is_empty() || logprobs.is_some() {
-            deltas.push_back(Delta::Text(TextDelta { choice: 0, text, logprobs: logprobs.map(Box::new) }));
-        }
+        self.text(text, logprobs, deltas)?;
         for call in piece.tool_calls.into_iter().flatten() {
+            if self.one_call && self.calls > 0 {
+                break;
+            }
             let call = call.into_tool_call();
-            deltas.push_back(Delta::ToolCall(ToolCallDelta {
-                choice: 0,
-                index: self.calls,
-                id: Some(call.id),
-                name: Some(call.name),
-                arguments: call.arguments,
-            }));
-            self.calls += 1;
+            self.begin_call(call.id, call.name, call.arguments, deltas);
         }
         Ok(())
+    }
+
+    /// A piece of what the model writes, which is a call where one is demanded.
+    fn text(
+        &mut self,
+        text: String,
+        logprobs: Option<Value>,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), DecodeError> {
+        match &mut self.written {
+            Written::Text if text.is_empty() && logprobs.is_none() => {}
+            Written::Text => {
+                deltas.push_back(Delta::Text(TextDelta {
+                    choice: 0,
+                    text,
+                    logprobs: logprobs.map(Box::new),
+                }));
+            }
+            _ if text.is_empty() => {}
+            Written::Arguments { name } if self.calls == 0 => {
+                let name = name.clone();
+                self.begin_call(new_call_id(), name, text, deltas);
+            }
+            Written::Arguments { .. } => {
+                deltas.push_back(Delta::ToolCall(ToolCallDelta {
+                    arguments: text,
+                    ..ToolCallDelta::default()
+                }));
+            }
+            Written::Call { so_far } if so_far.len() + text.len() > MAX_WRITTEN_CALL_BYTES => {
+                return Err(DecodeError::Malformed("its call of a tool does not end".to_owned()));
+            }
+            Written::Call { so_far } => so_far.push_str(&text),
+        }
+        Ok(())
+    }
+
+    /// The model has written all it will. What was cut off is passed on as it is, with its reason.
+    fn finish_written(&mut self, was_cut: bool, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        if matches!(self.written, Written::Text) || self.calls > 0 {
+            return Ok(());
+        }
+        let so_far = match &mut self.written {
+            Written::Call { so_far } => std::mem::take(so_far),
+            Written::Text | Written::Arguments { .. } => String::new(),
+        };
+        match serde_json::from_str::<WrittenCall>(&so_far) {
+            Ok(WrittenCall { name, arguments }) => {
+                self.begin_call(new_call_id(), name, Value::Object(arguments).to_string(), deltas);
+                Ok(())
+            }
+            Err(_) if was_cut => {
+                if !so_far.is_empty() {
+                    deltas.push_back(Delta::text(so_far));
+                }
+                Ok(())
+            }
+            Err(_) => Err(DecodeError::Malformed("it was to call a tool and did not".to_owned())),
+        }
+    }
+
+    fn begin_call(&mut self, id: String, name: String, arguments: String, deltas: &mut VecDeque<Delta>) {
+        deltas.push_back(Delta::ToolCall(ToolCallDelta {
+            choice: 0,
+            index: self.calls,
+            id: Some(id),
+            name: Some(name),
+            arguments,
+        }));
+        self.calls += 1;
     }
 }
 

@@ -1,4 +1,4 @@
-use hob_core::Sampling;
+use hob_core::{Sampling, ToolChoice, ToolDefinition};
 use hob_testkit::Transcript;
 use proptest::prelude::*;
 
@@ -29,6 +29,102 @@ fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, De
         lines.end(&mut deltas)?;
     }
     Ok(deltas.into())
+}
+
+/// A request that demands a call of one of these tools, or of the one named.
+fn demanding(names: &[&str], choice: ToolChoice) -> GenerateRequest {
+    let tool = |name: &&str| ToolDefinition {
+        name: (*name).to_owned(),
+        description: None,
+        parameters: None,
+        strict: None,
+    };
+    GenerateRequest { tools: names.iter().map(tool).collect(), tool_choice: Some(choice), ..asking() }
+}
+
+fn line(content: &str, end: &str) -> Vec<u8> {
+    let mut line =
+        serde_json::json!({ "message": { "role": "assistant", "content": content }, "done": false });
+    if !end.is_empty() {
+        line["done"] = json!(true);
+        line["done_reason"] = json!(end);
+    }
+    format!("{line}\n").into_bytes()
+}
+
+/// Name and arguments of all calls, the text beside them, and how the answer ended.
+fn outcome(deltas: Vec<Delta>) -> (Vec<(String, String)>, String, &'static str) {
+    let mut collector = Collector::default();
+    deltas.into_iter().for_each(|delta| collector.push(delta));
+    let answer = collector.finish("m").unwrap().answer;
+    assert!(answer.tool_calls.iter().all(|call| call.id.starts_with("call_")));
+    let calls = answer.tool_calls.into_iter().map(|call| (call.name, call.arguments)).collect();
+    let end = match answer.finish_reason {
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        _ => "other",
+    };
+    (calls, answer.content, end)
+}
+
+#[test]
+fn a_named_tool_is_called_with_what_the_model_writes() {
+    let request = demanding(&["now", "weather"], ToolChoice::Function("weather".into()));
+    let lines = [line("{\"city\":", ""), line(" \"Rome\"}", ""), line("", "stop")];
+    let packets: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
+    let deltas = decode(&request, &packets).unwrap();
+    assert!(
+        matches!(&deltas[0], Delta::ToolCall(call) if call.arguments == "{\"city\":"),
+        "streamed as it comes"
+    );
+    let call = ("weather".to_owned(), "{\"city\": \"Rome\"}".to_owned());
+    assert_eq!(outcome(deltas), (vec![call], String::new(), "tool_calls"));
+}
+
+#[test]
+fn one_of_several_tools_is_called_by_the_name_the_model_writes() {
+    let request = demanding(&["now", "weather"], ToolChoice::Required);
+    let lines = [line("{\"name\": \"weather\", ", ""), line("\"arguments\": {\"city\": \"Rome\"}}", "stop")];
+    let packets: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
+    let call = ("weather".to_owned(), "{\"city\":\"Rome\"}".to_owned());
+    assert_eq!(
+        outcome(decode(&request, &packets).unwrap()),
+        (vec![call], String::new(), "tool_calls")
+    );
+    // Whole answers are read by the same rules.
+    let whole = line("{\"name\":\"weather\",\"arguments\":{\"city\":\"Rome\"}}", "stop");
+    let answer = read_whole(&whole, &request).unwrap().answer;
+    assert_eq!((answer.tool_calls[0].name.as_str(), answer.content.as_str()), ("weather", ""));
+    assert_eq!(answer.finish_reason, FinishReason::ToolCalls);
+}
+
+#[test]
+fn a_demanded_call_that_is_cut_off_or_missing_does_not_look_whole() {
+    let several = demanding(&["now", "weather"], ToolChoice::Required);
+    let cut = line("{\"name\": \"wea", "length");
+    assert_eq!(
+        outcome(decode(&several, &[&cut]).unwrap()),
+        (Vec::new(), "{\"name\": \"wea".to_owned(), "length")
+    );
+    let one = demanding(&["weather"], ToolChoice::Required);
+    let call = ("weather".to_owned(), "{\"ci".to_owned());
+    assert_eq!(
+        outcome(decode(&one, &[&line("{\"ci", "length")]).unwrap()),
+        (vec![call], String::new(), "length")
+    );
+    for (request, said) in [(&several, "Sunny."), (&several, ""), (&one, "")] {
+        assert!(matches!(decode(request, &[&line(said, "stop")]), Err(DecodeError::Malformed(_))), "{said}");
+    }
+}
+
+#[test]
+fn calls_after_the_first_are_left_out_where_one_at_a_time_is_wanted() {
+    let line = br#"{"message":{"content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"g","arguments":{}}}]},"done":true,"done_reason":"stop"}"#;
+    let request = GenerateRequest { parallel_tool_calls: Some(false), ..asking() };
+    let generation = read_whole(line, &request).unwrap();
+    let names: Vec<&str> = generation.answer.tool_calls.iter().map(|call| call.name.as_str()).collect();
+    assert_eq!(names, ["f"]);
+    assert_eq!(generation.answer.finish_reason, FinishReason::ToolCalls);
 }
 
 const STOP: Delta = Delta::Finish { choice: 0, reason: FinishReason::Stop };
@@ -88,7 +184,7 @@ fn an_end_without_done_is_incomplete() {
 
 #[test]
 fn an_error_in_the_stream_is_reported() {
-    let reported = Err(DecodeError::Reported { message: "out of memory".into(), status: None });
+    let reported = Err(DecodeError::Reported { message: "out of memory".into(), code: None, status: None });
     assert_eq!(decode(&asking(), &[b"{\"error\":\"out of memory\"}\n"]), reported);
 }
 

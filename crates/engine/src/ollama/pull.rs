@@ -106,10 +106,7 @@ enum Line {
 fn read(line: &[u8]) -> Result<PullProgress, DecodeError> {
     match serde_json::from_slice(line) {
         Ok(Line::Step(step)) => Ok(step),
-        Ok(Line::Trouble { error }) => Err(DecodeError::Reported {
-            message: Complaint::of(&error).message.unwrap_or_else(|| error.to_string()),
-            status: None,
-        }),
+        Ok(Line::Trouble { error }) => Err(DecodeError::reported(Complaint::of(&error))),
         Err(_) => Err(DecodeError::Malformed("a line is neither progress nor an error".to_owned())),
     }
 }

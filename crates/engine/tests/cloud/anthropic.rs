@@ -153,7 +153,7 @@ async fn an_error_in_the_middle_breaks_the_answer_and_never_looks_complete() {
     assert_eq!(deltas, [Delta::text("half a sent")]);
     assert_eq!(
         error.map(|error| error.to_string()).as_deref(),
-        Some("cloud (Anthropic) broke off its answer: Overloaded")
+        Some("cloud (Anthropic) answered 529: Overloaded")
     );
 }
 

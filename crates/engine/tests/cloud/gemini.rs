@@ -131,7 +131,7 @@ async fn an_error_in_the_middle_breaks_the_answer_and_never_looks_complete() {
     assert_eq!(deltas, [Delta::text("half")]);
     assert_eq!(
         error.map(|error| error.to_string()).as_deref(),
-        Some("cloud (Gemini) broke off its answer: The model is overloaded.")
+        Some("cloud (Gemini) answered 503: The model is overloaded.")
     );
 
     let server = FakeServer::replying(Reply::sse(sse(&[trouble]))).await;

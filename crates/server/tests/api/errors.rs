@@ -230,8 +230,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 
 #[tokio::test]
 async fn an_engine_that_is_not_there_is_a_bad_gateway_before_any_stream() {
-    // Bound and never accepted from again: nothing listens on this port once it is dropped.
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let free = format!("127.0.0.1:{}", hob_testkit::free_port());
     let options = EndpointOptions::new("vllm", format!("http://{free}"));
     let server = Running::start(engine_with(options, Style::VLLM)).await;
     for stream in [false, true] {
@@ -250,13 +249,13 @@ async fn an_engine_that_says_nothing_is_a_gateway_timeout() {
         _ => Reply::silence(),
     })
     .await;
-    let timeout = Duration::from_millis(100);
+    let timeout = Duration::from_secs(1);
     let options = EndpointOptions { timeout, ..EndpointOptions::new("vllm", fake.url()) };
     let server = Running::start(engine_with(options, Style::VLLM)).await;
     for stream in [false, true] {
         assert_eq!(
             error(server.chat(&asking(json!({ "stream": stream }))).await).await,
-            told(504, "engine_error", None, Some("engine_timeout"), "vllm did not answer within 0.1 s")
+            told(504, "engine_error", None, Some("engine_timeout"), "vllm did not answer within 1 s")
         );
     }
 }
@@ -269,10 +268,42 @@ async fn the_engines_own_complaint_keeps_its_words() {
             told(
                 400,
                 "invalid_request_error",
+                Some("messages"),
+                Some("context_length_exceeded"),
+                "This model's maximum context length is 2048 tokens. However, your messages resulted in 12031 tokens. Please \
+                 reduce the length of the messages. (vllm answered 400: request (12031 tokens) exceeds the available context size \
+                 (2048 tokens), try increasing it)",
+            ),
+        ),
+        (
+            Reply::json(400, r#"{"error":{"message":"the input length exceeds the context length"}}"#),
+            told(
+                400,
+                "invalid_request_error",
+                Some("messages"),
+                Some("context_length_exceeded"),
+                "vllm answered 400: the input length exceeds the context length",
+            ),
+        ),
+        (
+            Reply::json(
+                400,
+                r#"{"error":{"message":"not that","type":"invalid_request_error","code":"content_filter"}}"#,
+            ),
+            told(400, "invalid_request_error", None, Some("content_filter"), "vllm answered 400: not that"),
+        ),
+        (
+            Reply::json(503, r#"{"error":{"message":"loading","type":"unavailable_error","code":503}}"#),
+            told(502, "engine_error", None, Some("unavailable_error"), "vllm answered 503: loading"),
+        ),
+        (
+            Reply::json(401, r#"{"error":{"message":"bad key","code":"invalid_api_key"}}"#),
+            told(
+                502,
+                "engine_error",
                 None,
-                Some("engine_refused"),
-                "vllm answered 400: request (12031 tokens) exceeds the available context size (2048 tokens), \
-                 try increasing it",
+                Some("engine_key_refused"),
+                "vllm answered 401: bad key. It is the server's own key that was refused, not yours",
             ),
         ),
         (
@@ -317,15 +348,19 @@ async fn the_engines_own_complaint_keeps_its_words() {
 
 #[tokio::test]
 async fn a_busy_engines_wish_to_be_left_alone_is_passed_on() {
-    let busy = Reply::json(429, r#"{"error":{"message":"slow down"}}"#).header("retry-after", "17");
-    let (server, _fake) = in_front_of(busy).await;
-    for stream in [false, true] {
-        let response = server.chat(&asking(json!({ "stream": stream }))).await;
-        assert_eq!(response.headers()["retry-after"], "17");
-        assert_eq!(
-            error(response).await,
-            told(429, "rate_limit_error", None, Some("engine_rate_limit"), "vllm answered 429: slow down")
-        );
+    for (own_code, code) in
+        [("null", "rate_limit_exceeded"), ("\"insufficient_quota\"", "insufficient_quota")]
+    {
+        let body = format!(r#"{{"error":{{"message":"slow down","code":{own_code}}}}}"#);
+        let (server, _fake) = in_front_of(Reply::json(429, body).header("retry-after", "17")).await;
+        for stream in [false, true] {
+            let response = server.chat(&asking(json!({ "stream": stream }))).await;
+            assert_eq!(response.headers()["retry-after"], "17");
+            assert_eq!(
+                error(response).await,
+                told(429, "rate_limit_error", None, Some(code), "vllm answered 429: slow down")
+            );
+        }
     }
 }
 
@@ -353,11 +388,14 @@ async fn trouble_in_the_first_event_is_a_status_and_not_a_stream() {
 #[tokio::test]
 async fn a_stream_that_breaks_never_looks_complete() {
     let half = chunk(r#"{"content":"Hal"}"#);
-    let reported = format!("{half}data: {{\"error\":{{\"message\":\"out of memory\"}}}}\n\n");
-    for (reply, reason) in [
-        (Reply::sse(half.as_str()), "the connection ended before the answer did"),
-        (Reply::sse(format!("{half}data: [DONE]\n\n")), "the connection ended before the answer did"),
-        (Reply::sse(reported), "out of memory"),
+    let reported =
+        format!("{half}data: {{\"error\":{{\"message\":\"out of memory\",\"code\":\"no_memory\"}}}}\n\n");
+    let cut = ("vllm broke off its answer: the connection ended before the answer did", "engine_answer_interrupted");
+    for (reply, (message, code)) in [
+        (Reply::sse(half.as_str()), cut),
+        (Reply::sse(format!("{half}data: [DONE]\n\n")), cut),
+        // The engine's own error is no lost connection.
+        (Reply::sse(reported), ("vllm answered 500: out of memory", "no_memory")),
     ] {
         let (server, _fake) = in_front_of(reply).await;
         let response = server.chat(&asking(json!({ "stream": true }))).await;
@@ -367,8 +405,8 @@ async fn a_stream_that_breaks_never_looks_complete() {
              \"choices\":[{{\"index\":0,\"delta\":{{\"role\":\"assistant\"}},\"finish_reason\":null}}]}}\n\n\
              data: {{\"id\":\"[id]\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":\"m\",\
              \"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"Hal\"}},\"finish_reason\":null}}]}}\n\n\
-             data: {{\"error\":{{\"message\":\"vllm broke off its answer: {reason}\",\"type\":\"engine_error\",\
-             \"param\":null,\"code\":\"engine_answer_interrupted\"}}}}\n\n"
+             data: {{\"error\":{{\"message\":\"{message}\",\"type\":\"engine_error\",\
+             \"param\":null,\"code\":\"{code}\"}}}}\n\n"
         );
         assert_eq!(events(response).await, expected);
     }

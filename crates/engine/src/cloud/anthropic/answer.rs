@@ -4,6 +4,8 @@ use hob_core::{Answer, FinishReason, Generation, ModelInfo, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::wire::deltas::DecodeError;
+
 #[derive(Deserialize)]
 struct WireMessage {
     #[serde(default)]
@@ -87,10 +89,12 @@ pub fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// Reads a whole answer; the error says what is wrong with it.
-pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, String> {
-    let message: WireMessage = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let stop_reason = message.stop_reason.ok_or("it has no stop_reason")?;
+/// Reads a whole answer.
+pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
+    let message: WireMessage =
+        serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
+    let stop_reason =
+        message.stop_reason.ok_or_else(|| DecodeError::Malformed("it has no stop_reason".to_owned()))?;
     let mut answer = Answer {
         content: String::new(),
         reasoning: None,

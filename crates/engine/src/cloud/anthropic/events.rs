@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answer::{WireUsage, finish_reason};
+use crate::wire::client::telling_code;
 use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::frames::Framing;
 use crate::wire::sse::Event;
@@ -198,13 +199,13 @@ impl Decoder for Events {
 
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         let Some(event) = Event::read(frame) else {
-            return Ok(());
+            return DecodeError::in_place_of_event(frame);
         };
         let event = match serde_json::from_slice::<WireEvent<'_>>(&event.data) {
             Ok(event) => event,
             Err(_) if is_unknown(&event.data) => return Ok(()),
             Err(error) => {
-                return Err(DecodeError::Malformed(format!("an event is no event ({error})")));
+                return Err(DecodeError::unreadable(&event.data, format!("an event is no event ({error})")));
             }
         };
         match event.kind.as_ref() {
@@ -236,6 +237,7 @@ impl Decoder for Events {
                     event.error.ok_or_else(|| DecodeError::Malformed("an error says nothing".to_owned()))?;
                 return Err(DecodeError::Reported {
                     status: status(&trouble.kind),
+                    code: telling_code(&trouble.kind),
                     message: trouble.message,
                 });
             }

@@ -141,19 +141,23 @@ fn a_stream_without_its_last_word_is_incomplete() {
 
 #[test]
 fn errors_have_the_status_that_their_kind_means() {
-    for (kind, status) in [
-        ("overloaded_error", Some(529)),
-        ("rate_limit_error", Some(429)),
-        ("invalid_request_error", Some(400)),
-        ("authentication_error", Some(401)),
-        ("permission_error", Some(403)),
-        ("api_error", Some(500)),
-        ("brand_new_error", None),
+    for (kind, status, code) in [
+        ("overloaded_error", Some(529), Some("overloaded_error")),
+        ("rate_limit_error", Some(429), None),
+        ("invalid_request_error", Some(400), None),
+        ("authentication_error", Some(401), Some("authentication_error")),
+        ("permission_error", Some(403), Some("permission_error")),
+        ("api_error", Some(500), Some("api_error")),
+        ("brand_new_error", None, Some("brand_new_error")),
     ] {
         let error = json!({ "type": "error", "error": { "type": kind, "message": "sorry" } });
-        let message = "sorry".to_owned();
-        assert_eq!(decode(&[opening(), error]), Err(DecodeError::Reported { message, status }));
+        let (message, code) = ("sorry".to_owned(), code.map(str::to_owned));
+        assert_eq!(decode(&[opening(), error]), Err(DecodeError::Reported { message, code, status }));
     }
+    // Without the kind of the event, as proxies write it.
+    let error = json!({ "error": { "type": "overloaded_error", "message": "sorry" } });
+    let (message, code) = ("sorry".to_owned(), Some("overloaded_error".to_owned()));
+    assert_eq!(decode(&[opening(), error]), Err(DecodeError::Reported { message, code, status: None }));
 }
 
 #[test]

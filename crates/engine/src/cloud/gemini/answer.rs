@@ -110,7 +110,7 @@ pub fn finish_reason(word: &str, has_calls: bool) -> FinishReason {
 /// Reads a whole answer.
 pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
     let mut answer: WireAnswer =
-        serde_json::from_slice(body).map_err(|error| DecodeError::Malformed(error.to_string()))?;
+        serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
     let model = answer.model_version.take();
     let mut chunks = Chunks::default();
     let mut deltas = VecDeque::new();

@@ -107,7 +107,11 @@ fn reasons_to_stop_are_translated() {
 fn a_blocked_prompt_is_refused_with_its_reason() {
     assert_eq!(
         read(br#"{"promptFeedback": {"blockReason": "SAFETY"}}"#, "m"),
-        Err(DecodeError::Reported { message: "the prompt was blocked (SAFETY)".into(), status: Some(400) })
+        Err(DecodeError::Reported {
+            message: "the prompt was blocked (SAFETY)".into(),
+            code: Some("content_filter".into()),
+            status: Some(400),
+        })
     );
 }
 

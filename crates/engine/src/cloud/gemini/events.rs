@@ -32,17 +32,14 @@ impl Chunks {
     /// Takes the next piece, or the whole answer.
     pub fn take(&mut self, answer: WireAnswer, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         if let Some(error) = &answer.error {
-            let complaint = Complaint::of(error);
-            return Err(DecodeError::Reported {
-                message: complaint.message.unwrap_or_else(|| "an error without a text".to_owned()),
-                status: complaint.status,
-            });
+            return Err(DecodeError::reported(Complaint::of(error)));
         }
         let candidates = answer.candidates.unwrap_or_default();
         let blocked = answer.prompt_feedback.and_then(|feedback| feedback.block_reason);
         if let (true, Some(reason)) = (candidates.is_empty(), blocked) {
             return Err(DecodeError::Reported {
                 message: format!("the prompt was blocked ({reason})"),
+                code: Some("content_filter".to_owned()),
                 status: Some(400),
             });
         }
@@ -95,10 +92,11 @@ impl Decoder for Chunks {
 
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         let Some(event) = Event::read(frame) else {
-            return Ok(());
+            return DecodeError::in_place_of_event(frame);
         };
-        let answer = serde_json::from_slice(&event.data)
-            .map_err(|error| DecodeError::Malformed(format!("a chunk is no chunk ({error})")))?;
+        let answer = serde_json::from_slice(&event.data).map_err(|error| {
+            DecodeError::unreadable(&event.data, format!("a chunk is no chunk ({error})"))
+        })?;
         self.take(answer, deltas)
     }
 

@@ -90,16 +90,25 @@ fn a_stream_in_which_any_candidate_never_stops_is_incomplete() {
 
 #[test]
 fn errors_and_blocked_prompts_are_reported() {
-    let reported =
-        |message: &str, status| Err(DecodeError::Reported { message: message.into(), status: Some(status) });
+    let reported = |message: &str, code: &str, status| {
+        Err(DecodeError::Reported { message: message.into(), code: Some(code.into()), status: Some(status) })
+    };
     assert_eq!(
         decode(&[json!({ "error": { "code": 503, "message": "overloaded", "status": "UNAVAILABLE" } })]),
-        reported("overloaded", 503)
+        reported("overloaded", "UNAVAILABLE", 503)
     );
     assert_eq!(
         decode(&[json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } })]),
-        reported("the prompt was blocked (PROHIBITED_CONTENT)", 400)
+        reported("the prompt was blocked (PROHIBITED_CONTENT)", "content_filter", 400)
     );
+}
+
+#[test]
+fn a_bare_error_where_events_were_asked_for_is_reported() {
+    let bare = br#"[{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}]"#;
+    let refused = Chunks::default().frame(bare, &mut VecDeque::new());
+    let (message, code) = ("slow down".to_owned(), None);
+    assert_eq!(refused, Err(DecodeError::Reported { message, code, status: Some(429) }));
 }
 
 #[test]
