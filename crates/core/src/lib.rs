@@ -15,6 +15,7 @@ pub mod inference;
 pub mod memory;
 pub mod message;
 pub mod model;
+mod passages;
 pub mod routing;
 pub mod schedule;
 pub mod secret;
@@ -42,6 +43,7 @@ pub use memory::{
     Passage, PassagePlace,
 };
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
+pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use model::{ModelInfo, ModelKind};
 pub use routing::{ModelReason, RouterPolicy};
 pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};

@@ -1,14 +1,19 @@
 //! A request as this engine understands it. What it cannot do is refused by name.
 
-use hob_core::{EngineError, GenerateRequest, ResponseFormat, ToolChoice, is_annotation};
+use hob_core::{Content, EngineError, GenerateRequest, Message, Part, Unplaced, Warning, unplaced_field};
 use serde_json::{Map, Value};
 
 use crate::error::{bad_request, unsupported};
-use crate::grammar;
 use crate::sampler::SamplingParams;
 
+/// More has no effect: the scores of a model are far closer to each other.
+const MAX_BIAS: f32 = 1e6;
+
+/// The temperature where the house leaves it to the engine, as llama.cpp's own server has it.
+const OWN_TEMPERATURE: f64 = 0.8;
+
 /// How an answer is to be made.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) sampling: SamplingParams,
     pub(crate) stops: Vec<String>,
@@ -16,17 +21,17 @@ pub(crate) struct Ask {
     pub(crate) answers: usize,
     /// How many alternatives to report with each token; `None` for no probabilities at all.
     pub(crate) logprobs: Option<usize>,
-    /// The grammar of the whole answer, where its form is prescribed.
-    pub(crate) grammar: Option<String>,
     pub(crate) ignore_eos: bool,
     pub(crate) template_variables: Map<String, Value>,
+    /// Fields that have no effect here.
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Ask {
     pub(crate) fn read(request: &GenerateRequest, most_answers: usize) -> Result<Self, EngineError> {
-        if request.messages.iter().any(|message| message.content.images().next().is_some()) {
+        if let Some(part) = request.messages.iter().find_map(part_beyond_text) {
             return Err(unsupported(
-                "image_url",
+                part,
                 Some("the embedded engine reads text only; choose an engine with a vision model"),
             ));
         }
@@ -39,10 +44,10 @@ impl Ask {
         }
         let wants = &request.sampling;
         let seed = wants.seed.map_or_else(|| fastrand::u64(..), i64::cast_unsigned);
-        let mut sampling = SamplingParams::new(request.temperature() as f32, seed);
+        let mut sampling = SamplingParams::new(request.temperature().unwrap_or(OWN_TEMPERATURE) as f32, seed);
         let set = |field: &mut f32, value: Option<f64>| {
             if let Some(value) = value {
-                *field = value as f32;
+                *field = (value as f32).clamp(-MAX_BIAS, MAX_BIAS);
             }
         };
         set(&mut sampling.top_p, wants.top_p);
@@ -52,12 +57,13 @@ impl Ask {
         let mut ask = Ask {
             sampling,
             stops: wants.stop.clone(),
-            max_tokens: request.max_tokens() as usize,
+            // Without a limit an answer ends with the context.
+            max_tokens: request.max_tokens().map_or(usize::MAX, |most| most as usize),
             answers,
             logprobs: wants.logprobs.then_some(wants.top_logprobs.unwrap_or(0).min(20) as usize),
-            grammar: prescribed(request)?,
             ignore_eos: false,
             template_variables: Map::new(),
+            warnings: Vec::new(),
         };
         for (field, value) in &request.extra {
             ask.take_extra(field, value)?;
@@ -69,7 +75,7 @@ impl Ask {
         let wrong = |what: &str| bad_request(format!("'{field}' must be {what}, got {value}"), Some(field));
         let sampling = &mut self.sampling;
         match field {
-            _ if is_annotation(field) || value.is_null() => {}
+            _ if value.is_null() => {}
             "top_k" => {
                 // Some clients write -1 for "all".
                 let k = value.as_i64().ok_or_else(|| wrong("a whole number"))?;
@@ -79,7 +85,8 @@ impl Ask {
                 sampling.min_p = share(value).ok_or_else(|| wrong("a number between 0 and 1"))?;
             }
             "repeat_penalty" | "repetition_penalty" => {
-                sampling.repeat_penalty = positive(value).ok_or_else(|| wrong("a number above 0"))?;
+                sampling.repeat_penalty =
+                    penalty(value).ok_or_else(|| wrong("a number between 0.01 and 100"))?;
             }
             "repeat_last_n" => {
                 let n = value.as_u64().ok_or_else(|| wrong("a whole number"))?;
@@ -92,27 +99,24 @@ impl Ask {
             "chat_template_kwargs" => {
                 self.template_variables = value.as_object().ok_or_else(|| wrong("an object"))?.clone();
             }
-            _ => return Err(unsupported(field, None)),
+            _ => match unplaced_field(field, value) {
+                Unplaced::LeftOut => {}
+                Unplaced::Ignored => self.warnings.push(Warning::Ignored(field.to_owned())),
+                Unplaced::Unsupported => return Err(unsupported(field, None)),
+            },
         }
         Ok(())
     }
 }
 
-/// The grammar of the whole answer that `response_format` prescribes.
-fn prescribed(request: &GenerateRequest) -> Result<Option<String>, EngineError> {
-    let must_call = matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Function(_)));
-    let converted = match &request.response_format {
-        ResponseFormat::Text => return Ok(None),
-        _ if must_call && !request.tools.is_empty() => {
-            return Err(bad_request(
-                "an answer cannot be a tool call and follow 'response_format' at once",
-                Some("response_format"),
-            ));
-        }
-        ResponseFormat::JsonObject => grammar::of_json_object(),
-        ResponseFormat::JsonSchema(wanted) => grammar::of_schema(&wanted.schema),
-    };
-    converted.map(Some).map_err(|error| bad_request(error.to_string(), Some("response_format")))
+/// The kind of a part of a message that is no text.
+fn part_beyond_text(message: &Message) -> Option<&str> {
+    let Content::Parts(parts) = &message.content else { return None };
+    parts.iter().find_map(|part| match part {
+        Part::Text(_) => None,
+        Part::Image(_) => Some("image_url"),
+        Part::Other(part) => Some(part["type"].as_str().unwrap_or("content")),
+    })
 }
 
 fn share(value: &Value) -> Option<f32> {
@@ -120,16 +124,17 @@ fn share(value: &Value) -> Option<f32> {
     (0.0..=1.0).contains(&number).then_some(number as f32)
 }
 
-fn positive(value: &Value) -> Option<f32> {
+/// A factor that leaves scores numbers, however often it is applied to one.
+fn penalty(value: &Value) -> Option<f32> {
     let number = value.as_f64()?;
-    (number > 0.0).then_some(number as f32)
+    (0.01..=100.0).contains(&number).then_some(number as f32)
 }
 
 fn biases(value: &Value) -> Option<Vec<(i32, f32)>> {
     value
         .as_object()?
         .iter()
-        .map(|(token, bias)| Some((token.parse().ok()?, bias.as_f64()? as f32)))
+        .map(|(token, bias)| Some((token.parse().ok()?, (bias.as_f64()? as f32).clamp(-MAX_BIAS, MAX_BIAS))))
         .collect()
 }
 

@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, EngineError, JsonSchema, Message, Part, Role, ToolCall, is_annotation};
+use hob_core::{
+    Content, EngineError, GenerateRequest, JsonSchema, Message, Part, Role, ToolCall, Warning, ignored_fields,
+};
 use serde_json::{Map, Value};
 
 use crate::wire::client::Endpoint;
@@ -44,24 +46,22 @@ pub fn is_set(penalty: Option<f64>) -> bool {
     penalty.is_some_and(|penalty| penalty != 0.0)
 }
 
-/// The caller's further fields, all of which must be of the provider's `own` format. Null is how clients say nothing, and what
-/// only speaks of the caller is passed on where there is a place for it.
-pub fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Result<Map<String, Value>, Unsupported> {
-    let mut fields = Map::new();
-    for (name, value) in extra.iter().filter(|(_, value)| !value.is_null()) {
-        if own.contains(&name.as_str()) {
-            fields.insert(name.clone(), value.clone());
-        } else if !is_annotation(name) {
-            return Err(Unsupported::new(name));
-        }
-    }
-    Ok(fields)
+/// Names what has no effect on the answer of a provider whose format has the fields `own`, and refuses what it would have to do.
+pub fn ignored(request: &GenerateRequest, own: &[&str]) -> Result<Vec<Warning>, Unsupported> {
+    ignored_fields(request, own).map_err(Unsupported::new)
+}
+
+/// The caller's further fields that are of the provider's `own` format. Null is how clients say nothing.
+pub fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Map<String, Value> {
+    let is_own = |name: &str, value: &Value| own.contains(&name) && !value.is_null();
+    extra
+        .iter()
+        .filter(|(name, value)| is_own(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// Refuses an author's name, which the formats have no place for. A tool's name is known from its call.
-///
-/// Further fields of a message are left out without a word: clients send back what came with an answer, such as its
-/// reasoning or its annotations, and mean nothing by it.
 pub fn no_author(message: &Message, index: usize) -> Result<(), Unsupported> {
     if message.name.is_some() && message.role != Role::Tool {
         return Err(Unsupported::because(
@@ -183,16 +183,17 @@ mod tests {
     }
 
     #[test]
-    fn only_fields_of_the_format_pass_and_what_asks_nothing_is_left_out() {
+    fn only_fields_of_the_format_pass() {
         let extra = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let fields = extra(json!({ "top_k": 3, "seed_k": null, "user": "ann", "future_field": 1 }));
+        assert_eq!(own_fields(&fields, &["top_k", "seed_k"]), extra(json!({ "top_k": 3 })));
+        let asking = |extra| GenerateRequest { extra, ..GenerateRequest::default() };
         assert_eq!(
-            own_fields(&extra(json!({ "top_k": 3, "min_p": null, "user": "ann" })), &["top_k"]),
-            Ok(extra(json!({ "top_k": 3 })))
+            ignored(&asking(fields), &["top_k"]),
+            Ok(vec![Warning::Ignored("future_field".to_owned())])
         );
-        assert_eq!(
-            own_fields(&extra(json!({ "top_k": 3, "min_p": 0.1 })), &["top_k"]),
-            Err(Unsupported::new("min_p"))
-        );
+        let refused = ignored(&asking(extra(json!({ "top_k": 3, "min_p": 0.1 }))), &["top_k"]);
+        assert_eq!(refused, Err(Unsupported::new("min_p")));
     }
 
     #[test]

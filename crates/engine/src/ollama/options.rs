@@ -1,15 +1,16 @@
 //! How tokens are chosen, in Ollama's words, and what of a caller's unknown fields is Ollama's own.
 
-use hob_core::{GenerateRequest, Sampling, is_annotation};
+use hob_core::{GenerateRequest, Sampling};
 use serde_json::{Map, Value, json};
 
-use super::request::Unsupported;
+use super::request::{EFFORT, Unsupported};
 
-/// Fields of Ollama's request that the chat-completions format does not have. `options` is merged into ours.
-const OWN_FIELDS: [&str; 3] = ["keep_alive", "options", "think"];
+/// Fields that have a place in Ollama's request: its own, of which `options` is merged into ours, and the effort, which becomes
+/// `think`.
+pub const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "think", EFFORT];
 
 /// Options of Ollama that callers write beside the others, as they do for vLLM and llama.cpp.
-const OWN_OPTIONS: [&str; 19] = [
+pub const OWN_OPTIONS: [&str; 19] = [
     "main_gpu",
     "min_p",
     "mirostat",
@@ -31,42 +32,36 @@ const OWN_OPTIONS: [&str; 19] = [
     "use_mmap",
 ];
 
-/// The `options` of a request. What the caller says in our fields counts most, then Ollama's names beside them, then the
-/// caller's `options`; our defaults only fill what is left.
-pub fn options(request: &GenerateRequest) -> Result<Map<String, Value>, Unsupported> {
+/// The `options` of a request for its `answer`-th answer. What the caller says in our fields counts most, then Ollama's names
+/// beside them, then the caller's `options`; our defaults only fill what is left.
+pub fn options(request: &GenerateRequest, answer: u32) -> Result<Map<String, Value>, Unsupported> {
     let mut options = Map::new();
-    options.insert("temperature".to_owned(), json!(request.temperature()));
-    options.insert("num_predict".to_owned(), json!(request.max_tokens()));
+    let defaults = [
+        ("temperature", request.temperature().map(|value| json!(value))),
+        ("num_predict", request.max_tokens().map(|value| json!(value))),
+    ];
+    options.extend(defaults.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     match request.extra.get("options") {
         None | Some(Value::Null) => {}
         Some(Value::Object(given)) => options.extend(given.clone()),
         Some(_) => return Err(Unsupported::new("options").because("it must be an object")),
     }
-    for (name, value) in wishes(&request.extra) {
-        if OWN_OPTIONS.contains(&name.as_str()) {
-            options.insert(name.clone(), value.clone());
-        } else if !OWN_FIELDS.contains(&name.as_str()) {
-            return Err(Unsupported::new(name));
-        }
-    }
-    options.extend(given(request));
+    let beside =
+        request.extra.iter().filter(|(name, value)| OWN_OPTIONS.contains(&name.as_str()) && !value.is_null());
+    options.extend(beside.map(|(name, value)| (name.clone(), value.clone())));
+    options.extend(given(request, answer));
     Ok(options)
 }
 
-/// Fields that ask for something: clients write `null` for what they leave open, and some only speak of themselves.
-fn wishes(extra: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    extra.iter().filter(|(name, value)| !value.is_null() && !is_annotation(name))
-}
-
 /// The caller's own values.
-fn given(request: &GenerateRequest) -> impl Iterator<Item = (String, Value)> {
+fn given(request: &GenerateRequest, answer: u32) -> impl Iterator<Item = (String, Value)> {
     let Sampling {
         top_p,
         stop,
         seed,
         presence_penalty,
         frequency_penalty,
-        // Not of the options: refused or written by the request.
+        // Not of the options: written by the request, or a matter of how often it is sent.
         n: _,
         logprobs: _,
         top_logprobs: _,
@@ -75,7 +70,8 @@ fn given(request: &GenerateRequest) -> impl Iterator<Item = (String, Value)> {
         ("temperature", request.temperature.map(|temperature| json!(temperature.get()))),
         ("num_predict", request.max_tokens.map(|most| json!(most.get()))),
         ("top_p", top_p.map(|value| json!(value))),
-        ("seed", seed.map(|value| json!(value))),
+        // The same seed would give the same answer again.
+        ("seed", seed.map(|value| json!(value.wrapping_add(i64::from(answer))))),
         ("stop", (!stop.is_empty()).then(|| json!(stop))),
         ("presence_penalty", presence_penalty.map(|value| json!(value))),
         ("frequency_penalty", frequency_penalty.map(|value| json!(value))),

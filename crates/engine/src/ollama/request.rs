@@ -2,11 +2,16 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, GenerateRequest, Message, Part, ResponseFormat, Role, ToolCall, ToolChoice};
+use hob_core::{
+    Content, GenerateRequest, Message, Part, ResponseFormat, Role, ToolCall, ToolChoice, Warning,
+    ignored_fields,
+};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::options::options;
+use super::forced::ForcedCall;
+use super::options::{OWN_FIELDS, OWN_OPTIONS, options};
+use super::several::MOST_ANSWERS;
 use crate::chat_completions::request::{Delivery, tool};
 
 /// A field of the request that Ollama cannot honour.
@@ -26,6 +31,40 @@ impl Unsupported {
     }
 }
 
+/// How this request is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    pub delivery: Delivery,
+    pub thinking: Thinking,
+    /// Which of several answers this is to be.
+    pub answer: u32,
+}
+
+/// How the caller's `reasoning_effort` is written as `think`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// By its level, as newer versions take it.
+    Level,
+    /// Whether to think at all, as older versions take it.
+    Switch,
+    /// Not at all, for models that do not think.
+    LeftOut,
+}
+
+impl Thinking {
+    /// How to ask again after Ollama refused; `None` when thinking was not the reason.
+    pub fn after_refusal(self, message: &str) -> Option<Self> {
+        match self {
+            Thinking::Level | Thinking::Switch if message.contains("does not support thinking") => {
+                Some(Thinking::LeftOut)
+            }
+            // Versions that know no levels complain of the field's type.
+            Thinking::Level if message.contains("think") => Some(Thinking::Switch),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub struct Body<'a> {
     model: &'a str,
@@ -39,7 +78,7 @@ pub struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_alive: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    think: Option<&'a Value>,
+    think: Option<Cow<'a, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     logprobs: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +89,7 @@ pub struct Body<'a> {
 #[serde(untagged)]
 enum Format<'a> {
     Word(&'static str),
-    Schema(&'a Value),
+    Schema(Cow<'a, Value>),
 }
 
 #[derive(Debug, Serialize)]
@@ -67,6 +106,20 @@ struct WireMessage<'a> {
     tool_name: Option<&'a str>,
 }
 
+impl WireMessage<'_> {
+    /// A message that says nothing yet.
+    fn from_role(role: &'static str) -> Self {
+        WireMessage {
+            role,
+            content: Cow::Borrowed(""),
+            thinking: None,
+            images: Vec::new(),
+            tool_calls: Vec::new(),
+            tool_name: None,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct WireCall<'a> {
     function: WireFunction<'a>,
@@ -79,46 +132,103 @@ struct WireFunction<'a> {
 }
 
 impl<'a> Body<'a> {
-    pub fn of(request: &'a GenerateRequest, delivery: Delivery) -> Result<Self, Unsupported> {
-        if request.answers() > 1 {
-            return Err(Unsupported::new("n").because("Ollama gives one answer"));
-        }
+    pub fn of(request: &'a GenerateRequest, form: Form) -> Result<Self, Unsupported> {
         let own = |name: &str| request.extra.get(name).filter(|value| !value.is_null());
+        let forced = ForcedCall::demanded(request)?;
+        let mut messages: Vec<WireMessage<'a>> = (0..request.messages.len())
+            .map(|index| message(&request.messages, index))
+            .collect::<Result<_, _>>()?;
+        if let Some(forced) = forced {
+            instruct(&mut messages, &forced.instruction());
+        }
         Ok(Body {
             model: &request.model,
-            messages: (0..request.messages.len())
-                .map(|index| message(&request.messages, index))
-                .collect::<Result<_, _>>()?,
-            tools: tools(request)?,
-            format: match &request.response_format {
-                ResponseFormat::Text => None,
-                ResponseFormat::JsonObject => Some(Format::Word("json")),
-                ResponseFormat::JsonSchema(schema) => Some(Format::Schema(&schema.schema)),
+            messages,
+            tools: if forced.is_some() { Vec::new() } else { tools(request) },
+            format: match (forced, &request.response_format) {
+                // A call that is demanded is all that the answer consists of.
+                (Some(forced), _) => Some(Format::Schema(forced.schema())),
+                (None, ResponseFormat::Text) => None,
+                (None, ResponseFormat::JsonObject) => Some(Format::Word("json")),
+                (None, ResponseFormat::JsonSchema(schema)) => {
+                    Some(Format::Schema(Cow::Borrowed(&schema.schema)))
+                }
             },
-            stream: delivery == Delivery::Streamed,
-            options: options(request)?,
+            stream: form.delivery == Delivery::Streamed,
+            options: options(request, form.answer)?,
             keep_alive: own("keep_alive"),
-            think: own("think"),
+            think: match own("think") {
+                Some(own) => Some(Cow::Borrowed(own)),
+                None => think(request, form.thinking)?.map(Cow::Owned),
+            },
             logprobs: request.sampling.logprobs.then_some(true),
             top_logprobs: request.sampling.top_logprobs,
         })
     }
 }
 
-/// The tools on offer. Ollama leaves the choice to the model, always.
-fn tools(request: &GenerateRequest) -> Result<Vec<Value>, Unsupported> {
-    if request.tools.is_empty() || request.tool_choice == Some(ToolChoice::None) {
-        return Ok(Vec::new());
+/// Refuses what Ollama cannot do at all, and names what has no effect on its answer.
+pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, Unsupported> {
+    if request.answers() > MOST_ANSWERS {
+        return Err(
+            Unsupported::new("n").because(format!("Ollama is asked for at most {MOST_ANSWERS} answers"))
+        );
     }
-    if matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Function(_))) {
-        return Err(Unsupported::new("tool_choice")
-            .because("Ollama cannot be made to call a tool; use 'auto' or 'none'"));
+    let own: Vec<&str> = OWN_FIELDS.into_iter().chain(OWN_OPTIONS).collect();
+    ignored_fields(request, &own).map_err(Unsupported::new)
+}
+
+/// Whether the caller asks for an effort that is written as `think`.
+pub fn asks_for_effort(request: &GenerateRequest) -> bool {
+    let is_given = |name: &str| request.extra.get(name).is_some_and(|value| !value.is_null());
+    is_given(EFFORT) && !is_given("think")
+}
+
+/// The chat-completions field for how much a model thinks.
+pub const EFFORT: &str = "reasoning_effort";
+
+fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>, Unsupported> {
+    let Some(effort) = request.extra.get(EFFORT).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    let level = match effort.as_str() {
+        Some("none") => return Ok(Some(json!(false))),
+        Some("minimal" | "low") => "low",
+        Some("medium") => "medium",
+        Some("high" | "xhigh" | "max") => "high",
+        _ => return Err(Unsupported::new(EFFORT).because("Ollama takes 'none', 'low', 'medium' and 'high'")),
+    };
+    Ok(match thinking {
+        Thinking::Level => Some(json!(level)),
+        Thinking::Switch => Some(json!(true)),
+        Thinking::LeftOut => None,
+    })
+}
+
+/// The tools on offer, of which the model may call any, or none.
+fn tools(request: &GenerateRequest) -> Vec<Value> {
+    match request.tool_choice {
+        Some(ToolChoice::None) => Vec::new(),
+        _ => request.tools.iter().map(tool).collect(),
     }
-    if request.parallel_tool_calls == Some(false) {
-        return Err(Unsupported::new("parallel_tool_calls")
-            .because("Ollama cannot be kept from calling several tools at once"));
+}
+
+/// Adds to what the system says. Many templates know one message of the system, at the beginning.
+fn instruct(messages: &mut Vec<WireMessage<'_>>, instruction: &str) {
+    match messages.first_mut() {
+        Some(first) if first.role == Role::System.as_str() => {
+            let content = first.content.to_mut();
+            content.push_str("\n\n");
+            content.push_str(instruction);
+        }
+        _ => {
+            let role = Role::System.as_str();
+            messages.insert(
+                0,
+                WireMessage { content: Cow::Owned(instruction.to_owned()), ..WireMessage::from_role(role) },
+            );
+        }
     }
-    Ok(request.tools.iter().map(tool).collect())
 }
 
 /// The message at `index`. An author's name has no place in Ollama's messages and stays behind, as everywhere but in the
@@ -133,7 +243,7 @@ fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, Unsuppo
     Ok(WireMessage {
         role: message.role.as_str(),
         content: message.content.text(),
-        thinking: thinking(message, index)?,
+        thinking: thinking(message),
         images: images(&message.content, index)?,
         tool_calls: message
             .tool_calls
@@ -145,30 +255,12 @@ fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, Unsuppo
     })
 }
 
-/// What the assistant thought, under any of the names it goes by. Any other field that says something is refused.
-fn thinking(message: &Message, index: usize) -> Result<Option<&str>, Unsupported> {
-    let mut thinking = None;
-    for (name, value) in &message.extra {
-        match (name.as_str(), value) {
-            ("thinking" | "reasoning" | "reasoning_content", Value::String(text)) => {
-                thinking = thinking.or(Some(text.as_str()).filter(|text| !text.is_empty()));
-            }
-            (_, value) if says_nothing(value) => {}
-            _ => return Err(Unsupported::new(format!("messages[{index}].{name}"))),
-        }
-    }
-    Ok(thinking)
-}
-
-/// Clients send an answer back as they got it, with all its fields that were empty.
-fn says_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    }
+/// What the assistant thought, under any of the names it goes by.
+fn thinking(message: &Message) -> Option<&str> {
+    ["thinking", "reasoning", "reasoning_content"]
+        .iter()
+        .filter_map(|name| message.extra.get(*name)?.as_str())
+        .find(|text| !text.is_empty())
 }
 
 fn images(content: &Content, index: usize) -> Result<Vec<&str>, Unsupported> {

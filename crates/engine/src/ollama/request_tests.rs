@@ -1,14 +1,25 @@
-use hob_core::{Image, JsonSchema, MaxTokens, Sampling, Temperature, ToolDefinition};
+use hob_core::{AnswerDefaults, Image, JsonSchema, MaxTokens, Sampling, Temperature, ToolDefinition};
 use serde_json::json;
 
 use super::*;
 
+const WHOLE: Form = Form { delivery: Delivery::Whole, thinking: Thinking::Level, answer: 0 };
+
+fn written_as(form: Form, request: &GenerateRequest) -> Value {
+    serde_json::to_value(Body::of(request, form).unwrap()).unwrap()
+}
+
 fn written(request: &GenerateRequest) -> Value {
-    serde_json::to_value(Body::of(request, Delivery::Whole).unwrap()).unwrap()
+    written_as(WHOLE, request)
 }
 
 fn refused(request: &GenerateRequest) -> String {
-    Body::of(request, Delivery::Whole).unwrap_err().field
+    let refused = check(request).and_then(|_| Body::of(request, WHOLE).map(drop));
+    refused.unwrap_err().field
+}
+
+fn ignored(request: &GenerateRequest) -> Vec<String> {
+    check(request).unwrap().iter().map(|warning| warning.text().into_owned()).collect()
 }
 
 fn saying(messages: Vec<Message>) -> GenerateRequest {
@@ -69,7 +80,7 @@ fn every_parameter_ollama_has_reaches_it() {
         ..asking("hi")
     };
     assert_eq!(
-        serde_json::to_value(Body::of(&request, Delivery::Streamed).unwrap()).unwrap(),
+        written_as(Form { delivery: Delivery::Streamed, ..WHOLE }, &request),
         json!({
             "model": "m",
             "messages": [{ "role": "user", "content": "hi" }],
@@ -131,14 +142,73 @@ fn ollamas_own_fields_pass_and_the_callers_word_beats_the_options() {
 
 #[test]
 fn what_ollama_cannot_do_is_refused_by_name() {
-    let several = Sampling { n: std::num::NonZeroU32::new(2), ..Sampling::default() };
+    let several = Sampling { n: std::num::NonZeroU32::new(MOST_ANSWERS + 1), ..Sampling::default() };
     assert_eq!(refused(&GenerateRequest { sampling: several, ..asking("hi") }), "n");
-    assert_eq!(refused(&with_extra(json!({ "logit_bias": {} }))), "logit_bias");
+    assert_eq!(refused(&with_extra(json!({ "logit_bias": { "7": 1 } }))), "logit_bias");
+    assert_eq!(refused(&with_extra(json!({ "audio": { "voice": "x" } }))), "audio");
     assert_eq!(refused(&with_extra(json!({ "options": 7 }))), "options");
-    assert_eq!(refused(&with_tools(Some(ToolChoice::Required))), "tool_choice");
-    assert_eq!(refused(&with_tools(Some(ToolChoice::Function("now".into())))), "tool_choice");
-    let one_at_a_time = GenerateRequest { parallel_tool_calls: Some(false), ..with_tools(None) };
-    assert_eq!(refused(&one_at_a_time), "parallel_tool_calls");
+    assert_eq!(refused(&with_extra(json!({ "reasoning_effort": "a lot" }))), "reasoning_effort");
+    assert_eq!(refused(&with_tools(Some(ToolChoice::Function("never".into())))), "tool_choice");
+}
+
+#[test]
+fn what_no_api_documents_is_ignored_by_name() {
+    let request = with_extra(json!({ "future_field": 1, "logit_bias": {}, "user": "ann", "num_ctx": 4096 }));
+    assert_eq!(ignored(&request), ["ignored=future_field", "ignored=logit_bias"]);
+    assert_eq!(written(&request).get("future_field"), None);
+}
+
+#[test]
+fn defaults_that_are_turned_off_are_not_sent() {
+    let defaults = AnswerDefaults { temperature: None, max_tokens: None };
+    assert_eq!(written(&GenerateRequest { defaults, ..asking("hi") })["options"], json!({}));
+}
+
+#[test]
+fn a_demanded_call_is_a_format_and_an_instruction() {
+    let demanded = written(&with_tools(Some(ToolChoice::Required)));
+    assert_eq!(demanded["format"], json!({ "type": "object", "properties": {} }));
+    assert_eq!(demanded.get("tools"), None);
+    let [system, user] = demanded["messages"].as_array().unwrap().as_slice() else { panic!("{demanded}") };
+    assert_eq!((&system["role"], &user["role"]), (&json!("system"), &json!("user")));
+    assert!(system["content"].as_str().is_some_and(|words| words.contains("\"name\":\"now\"")), "{system}");
+
+    let kind = Message::new(Role::System, "Be kind.");
+    let named = with_tools(Some(ToolChoice::Function("now".into())));
+    let request = GenerateRequest { messages: vec![kind, named.messages[0].clone()], ..named };
+    let messages = written(&request)["messages"].clone();
+    assert_eq!(messages.as_array().map(Vec::len), Some(2));
+    assert!(messages[0]["content"].as_str().is_some_and(|words| words.starts_with("Be kind.\n\nCall this")));
+}
+
+#[test]
+fn an_effort_is_how_much_to_think() {
+    for (effort, level, switch) in [
+        ("none", json!(false), json!(false)),
+        ("minimal", json!("low"), json!(true)),
+        ("medium", json!("medium"), json!(true)),
+        ("high", json!("high"), json!(true)),
+    ] {
+        let request = with_extra(json!({ "reasoning_effort": effort }));
+        assert_eq!(written(&request)["think"], level);
+        assert_eq!(written_as(Form { thinking: Thinking::Switch, ..WHOLE }, &request)["think"], switch);
+        assert_eq!(ignored(&request), [""; 0]);
+    }
+    let request = with_extra(json!({ "reasoning_effort": "high" }));
+    assert_eq!(written_as(Form { thinking: Thinking::LeftOut, ..WHOLE }, &request).get("think"), None);
+    // Ollama's own word counts more.
+    assert_eq!(
+        written(&with_extra(json!({ "reasoning_effort": "high", "think": false })))["think"],
+        json!(false)
+    );
+}
+
+#[test]
+fn further_answers_have_seeds_of_their_own() {
+    let sampling = Sampling { seed: Some(i64::MAX), n: std::num::NonZeroU32::new(2), ..Sampling::default() };
+    let request = GenerateRequest { sampling, ..asking("hi") };
+    assert_eq!(written(&request)["options"]["seed"], json!(i64::MAX));
+    assert_eq!(written_as(Form { answer: 1, ..WHOLE }, &request)["options"]["seed"], json!(i64::MIN));
 }
 
 #[test]
@@ -179,7 +249,7 @@ fn calls_in_the_history_have_objects_and_their_results_have_names() {
 fn arguments_that_are_no_object_are_named_with_their_place() {
     for arguments in ["{\"city\":", "\"Paris\"", "[1]"] {
         let request = saying(vec![Message::new(Role::User, "weather?"), calling("c1", arguments)]);
-        let error = Body::of(&request, Delivery::Whole).unwrap_err();
+        let error = Body::of(&request, WHOLE).unwrap_err();
         assert_eq!(error.field, "messages[1].tool_calls[0].function.arguments");
         assert!(error.hint.is_some_and(|hint| hint.contains("JSON object")));
     }

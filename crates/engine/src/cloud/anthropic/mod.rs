@@ -8,6 +8,7 @@ mod request;
 use async_trait::async_trait;
 use hob_core::{
     EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    Warning,
 };
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +16,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::Access;
 use crate::chat_completions::request::Delivery;
 use crate::openai_compat::unknown_model;
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
 use crate::wire::deltas::deltas;
 use crate::wire::response::Response;
 use events::Events;
@@ -37,17 +38,24 @@ impl Anthropic {
             timeout: access.timeout,
             key: Some(KeyHeader { name: HeaderName::from_static("x-api-key"), prefix: "", key: access.key }),
             headers: HeaderMap::from_iter([VERSION]),
+            resend: Resend::Never,
             ..EndpointOptions::new(access.label, access.host)
         })?;
         Ok(Anthropic { endpoint })
     }
 
-    async fn ask(&self, request: &GenerateRequest, delivery: Delivery) -> Result<Response, EngineError> {
+    /// The answer's head, and what of the request has no effect on the answer.
+    async fn ask(
+        &self,
+        request: &GenerateRequest,
+        delivery: Delivery,
+    ) -> Result<(Response, Vec<Warning>), EngineError> {
         let body =
             request::body(request, delivery).map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
         let response = self.endpoint.post("/v1/messages", json).await?;
-        self.endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
+        let accepted = self.endpoint.accept(response).await;
+        Ok((accepted.map_err(|error| unknown_model(error, &request.model))?, body.ignored))
     }
 }
 
@@ -62,17 +70,16 @@ impl Engine for Anthropic {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let response = self.ask(request, Delivery::Whole).await?;
+        let (response, warnings) = self.ask(request, Delivery::Whole).await?;
         let body = self.endpoint.body(response).await?;
-        answer::read(&body, &request.model).map_err(|reason| self.endpoint.malformed(reason))
+        let generation = answer::read(&body, &request.model)
+            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
+        Ok(Generation { warnings, ..generation })
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let response = self.ask(request, Delivery::Streamed).await?;
-        Ok(GenerationStream {
-            warnings: Vec::new(),
-            deltas: deltas(&self.endpoint, response, Events::default()),
-        })
+        let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
+        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Events::default()) })
     }
 
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {

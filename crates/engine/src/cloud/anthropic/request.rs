@@ -1,6 +1,6 @@
 //! The request, written straight from ours without a copy of the conversation.
 
-use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition};
+use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition, Warning};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,9 @@ const OWN_FIELDS: [&str; 8] = [
     "thinking",
     "top_k",
 ];
+
+/// Anthropic demands a limit. Where the house leaves it to the engine, this is it: as much as every current model can write.
+pub const DEMANDED_MAX_TOKENS: u32 = 8_192;
 
 /// The request's body.
 #[derive(Debug, Serialize)]
@@ -42,6 +45,9 @@ pub struct Body<'a> {
     tool_choice: Option<Value>,
     #[serde(flatten)]
     own: Map<String, Value>,
+    /// What of the caller's request is not said, and has no effect.
+    #[serde(skip)]
+    pub ignored: Vec<Warning>,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,7 +79,7 @@ pub fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, U
     let Conversation { system, turns } = Conversation::of(&request.messages)?;
     Ok(Body {
         model: &request.model,
-        max_tokens: request.max_tokens(),
+        max_tokens: request.max_tokens().unwrap_or(DEMANDED_MAX_TOKENS),
         system,
         messages: turns,
         stream: delivery == Delivery::Streamed,
@@ -83,6 +89,7 @@ pub fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, U
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: tool_choice(request),
         own: own(request)?,
+        ignored: translate::ignored(request, &OWN_FIELDS)?,
     })
 }
 
@@ -120,7 +127,7 @@ fn tool_choice(request: &GenerateRequest) -> Option<Value> {
 
 /// The caller's own additions, and the form of the answer, which lives beside some of them.
 fn own(request: &GenerateRequest) -> Result<Map<String, Value>, Unsupported> {
-    let mut own = translate::own_fields(&request.extra, &OWN_FIELDS)?;
+    let mut own = translate::own_fields(&request.extra, &OWN_FIELDS);
     let format = match &request.response_format {
         ResponseFormat::Text => return Ok(own),
         ResponseFormat::JsonObject => {

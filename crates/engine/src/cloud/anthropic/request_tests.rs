@@ -248,3 +248,26 @@ fn tools_and_the_choice_among_them_are_translated() {
         Some(json!({ "type": "tool", "name": "now", "disable_parallel_tool_use": true }))
     );
 }
+
+#[test]
+fn what_no_api_documents_is_left_out_and_named() {
+    let extra = |value: Value| value.as_object().cloned().unwrap_or_default();
+    let message = Message {
+        extra: extra(json!({ "cache_control": { "type": "ephemeral" }, "refusal": null })),
+        ..Message::new(Role::User, "hi")
+    };
+    let request = GenerateRequest {
+        extra: extra(json!({ "future_field": 1, "store": true, "metadata": { "user_id": "ann" } })),
+        ..asking(vec![message])
+    };
+    let body = body(&request, Delivery::Whole).unwrap();
+    let ignored: Vec<String> = body.ignored.iter().map(|warning| warning.text().into_owned()).collect();
+    assert_eq!(ignored, ["ignored=future_field", "ignored=messages[].cache_control", "ignored=store"]);
+    assert_eq!(serde_json::to_value(&body).unwrap()["metadata"], json!({ "user_id": "ann" }));
+}
+
+#[test]
+fn a_limit_is_sent_even_if_the_house_sets_none() {
+    let defaults = hob_core::AnswerDefaults { temperature: None, max_tokens: None };
+    assert_eq!(written(&GenerateRequest { defaults, ..hi() })["max_tokens"], json!(DEMANDED_MAX_TOKENS));
+}

@@ -10,15 +10,15 @@ mod request;
 use async_trait::async_trait;
 use hob_core::{
     Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelInfo,
+    ModelInfo, Warning,
 };
 
 use reqwest::header::HeaderName;
 
 use super::Access;
-use crate::embeddings::{Gathered, Habit, batches};
+use crate::embeddings::{Gathered, Habit, ONLY_TEXT, batches};
 use crate::openai_compat::unknown_model;
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
 use crate::wire::deltas::deltas;
 use crate::wire::response::Response;
 use events::Chunks;
@@ -39,15 +39,21 @@ impl Gemini {
                 prefix: "",
                 key: access.key,
             }),
+            resend: Resend::Never,
             ..EndpointOptions::new(access.label, access.host)
         })?;
         Ok(Gemini { endpoint })
     }
 
-    async fn ask(&self, request: &GenerateRequest, method: &str) -> Result<Response, EngineError> {
+    /// The answer's head, and what of the request has no effect on the answer.
+    async fn ask(
+        &self,
+        request: &GenerateRequest,
+        method: &str,
+    ) -> Result<(Response, Vec<Warning>), EngineError> {
         let body = request::body(request).map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
-        self.post(&request.model, method, json).await
+        Ok((self.post(&request.model, method, json).await?, body.ignored))
     }
 
     async fn post(&self, model: &str, method: &str, json: Vec<u8>) -> Result<Response, EngineError> {
@@ -80,23 +86,25 @@ impl Engine for Gemini {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let response = self.ask(request, "generateContent").await?;
+        let (response, warnings) = self.ask(request, "generateContent").await?;
         let body = self.endpoint.body(response).await?;
-        answer::read(&body, &request.model).map_err(|error| error.into_engine_error(&self.endpoint, false))
+        let generation = answer::read(&body, &request.model)
+            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
+        Ok(Generation { warnings, ..generation })
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let response = self.ask(request, "streamGenerateContent?alt=sse").await?;
-        Ok(GenerationStream {
-            warnings: Vec::new(),
-            deltas: deltas(&self.endpoint, response, Chunks::default()),
-        })
+        let (response, warnings) = self.ask(request, "streamGenerateContent?alt=sse").await?;
+        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Chunks::default()) })
     }
 
     /// Google reads the beginning of a text that is too long, and does not say so.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let Some(texts) = request.inputs.texts() else {
+            return Err(self.endpoint.unsupported("input", Some(ONLY_TEXT)));
+        };
         let mut gathered = Gathered::new(&self.endpoint, request, Habit::Refuses);
-        for inputs in batches(&request.inputs, embed::MAX_INPUTS) {
+        for inputs in batches(texts, embed::MAX_INPUTS) {
             let json = embed::body(request, inputs).to_string().into_bytes();
             let response = self.post(&request.model, "batchEmbedContents", json).await?;
             let body = self.endpoint.body(response).await?;

@@ -1,6 +1,6 @@
 //! The request, written straight from ours without a copy of the conversation.
 
-use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition};
+use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition, Warning};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -30,6 +30,9 @@ pub struct Body<'a> {
     tool_config: Option<Value>,
     #[serde(flatten)]
     own: Map<String, Value>,
+    /// What of the caller's request is not said, and has no effect.
+    #[serde(skip)]
+    pub ignored: Vec<Warning>,
 }
 
 #[derive(Debug, Serialize)]
@@ -55,7 +58,7 @@ pub fn body(request: &GenerateRequest) -> Result<Body<'_>, Unsupported> {
         ("top_logprobs", request.sampling.top_logprobs.is_some()),
     ])?;
     let Conversation { system, turns } = Conversation::of(&request.messages)?;
-    let mut own = translate::own_fields(&request.extra, &OWN_FIELDS)?;
+    let mut own = translate::own_fields(&request.extra, &OWN_FIELDS);
     Ok(Body {
         system_instruction: system,
         contents: turns,
@@ -64,6 +67,7 @@ pub fn body(request: &GenerateRequest) -> Result<Body<'_>, Unsupported> {
             .then(|| [Tools { function_declarations: request.tools.iter().map(function).collect() }]),
         tool_config: tool_config(request)?,
         own,
+        ignored: translate::ignored(request, &OWN_FIELDS)?,
     })
 }
 
@@ -87,7 +91,7 @@ fn generation_config(
     let fields = [
         // Google advises against any temperature but the model's own, so only a caller's wish is passed on.
         ("temperature", request.temperature.map(|value| json!(value.get()))),
-        ("maxOutputTokens", Some(json!(request.max_tokens()))),
+        ("maxOutputTokens", request.max_tokens().map(|value| json!(value))),
         ("topP", sampling.top_p.map(|value| json!(value))),
         ("topK", own.remove(TOP_K)),
         ("stopSequences", stop),

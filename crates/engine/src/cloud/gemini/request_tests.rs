@@ -117,8 +117,8 @@ fn what_gemini_cannot_do_is_refused_by_name() {
         [
             sampling(Sampling { logprobs: true, ..Sampling::default() }),
             sampling(Sampling { seed: Some(1 << 40), ..Sampling::default() }),
-            extra("logit_bias", json!({})),
-            extra("contents", json!([])),
+            extra("logit_bias", json!({ "5": 1 })),
+            extra("min_p", json!(0.1)),
             extra("generationConfig", json!(7)),
             refused(&with_picture(Role::User, "https://example.org/cat.png")),
             refused(&with_picture(Role::System, "data:image/png;base64,AAAA")),
@@ -127,12 +127,30 @@ fn what_gemini_cannot_do_is_refused_by_name() {
             "logprobs",
             "seed",
             "logit_bias",
-            "contents",
+            "min_p",
             "generationConfig",
             "messages[0].content[1].image_url",
             "messages[0].content[1].image_url",
         ]
     );
+}
+
+#[test]
+fn what_no_api_documents_is_left_out_and_named() {
+    let extra = |value: Value| value.as_object().cloned().unwrap_or_default();
+    let fields = extra(json!({ "future_field": { "a": 1 }, "verbosity": "low", "user": "ann", "top_k": 3 }));
+    let request = GenerateRequest { extra: fields, ..hi() };
+    let body = body(&request).unwrap();
+    assert_eq!(body.ignored, [Warning::Ignored("future_field".into()), Warning::Ignored("verbosity".into())]);
+    let written = serde_json::to_value(&body).unwrap();
+    assert_eq!((written.get("future_field"), written.get("ignored")), (None, None));
+}
+
+#[test]
+fn defaults_that_are_turned_off_are_not_sent() {
+    let defaults = hob_core::AnswerDefaults { temperature: None, max_tokens: None };
+    let written = written(&GenerateRequest { defaults, ..hi() });
+    assert_eq!(written["generationConfig"], json!({}));
 }
 
 #[test]

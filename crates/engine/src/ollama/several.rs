@@ -1,0 +1,131 @@
+//! Several answers to one question (`n`). Ollama gives one at a time, so it is asked as often as answers are wanted.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures::{Stream, StreamExt};
+use hob_core::{Delta, DeltaStream, EngineError, Generation, Usage};
+
+/// More answers than this are refused: each of them is a question of its own.
+pub const MOST_ANSWERS: u32 = 16;
+
+/// Questions of one request that are under way at a time.
+pub const AT_ONCE: usize = 4;
+
+/// The answers as one, in their order. `None` when there is none.
+pub fn joined(generations: Vec<Generation>) -> Option<Generation> {
+    let mut generations = generations.into_iter();
+    let mut first = generations.next()?;
+    for generation in generations {
+        first.usage = sum(first.usage, generation.usage);
+        first.alternatives.push(generation.answer);
+    }
+    Some(first)
+}
+
+/// The streams as one, the `n`-th with the deltas of the `n`-th answer. At most [`AT_ONCE`] of them are read at a time.
+pub fn interleaved(streams: Vec<DeltaStream>) -> DeltaStream {
+    let unfinished = streams.len();
+    let streams = (0..)
+        .zip(streams)
+        .map(|(choice, deltas)| deltas.map(move |delta| delta.map(|delta| of_choice(delta, choice))).boxed());
+    let deltas = futures::stream::iter(streams.collect::<Vec<_>>()).flatten_unordered(AT_ONCE);
+    Box::pin(Interleaved { deltas: deltas.boxed(), unfinished, usage: None })
+}
+
+struct Interleaved {
+    deltas: DeltaStream,
+    unfinished: usize,
+    usage: Option<Usage>,
+}
+
+impl Stream for Interleaved {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        while self.unfinished > 0 {
+            match ready!(self.deltas.as_mut().poll_next(context)) {
+                Some(Ok(Delta::Done { usage })) => {
+                    self.unfinished -= 1;
+                    self.usage = sum(self.usage, usage);
+                }
+                Some(Ok(delta)) => return Poll::Ready(Some(Ok(delta))),
+                // One answer that breaks off breaks all of them off: the others would look complete.
+                Some(Err(error)) => {
+                    self.deltas = futures::stream::empty().boxed();
+                    self.unfinished = 0;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => return Poll::Ready(None),
+            }
+            if self.unfinished == 0 {
+                return Poll::Ready(Some(Ok(Delta::Done { usage: self.usage })));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+fn of_choice(delta: Delta, choice: u32) -> Delta {
+    match delta {
+        Delta::Text(text) => Delta::Text(hob_core::TextDelta { choice, ..text }),
+        Delta::Reasoning { text, .. } => Delta::Reasoning { choice, text },
+        Delta::ToolCall(call) => Delta::ToolCall(hob_core::ToolCallDelta { choice, ..call }),
+        Delta::Finish { reason, .. } => Delta::Finish { choice, reason },
+        Delta::Step(step) => Delta::Step(step),
+        Delta::Done { usage } => Delta::Done { usage },
+    }
+}
+
+/// What both took, as far as it is known.
+fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(Usage {
+            prompt_tokens: one.prompt_tokens.saturating_add(other.prompt_tokens),
+            completion_tokens: one.completion_tokens.saturating_add(other.completion_tokens),
+            cached_tokens: one.cached_tokens.or(other.cached_tokens),
+        }),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::{Collector, FinishReason};
+
+    use super::*;
+
+    fn answer(text: &str) -> DeltaStream {
+        let usage = Some(Usage { prompt_tokens: 3, completion_tokens: 1, cached_tokens: None });
+        futures::stream::iter(vec![
+            Ok(Delta::text(text)),
+            Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
+            Ok(Delta::Done { usage }),
+        ])
+        .boxed()
+    }
+
+    #[tokio::test]
+    async fn answers_stay_apart_and_are_done_once() {
+        let texts = ["a", "b", "c", "d", "e", "f"];
+        let deltas: Vec<_> = interleaved(texts.map(answer).into()).collect().await;
+        assert_eq!(deltas.iter().filter(|delta| matches!(delta, Ok(Delta::Done { .. }))).count(), 1);
+        let mut collector = Collector::default();
+        deltas.into_iter().for_each(|delta| collector.push(delta.unwrap()));
+        let generation = collector.finish("m").unwrap();
+        assert_eq!(generation.answers().map(|answer| answer.content.as_str()).collect::<Vec<_>>(), texts);
+        assert_eq!(
+            generation.usage,
+            Some(Usage { prompt_tokens: 18, completion_tokens: 6, cached_tokens: None })
+        );
+    }
+
+    #[tokio::test]
+    async fn one_that_breaks_off_breaks_all_off() {
+        let cut = || Err(EngineError::Interrupted { engine: "ollama".into(), reason: "cable".into() });
+        let broken = futures::stream::iter(vec![Ok(Delta::text("half")), cut()]).boxed();
+        let deltas: Vec<_> = interleaved(vec![broken, answer("whole")]).collect().await;
+        assert!(deltas.last().is_some_and(Result::is_err), "{deltas:?}");
+        assert!(!deltas.iter().any(|delta| matches!(delta, Ok(Delta::Done { .. }))), "{deltas:?}");
+    }
+}
