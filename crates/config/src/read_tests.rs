@@ -99,6 +99,8 @@ fn the_defaults_are_the_documented_ones() {
     intelligence.router = "heuristic"
     intelligence.fallback_model = ""
     intelligence.allow_cloud_fallback = false
+    intelligence.temperature = 0.7
+    intelligence.max_tokens = 1024
     agent.max_turns = 10
     memory.backend = "sqlite"
     memory.chunk_size = 512
@@ -113,7 +115,7 @@ fn the_defaults_are_the_documented_ones() {
     channel.reconnect_interval = 5.0
     channel.token = ""
     channel.reply = true
-    channel.trust = "pure"
+    channel.trust = {}
     channel.allow_from = []
     channel.messages_per_minute = 20
     channel.history = 20
@@ -131,6 +133,7 @@ fn the_defaults_are_the_documented_ones() {
     sandbox.max_concurrent = 5
     sandbox.allowlist = []
     tools.file_roots = []
+    tools.allow_after_untrusted = []
     mcp.servers = {}
     telemetry.enabled = true
     telemetry.retention_days = 0
@@ -310,7 +313,6 @@ fn a_misspelt_name_is_told_with_the_nearest_one() {
         ("engine.pool = ['vllm', 1]", "embedded, got a list"),
         ("memory.backend = 'hybird'", "hybrid, got \"hybird\" (did you mean 'hybrid'?)"),
         ("intelligence.router = 'heuristics'", "grpo, got \"heuristics\" (did you mean 'heuristic'?)"),
-        ("channel.trust = 'reed'", "act, got \"reed\" (did you mean 'read'?)"),
         ("sandbox.runtime = 'dokcer'", "of them, got \"dokcer\" (did you mean 'docker'?)"),
     ] {
         let error = error(typed);

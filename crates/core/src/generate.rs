@@ -119,6 +119,19 @@ pub struct Sampling {
     pub top_logprobs: Option<u32>,
 }
 
+/// What holds where a caller leaves something open. `None` leaves it to the engine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AnswerDefaults {
+    pub temperature: Option<Temperature>,
+    pub max_tokens: Option<MaxTokens>,
+}
+
+impl Default for AnswerDefaults {
+    fn default() -> Self {
+        AnswerDefaults { temperature: Some(Temperature::default()), max_tokens: Some(MaxTokens::default()) }
+    }
+}
+
 /// Everything an engine needs to answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GenerateRequest {
@@ -128,6 +141,8 @@ pub struct GenerateRequest {
     pub temperature: Option<Temperature>,
     /// As the caller gave it. [`Self::max_tokens`] has the default.
     pub max_tokens: Option<MaxTokens>,
+    /// What holds where the caller gave neither. Set where requests come in, as the owner configured it.
+    pub defaults: AnswerDefaults,
     pub sampling: Sampling,
     pub tools: Vec<ToolDefinition>,
     pub tool_choice: Option<ToolChoice>,
@@ -139,12 +154,14 @@ pub struct GenerateRequest {
 }
 
 impl GenerateRequest {
-    pub fn temperature(&self) -> f64 {
-        self.temperature.unwrap_or_default().get()
+    /// The caller's, or else the default; `None` leaves it to the engine.
+    pub fn temperature(&self) -> Option<f64> {
+        self.temperature.or(self.defaults.temperature).map(Temperature::get)
     }
 
-    pub fn max_tokens(&self) -> u32 {
-        self.max_tokens.unwrap_or_default().get()
+    /// The caller's, or else the default; `None` leaves it to the engine.
+    pub fn max_tokens(&self) -> Option<u32> {
+        self.max_tokens.or(self.defaults.max_tokens).map(MaxTokens::get)
     }
 
     /// How many answers are asked for.
@@ -166,6 +183,29 @@ pub fn is_annotation(field: &str) -> bool {
             | "prompt_cache_key"
             | "prompt_cache_retention"
     )
+}
+
+/// Whether the chat-completions API documents a request field of this name. Such a field says what the answer should be like; it
+/// cannot change how an engine runs or where it connects to. Fields that Hob reads itself are not listed.
+pub fn is_documented_field(field: &str) -> bool {
+    is_annotation(field)
+        || matches!(
+            field,
+            "audio"
+                | "function_call"
+                | "functions"
+                | "logit_bias"
+                | "modalities"
+                | "prediction"
+                | "reasoning_effort"
+                | "verbosity"
+                | "web_search_options"
+        )
+}
+
+/// The same for a field of a message. Clients also send back what a model thought, as they got it.
+pub fn is_documented_message_field(field: &str) -> bool {
+    matches!(field, "annotations" | "audio" | "function_call" | "reasoning" | "reasoning_content" | "refusal")
 }
 
 /// Why an answer ended.
@@ -304,7 +344,19 @@ mod tests {
     #[test]
     fn what_the_caller_leaves_out_has_the_documented_default() {
         let request = GenerateRequest::default();
-        assert_eq!((request.temperature(), request.max_tokens(), request.answers()), (0.7, 1024, 1));
+        assert_eq!(
+            (request.temperature(), request.max_tokens(), request.answers()),
+            (Some(0.7), Some(1024), 1)
+        );
+    }
+
+    #[test]
+    fn defaults_that_are_turned_off_leave_it_to_the_engine() {
+        let defaults = AnswerDefaults { temperature: None, max_tokens: None };
+        let request = GenerateRequest { defaults, ..GenerateRequest::default() };
+        assert_eq!((request.temperature(), request.max_tokens()), (None, None));
+        let request = GenerateRequest { temperature: Temperature::new(0.1).ok(), ..request };
+        assert_eq!((request.temperature(), request.max_tokens()), (Some(0.1), None));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey, RouterKey};
-use hob_core::{ChannelError, Engine, EngineError, EventBus, ModelReason, RunEvents, Source};
+use hob_core::{AnswerDefaults, ChannelError, Engine, EngineError, EventBus, ModelReason, RunEvents, Source};
 use hob_engine::select::{Because, BindAddress, CLOUD_KEY, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::accounts::Accounts;
 use crate::channels::{self, HouseChannels};
+use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::fallback::Fallback;
@@ -24,10 +25,13 @@ use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
 use crate::record::{DATABASE, Record};
 use crate::routing::{Router, RouterBook};
-use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use crate::scheduler::{BookParts, Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
+
+/// The tool that asks a model.
+const LLM_TOOL: &str = "llm";
 
 /// What the command line asks for beyond the configuration.
 #[derive(Clone, Default)]
@@ -132,12 +136,26 @@ impl Household {
             reader: wishes.reader.clone(),
         };
         let memory = HouseMemory::new(config, home, wiring)?;
-        let tasks = TaskBook::at(home);
         let channels = HouseChannels::open(config, home, &bus)?;
+        let tasks = TaskBook::with(
+            home,
+            BookParts { channels: channels::contract(channels.as_ref()), ..BookParts::default() },
+        );
+        let default = DefaultModel::new(default_model.clone()).recorded_at(home);
+        let defaults = AnswerDefaults {
+            temperature: config.intelligence.temperature,
+            max_tokens: config.intelligence.max_tokens,
+        };
+        let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &accounts).await };
+        let cloud_tools = match llm.engine.key() == CLOUD_KEY {
+            true => vec![LLM_TOOL.to_owned()],
+            false => Vec::new(),
+        };
         let workshop = Workshop::open(
             config,
             WorkshopParts {
-                llm: Some(llm_tool(&pool, default_model.as_deref(), &accounts).await),
+                home: Some(home.to_owned()),
+                llm: Some(llm),
                 memory: Some(memory.contract()),
                 schedule: Some(Arc::new(tasks.clone())),
                 channels: channels.as_ref().map(HouseChannels::contract),
@@ -153,6 +171,7 @@ impl Household {
             log: Arc::clone(&accounts.log),
         });
         let system = system.with_accounts(accounts).with_pool(pool);
+        let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
         let system =
             system.with_memory(memory).with_embedder(embedder).with_router(router(config, home, &record));
@@ -177,6 +196,11 @@ impl Household {
         if let Some(channels) = &self.channels {
             channels.listen(&self.system);
         }
+    }
+
+    /// Has the engine read what every whole answer begins with, in the background, until the house is closed.
+    pub fn warm(&self) {
+        self.workshop.warm(&self.system);
     }
 
     /// The start is over: what only that needed of the program in memory is given back to the system.
@@ -264,8 +288,8 @@ async fn embedding_engine(config: &Config, pool: &Pool) -> Arc<dyn Engine> {
 }
 
 /// The tool `llm` asks one and the same model, of the engine that has it, and what it asks is recorded like everything else.
-async fn llm_tool(pool: &Pool, default_model: Option<&str>, accounts: &Accounts) -> LlmOptions {
-    let model = pool.steady(default_model).await.ok().flatten();
+async fn llm_tool(pool: &Pool, default: &DefaultModel, accounts: &Accounts) -> LlmOptions {
+    let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
     let origin = Origin {
         run: "".into(),
@@ -277,7 +301,11 @@ async fn llm_tool(pool: &Pool, default_model: Option<&str>, accounts: &Accounts)
         meters: accounts.meters.clone(),
         trace_parent: None,
     };
-    LlmOptions { engine: Arc::new(Metered::new(engine, origin)), model: Arc::new(move || model.clone()) }
+    LlmOptions {
+        engine: Arc::new(Metered::new(engine, origin)),
+        model: Arc::new(move || model.clone()),
+        defaults: AnswerDefaults::default(),
+    }
 }
 
 /// Whether it matters that the default engine does not answer: somebody chose it, or it has answered here before. What

@@ -6,23 +6,29 @@ mod embed;
 mod recall;
 mod resolve;
 mod run;
+mod warm;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hob_agent::ToolBox;
 use hob_core::routing::AUTO;
 use hob_core::{
-    Agent, Channels, Engine, EngineError, EventBus, InferenceLog, ModelInfo, ModelReason, NoChannels,
+    Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, InferenceLog, ModelInfo,
+    ModelReason, NoChannels,
 };
 use hob_memory::Documents;
 
 pub use answer::{Answered, Streaming};
 
 use crate::accounts::Accounts;
+use crate::caller_policy::may_use;
+use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
 use crate::energy::Meters;
 use crate::fallback::Fallback;
+use crate::images::ImageFetcher;
 use crate::memory::HouseMemory;
 use crate::metrics::Totals;
 use crate::pool::{ListedModel, Pool};
@@ -35,7 +41,7 @@ pub const DEFAULT_MODEL: &str = "default";
 /// What a [`System`] is made of.
 pub struct SystemParts {
     pub engine: Arc<dyn Engine>,
-    /// The model meant by `default`; `None` for the first on the engine.
+    /// The model meant by `default`, as the owner named it; `None` has one chosen, the first on the engine.
     pub default_model: Option<String>,
     /// Who answers requests that are neither streamed nor bring tools; `None` for the engine itself.
     pub agent: Option<Arc<dyn Agent>>,
@@ -54,7 +60,7 @@ pub struct System {
     fallback: Option<Arc<Fallback>>,
     /// Why the cloud is the chosen engine, where it is that only for want of another.
     for_want: Option<ModelReason>,
-    default_model: Option<String>,
+    default: DefaultModel,
     /// Who makes vectors when the caller asks for the default; `None` where nobody can.
     embedder: Option<Embedder>,
     agent: Option<Arc<dyn Agent>>,
@@ -71,6 +77,11 @@ pub struct System {
     channels: Arc<dyn Channels>,
     /// Chooses where the model is `auto`.
     router: Router,
+    images: ImageFetcher,
+    /// What holds where a caller gives no temperature or limit.
+    defaults: AnswerDefaults,
+    /// Tools that ask the cloud, which only some callers may have done.
+    cloud_tools: Vec<String>,
 }
 
 impl System {
@@ -80,7 +91,7 @@ impl System {
             pool: Arc::new(Pool::new(parts.engine, Vec::new())),
             fallback: None,
             for_want: None,
-            default_model: parts.default_model,
+            default: DefaultModel::new(parts.default_model),
             embedder: None,
             agent: parts.agent,
             tools: ArcSwap::from_pointee(parts.tools),
@@ -93,6 +104,9 @@ impl System {
             memory: None,
             channels: Arc::new(NoChannels),
             router: Router::default(),
+            images: ImageFetcher::default(),
+            defaults: AnswerDefaults::default(),
+            cloud_tools: Vec::new(),
         }
     }
 
@@ -124,6 +138,31 @@ impl System {
     /// The same with another way of choosing a model where that is left to us.
     pub fn with_router(self, router: Router) -> Self {
         System { router, ..self }
+    }
+
+    /// The same with other defaults for requests that give no temperature or limit.
+    pub fn with_defaults(self, defaults: AnswerDefaults) -> Self {
+        System { defaults, ..self }
+    }
+
+    /// What holds where a caller gives no temperature or limit.
+    pub fn defaults(&self) -> AnswerDefaults {
+        self.defaults
+    }
+
+    /// The same with another way of fetching the images that a request names by their address.
+    pub fn with_images(self, images: ImageFetcher) -> Self {
+        System { images, ..self }
+    }
+
+    /// The same with tools that ask the cloud. Callers who may not use the cloud do not get them.
+    pub fn with_cloud_tools(self, cloud_tools: Vec<String>) -> Self {
+        System { cloud_tools, ..self }
+    }
+
+    /// The same with a home directory in which the default model is recorded where the owner named none.
+    pub(crate) fn recording_default_at(self, home: &Path) -> Self {
+        System { default: self.default.recorded_at(home), ..self }
     }
 
     /// The same with accounts that others write into as well.
@@ -202,14 +241,27 @@ impl System {
         Ok(self.pool.list().await?.into_iter().map(|listed| listed.model).collect())
     }
 
-    /// The same with the engines that answer for them.
-    pub async fn listed_models(&self) -> Result<Vec<ListedModel>, EngineError> {
-        self.pool.list().await
+    /// The models that a caller may use, with the engines that answer for them.
+    pub async fn listed_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
+        let mut listed = self.pool.list().await?;
+        listed.retain(|listed| may_use(&listed.engine, role));
+        Ok(listed)
     }
 
-    /// The model that a caller means by `id`, if an engine lists it.
-    pub async fn listed_model(&self, id: &str) -> Result<Option<ListedModel>, EngineError> {
-        self.pool.show(id).await
+    /// Which of these models is the default; `None` where that is another, `auto`, or not known now.
+    pub async fn default_among(&self, listed: &[ListedModel]) -> Option<usize> {
+        let default = self.default_model().await.ok().flatten()?;
+        listed.iter().position(|listed| self.pool.means(&default, listed))
+    }
+
+    /// The model that a caller means by `id`, `default` included, if an engine lists it and the caller may use it.
+    pub async fn listed_model(&self, id: &str, role: CallerRole) -> Result<Option<ListedModel>, EngineError> {
+        let default = match id {
+            DEFAULT_MODEL => self.default_model().await?,
+            _ => None,
+        };
+        let meant = default.as_deref().unwrap_or(id);
+        Ok(self.listed_models(role).await?.into_iter().find(|listed| self.pool.means(meant, listed)))
     }
 
     /// Whether the chosen engine answers.
@@ -219,20 +271,18 @@ impl System {
 
     /// The model that `default` stands for; `None` when the engine has none.
     pub async fn default_model(&self) -> Result<Option<String>, EngineError> {
-        match &self.default_model {
-            Some(model) => Ok(Some(model.clone())),
-            None => self.pool.first().await,
-        }
+        self.default.get(&self.pool).await
     }
 
     /// Whether the router chooses for those who name no model.
     pub fn defaults_to_auto(&self) -> bool {
-        self.default_model.as_deref() == Some(AUTO)
+        self.default.configured() == Some(AUTO)
     }
 
-    /// The model for work that needs one and the same: the default, or where that is `auto`, the first of the engine.
+    /// The model for work that needs one and the same: the default, or where that is `auto`, the one that was chosen
+    /// for the engine.
     pub async fn steady_model(&self) -> Result<Option<String>, EngineError> {
-        self.pool.steady(self.default_model.as_deref()).await
+        self.default.steady(&self.pool).await
     }
 }
 

@@ -69,6 +69,21 @@ async fn the_agent_answers_whole_requests_and_the_callers_tools_pass_it_by() {
 }
 
 #[tokio::test]
+async fn the_owners_defaults_hold_where_a_caller_says_nothing() {
+    let (system, engine) = system(ScriptedEngine::saying(&["yes"]), Some(Arc::new(Butler)));
+    let defaults = AnswerDefaults { temperature: hob_core::Temperature::new(0.2).ok(), max_tokens: None };
+    let system = system.with_defaults(defaults);
+    // Through an agent, and straight to the engine.
+    system.complete(asking("m"), &caller()).await.unwrap();
+    system.stream(asking("m"), &caller()).await.unwrap();
+    let own = GenerateRequest { max_tokens: hob_core::MaxTokens::new(5).ok(), ..asking("m") };
+    system.stream(own, &caller()).await.unwrap();
+    let asked: Vec<_> =
+        engine.requests().iter().map(|request| (request.temperature(), request.max_tokens())).collect();
+    assert_eq!(asked, [(Some(0.2), None), (Some(0.2), None), (Some(0.2), Some(5))]);
+}
+
+#[tokio::test]
 async fn trouble_before_the_first_piece_is_an_error_and_not_a_stream() {
     let broken = ScriptedEngine::new(|_| {
         vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() })]
@@ -123,8 +138,11 @@ async fn texts_are_embedded_by_the_house_or_by_the_model_that_was_named() {
     }));
     let caller = caller();
     let embed = |model: &str| {
-        let request =
-            EmbedRequest { model: model.into(), inputs: vec!["a".into()], ..EmbedRequest::default() };
+        let request = EmbedRequest {
+            model: model.into(),
+            inputs: vec!["a".to_owned()].into(),
+            ..EmbedRequest::default()
+        };
         system.embed(request, &caller)
     };
     for model in ["default", "minilm", "other"] {
@@ -133,5 +151,5 @@ async fn texts_are_embedded_by_the_house_or_by_the_model_that_was_named() {
     }
     assert_eq!((house.embed_requests().len(), engine.embed_requests().len()), (2, 1));
     let error = embed("nope").await.unwrap_err();
-    assert!(matches!(error, EngineError::ModelNotFound { .. }), "{error}");
+    assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hob_core::routing::{Language, Length, Query, QueryClass, Topic};
-use hob_core::{Content, GenerateRequest, Message, Part, Role};
+use hob_core::{Content, GenerateRequest, MaxTokens, Message, Part, Role};
 
 /// Bytes of a message that are looked at. What a question is like shows early.
 const LOOKED_AT: usize = 16 * 1024;
@@ -26,7 +26,9 @@ pub fn query(request: &GenerateRequest, prompt_tokens: u64) -> Query {
     let asked = last_question(request);
     let language = language(asked.as_deref().unwrap_or_default());
     let class = QueryClass { topic: topic(request), length: length(request), language };
-    let tokens = prompt_tokens + tool_tokens(request) + u64::from(request.max_tokens());
+    let tokens = prompt_tokens
+        + tool_tokens(request)
+        + u64::from(request.max_tokens().unwrap_or(MaxTokens::default().get()));
     let pictures = request.messages.iter().any(|message| message.content.images().next().is_some());
     Query { class, tokens, pictures }
 }

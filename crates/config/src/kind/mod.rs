@@ -1,16 +1,20 @@
 //! The kinds of values there are in the file. Each is one constant: what is expected, how it is read, how it is written.
 
 mod address;
+mod answer;
 mod number;
 mod path;
 mod reach;
+mod sender;
 mod text;
 
 pub(crate) use address::{BIND_ADDRESS, HOST_NAMES, HTTP_URL, HTTP_URLS, ORIGINS, WEBSOCKET_URL};
+pub(crate) use answer::{MAX_TOKENS, TEMPERATURE};
 pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, PORT, SECONDS, SECONDS_OR_NONE};
 pub(crate) use path::{ABSOLUTE_PATHS, OPTIONAL_PATH, expand};
 pub(crate) use reach::REACH;
 pub use reach::ReachKey;
+pub(crate) use sender::{SENDERS, SENDERS_TRUST};
 pub(crate) use text::{OPTIONAL_TEXT, SECRET, TEXT, TEXTS, quote, quote_all, quote_name};
 
 /// Reads `toml`, the right side of a `key = …`, as the given kind.

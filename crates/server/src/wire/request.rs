@@ -2,14 +2,21 @@
 
 use std::num::NonZeroU32;
 
-use hob_core::{GenerateRequest, MaxTokens, ResponseFormat, Sampling, Temperature};
+use hob_core::budget::{self, ANSWERS, TOP_LOGPROBS};
+use hob_core::{
+    AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling, Temperature, ToolChoice,
+    ToolDefinition, Warning,
+};
 use hob_system::AgentWish;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::ignored::Ignored;
 use super::message::WireMessage;
-use super::read::{read, required_model};
-use super::tools::{Offered, WireFormat, WireTool, tool_choice};
+use super::read::{over_budget, read, required_model};
+use super::response::CallForm;
+use super::tools::{Offered, WireFormat, WireFunction, WireTool, legacy_choice, tool_choice};
+use super::whole::Whole;
 use crate::error::ApiError;
 
 /// How the caller wants the answer.
@@ -25,6 +32,10 @@ pub(crate) struct ChatRequest {
     pub(crate) request: GenerateRequest,
     pub(crate) reply: Reply,
     pub(crate) agent: AgentWish,
+    /// How calls are written in the answer: as the caller wrote what may be called.
+    pub(crate) calls: CallForm,
+    /// What of the request has no effect.
+    pub(crate) warnings: Vec<Warning>,
 }
 
 #[derive(Deserialize)]
@@ -37,10 +48,10 @@ struct WireRequest {
     #[serde(default)]
     temperature: Option<f64>,
     #[serde(default)]
-    max_tokens: Option<i64>,
+    max_tokens: Option<Whole>,
     /// The newer name of the same.
     #[serde(default)]
-    max_completion_tokens: Option<i64>,
+    max_completion_tokens: Option<Whole>,
     #[serde(default)]
     stream: Option<bool>,
     #[serde(default)]
@@ -49,6 +60,11 @@ struct WireRequest {
     tools: Option<Vec<WireTool>>,
     #[serde(default)]
     tool_choice: Option<Value>,
+    /// The older names of tools, and of the choice among them.
+    #[serde(default)]
+    functions: Option<Vec<WireFunction>>,
+    #[serde(default)]
+    function_call: Option<Value>,
     #[serde(default)]
     parallel_tool_calls: Option<bool>,
     #[serde(default)]
@@ -56,11 +72,11 @@ struct WireRequest {
     #[serde(default)]
     stop: Option<Stop>,
     #[serde(default)]
-    seed: Option<i64>,
+    seed: Option<Whole>,
     #[serde(default)]
     top_p: Option<f64>,
     #[serde(default)]
-    n: Option<i64>,
+    n: Option<Whole>,
     #[serde(default)]
     presence_penalty: Option<f64>,
     #[serde(default)]
@@ -68,7 +84,7 @@ struct WireRequest {
     #[serde(default)]
     logprobs: Option<bool>,
     #[serde(default)]
-    top_logprobs: Option<i64>,
+    top_logprobs: Option<Whole>,
     /// Our own: which agent answers this request, also as a stream.
     #[serde(default)]
     agent: Option<String>,
@@ -81,6 +97,8 @@ struct WireRequest {
 struct StreamOptions {
     #[serde(default)]
     include_usage: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -90,91 +108,163 @@ enum Stop {
     Several(Vec<String>),
 }
 
-/// More answers than this to one question is a mistake.
-const MAX_ANSWERS: i64 = 128;
-
-const MAX_TOP_LOGPROBS: i64 = 20;
-
 impl ChatRequest {
     /// Reads a body; the error names the field at fault.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        read::<WireRequest>(body)?.resolve()
+        let chat = read::<WireRequest>(body)?.resolve()?;
+        budget::check_request(&chat.request).map_err(|over| over_budget(as_written(over, chat.calls)))?;
+        Ok(chat)
     }
 }
 
+/// Names a field of a tool as the caller wrote it.
+fn as_written(over: OverBudget, calls: CallForm) -> OverBudget {
+    match over.field.strip_prefix("tools") {
+        Some(rest) if calls == CallForm::Function => {
+            OverBudget { field: format!("functions{}", rest.replace(".function", "")), ..over }
+        }
+        _ => over,
+    }
+}
+
+/// What may be called, and what must be.
+struct Callable {
+    tools: Vec<ToolDefinition>,
+    choice: Option<ToolChoice>,
+    form: CallForm,
+}
+
 impl WireRequest {
-    fn resolve(self) -> Result<ChatRequest, ApiError> {
-        let model = required_model(self.model)?;
+    fn resolve(mut self) -> Result<ChatRequest, ApiError> {
+        let mut ignored = Ignored::default();
+        let model = required_model(self.model.take())?;
         let wire_messages =
-            self.messages.ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
+            self.messages.take().ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
         if wire_messages.is_empty() {
             return Err(ApiError::invalid("messages", "'messages' must not be empty"));
         }
         let mut messages = Vec::with_capacity(wire_messages.len());
         for (index, message) in wire_messages.into_iter().enumerate() {
-            messages.push(message.resolve(&format_args!("messages[{index}]"))?);
-        }
-        let mut tools = Vec::new();
-        for (index, tool) in self.tools.into_iter().flatten().enumerate() {
-            tools.push(tool.resolve(index)?);
+            let message = message.resolve(index, &messages, &mut ignored)?;
+            messages.push(message);
         }
         let agent = match self.agent.as_deref() {
             None => AgentWish::Configured,
             Some("" | "none") => AgentWish::None,
             Some(name) => AgentWish::Named(name.to_owned()),
         };
-        let offered = match &agent {
-            AgentWish::Named(_) if tools.is_empty() => Offered::ByAgent,
-            AgentWish::Named(_) | AgentWish::Configured | AgentWish::None => Offered::Brought(&tools),
-        };
-        let tool_choice = match &self.tool_choice {
-            None | Some(Value::Null) => None,
-            Some(choice) => Some(tool_choice(choice, offered)?),
-        };
+        let Callable { tools, choice: tool_choice, form: calls } = self.callable(&agent, &mut ignored)?;
         let temperature = self.temperature.map(Temperature::new).transpose();
         let temperature = temperature.map_err(|error| ApiError::invalid("temperature", error.to_string()))?;
         let (length_field, length) = match self.max_completion_tokens {
             Some(length) => ("max_completion_tokens", Some(length)),
             None => ("max_tokens", self.max_tokens),
         };
-        let length = within(length_field, length, 1..=i64::from(u32::MAX))?;
+        let length = whole_within(length_field, length, 1..=i64::from(u32::MAX))?;
         let max_tokens = length.map(MaxTokens::new).transpose();
         let max_tokens = max_tokens.map_err(|error| ApiError::invalid(length_field, error.to_string()))?;
-        let mut extra = self.extra;
-        extra.retain(|_, value| !value.is_null());
-
-        let sampling = Sampling {
-            top_p: within("top_p", self.top_p, 0.0..=1.0)?,
-            stop: match self.stop {
-                None => Vec::new(),
-                Some(Stop::One(stop)) => vec![stop],
-                Some(Stop::Several(stops)) => stops,
-            },
-            seed: self.seed,
-            presence_penalty: within("presence_penalty", self.presence_penalty, -2.0..=2.0)?,
-            frequency_penalty: within("frequency_penalty", self.frequency_penalty, -2.0..=2.0)?,
-            n: within("n", self.n, 1..=MAX_ANSWERS)?.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)),
-            logprobs: self.logprobs.unwrap_or(false),
-            top_logprobs: within("top_logprobs", self.top_logprobs, 0..=MAX_TOP_LOGPROBS)?
-                .and_then(|count| u32::try_from(count).ok()),
+        let sampling = self.sampling()?;
+        let response_format = match self.response_format {
+            None => ResponseFormat::Text,
+            Some(format) => format.resolve(&mut ignored)?,
         };
+        let mut include_usage = false;
+        if let Some(options) = &self.stream_options {
+            include_usage = options.include_usage.unwrap_or(false);
+            ignored.note_all("stream_options", &options.rest);
+        }
+        let reply =
+            if self.stream.unwrap_or(false) { Reply::Streamed { include_usage } } else { Reply::Whole };
+        let mut extra = self.extra;
+        extra.retain(|field, value| !means_nothing(field, value));
         let request = GenerateRequest {
             model,
             messages,
             temperature,
             max_tokens,
+            defaults: AnswerDefaults::default(),
             sampling,
             tools,
             tool_choice,
             parallel_tool_calls: self.parallel_tool_calls,
-            response_format: self.response_format.map_or(Ok(ResponseFormat::Text), WireFormat::resolve)?,
+            response_format,
             extra,
         };
-        let include_usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
-        let reply =
-            if self.stream.unwrap_or(false) { Reply::Streamed { include_usage } } else { Reply::Whole };
-        Ok(ChatRequest { request, reply, agent })
+        Ok(ChatRequest { request, reply, agent, calls, warnings: ignored.into_warnings() })
     }
+
+    /// Reads the tools, in the form of today or the older one.
+    fn callable(&mut self, agent: &AgentWish, ignored: &mut Ignored) -> Result<Callable, ApiError> {
+        let mut tools = Vec::new();
+        for (index, tool) in self.tools.take().into_iter().flatten().enumerate() {
+            tools.push(tool.resolve(index, ignored)?);
+        }
+        let functions = self.functions.take().filter(|functions| !functions.is_empty());
+        let function_call = self.function_call.take().filter(|choice| !choice.is_null());
+        let form = match functions.is_some() || (function_call.is_some() && tools.is_empty()) {
+            true => CallForm::Function,
+            false => CallForm::Tools,
+        };
+        if functions.is_some() && !tools.is_empty() {
+            let message = "'functions' is the older name of 'tools'; send one of them";
+            return Err(ApiError::invalid("functions", message));
+        }
+        for (index, function) in functions.into_iter().flatten().enumerate() {
+            tools.push(function.resolve_legacy(index, ignored)?);
+        }
+        let offered = match agent {
+            AgentWish::Named(_) if tools.is_empty() => Offered::ByAgent,
+            AgentWish::Named(_) | AgentWish::Configured | AgentWish::None => Offered::Brought(&tools),
+        };
+        let choice = match (&self.tool_choice, &function_call) {
+            (None | Some(Value::Null), None) => None,
+            (None | Some(Value::Null), Some(choice)) => Some(legacy_choice(choice, &tools)?),
+            (Some(choice), function_call) => {
+                if function_call.is_some() {
+                    ignored.note("function_call");
+                }
+                Some(tool_choice(choice, offered)?)
+            }
+        };
+        Ok(Callable { tools, choice, form })
+    }
+
+    fn sampling(&mut self) -> Result<Sampling, ApiError> {
+        let n = whole_within("n", self.n, 1..=ANSWERS as i64)?;
+        let top_logprobs = whole_within("top_logprobs", self.top_logprobs, 0..=TOP_LOGPROBS as i64)?;
+        Ok(Sampling {
+            top_p: within("top_p", self.top_p, 0.0..=1.0)?,
+            stop: match self.stop.take() {
+                None => Vec::new(),
+                Some(Stop::One(stop)) => vec![stop],
+                Some(Stop::Several(stops)) => stops,
+            },
+            seed: self.seed.map(|seed| seed.0),
+            presence_penalty: within("presence_penalty", self.presence_penalty, -2.0..=2.0)?,
+            frequency_penalty: within("frequency_penalty", self.frequency_penalty, -2.0..=2.0)?,
+            n: n.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)),
+            logprobs: self.logprobs.unwrap_or(false),
+            top_logprobs: top_logprobs.and_then(|count| u32::try_from(count).ok()),
+        })
+    }
+}
+
+/// Whether a field says only what holds without it. No engine has to know such a field.
+fn means_nothing(field: &str, value: &Value) -> bool {
+    match (field, value) {
+        (_, Value::Null) => true,
+        ("logit_bias", Value::Object(biases)) => biases.is_empty(),
+        ("modalities", Value::Array(kinds)) => kinds.iter().all(|kind| kind == "text"),
+        _ => false,
+    }
+}
+
+fn whole_within(
+    field: &str,
+    value: Option<Whole>,
+    range: std::ops::RangeInclusive<i64>,
+) -> Result<Option<i64>, ApiError> {
+    within(field, value.map(|whole| whole.0), range)
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(

@@ -7,6 +7,7 @@ use hob_core::routing::AUTO;
 
 use super::{DEFAULT_MODEL, System};
 use crate::caller::{AskError, Caller};
+use crate::caller_policy::{check_engine, may_use};
 use crate::fallback::is_not_found;
 use crate::pool::{Found, NamedBy};
 use crate::route::Route;
@@ -27,28 +28,35 @@ impl System {
         if request.model != AUTO {
             return Ok(None);
         }
-        let models = self.pool.recent().await?;
+        let mut models = self.pool.recent().await?;
+        models.retain(|listed| may_use(&listed.engine, caller.role));
         // Who has a model of this name means that one.
         if models.iter().any(|listed| listed.model.id == AUTO) {
             return Ok(None);
+        }
+        // Without the cloud there may be nothing to choose from; then that is the reason.
+        if models.is_empty() {
+            check_engine(self.engine(), AUTO, caller.role)?;
         }
         let routed = self.router.route(request, caller, &models, self.engine().key()).await?;
         request.model.clone_from(&routed.model);
         Ok(Some(routed))
     }
 
-    /// Who answers. Where the model was ours to choose, and cannot be had, the fallback does.
+    /// Who answers, and with which defaults. Where the model was ours to choose, and cannot be had, the fallback does.
     pub(super) async fn route(
         &self,
         request: &mut GenerateRequest,
         caller: &Caller,
     ) -> Result<Route, AskError> {
+        request.defaults = self.defaults;
         let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
-            (Ok(route), Some(fallback)) => route.before(fallback, &self.pool),
+            (Ok(route), Some(fallback)) => route.before(fallback, &self.pool, caller.role),
             (Err(AskError::Engine(error)), Some(fallback)) if is_not_found(&error) => {
-                let Some(stand_in) = fallback.find(&self.pool, &request.model, &error).await else {
+                let Some(stand_in) = fallback.find(&self.pool, &request.model, &error, caller.role).await
+                else {
                     return Err(error.into());
                 };
                 request.model.clone_from(&stand_in.model);
@@ -63,6 +71,7 @@ impl System {
         let named_by = if is_ours_to_choose(&request.model) { NamedBy::House } else { NamedBy::Caller };
         let Some(Routed { engine, reason, ticket, .. }) = self.resolve_model(request, caller).await? else {
             let Found { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
+            check_engine(engine.as_ref(), &request.model, caller.role)?;
             let route = Route::to(engine, None);
             return Ok(match instead_of {
                 Some(error) => route.for_want_of(&error),
@@ -74,6 +83,7 @@ impl System {
             Some(engine) => Arc::clone(engine),
             None => self.pool.find(&request.model, named_by).await?.engine,
         };
+        check_engine(engine.as_ref(), &request.model, caller.role)?;
         Ok(Route::to(engine, Some(reason)).watched(ticket))
     }
 }

@@ -49,7 +49,7 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
     let question = question::read(args.query.as_deref())?;
     let mut config = settings::load()?;
     if let Some(model) = &args.answering.model {
-        config.server.model = Some(model.clone());
+        config.use_model(model);
     }
     if let Some(router) = args.router {
         config.intelligence.router = router;
@@ -122,12 +122,14 @@ pub async fn default_model(system: &System) -> Result<String> {
 async fn request(system: &System, args: &AskArgs, question: String) -> Result<GenerateRequest> {
     let model = default_model(system).await?;
     // A model that was not named may be answered for by another.
-    let model = if args.answering.model.is_none() { DEFAULT_MODEL.to_owned() } else { model };
+    let is_named = args.answering.model.as_ref().is_some_and(|model| model != DEFAULT_MODEL);
+    let model = if is_named { model } else { DEFAULT_MODEL.to_owned() };
     Ok(GenerateRequest {
         model,
         messages: vec![Message::new(Role::User, question)],
         temperature: args.answering.temperature,
         max_tokens: args.answering.max_tokens,
+        defaults: system.defaults(),
         tool_choice: args.require_tool.then_some(ToolChoice::Required),
         ..GenerateRequest::default()
     })
@@ -307,13 +309,19 @@ async fn print_as_it_comes(
 }
 
 /// A script that asked for an answer must not take nothing for one.
-pub fn no_answer(reason: Option<&FinishReason>, max_tokens: u32) -> Error {
-    match reason {
-        Some(FinishReason::Length) => anyhow!(
+pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>) -> Error {
+    match (reason, max_tokens) {
+        (Some(FinishReason::Length), Some(max_tokens)) => anyhow!(
             "the model came to no answer: its {max_tokens} tokens, or the agent's turns, ran out. Allow more with \
              --max-tokens, or raise [agent] max_turns."
         ),
-        Some(FinishReason::ContentFilter) => anyhow!("the provider's filter left nothing of the answer."),
+        (Some(FinishReason::Length), None) => anyhow!(
+            "the model came to no answer: its context, or the agent's turns, ran out. Ask something shorter, or raise [agent] \
+             max_turns."
+        ),
+        (Some(FinishReason::ContentFilter), _) => {
+            anyhow!("the provider's filter left nothing of the answer.")
+        }
         _ => anyhow!(
             "the model ended without an answer. Ask in other words, or try another model with -m; -v shows what it did."
         ),
@@ -334,11 +342,14 @@ pub fn one_step(step: &Step) -> String {
     }
 }
 
-pub fn tell_of_early_end(reason: &FinishReason, max_tokens: u32) {
+pub fn tell_of_early_end(reason: &FinishReason, max_tokens: Option<u32>) {
     match reason {
-        FinishReason::Length => output::note(format_args!(
-            "The answer was cut off; it may have {max_tokens} tokens. Allow more with --max-tokens."
-        )),
+        FinishReason::Length => match max_tokens {
+            Some(max_tokens) => output::note(format_args!(
+                "The answer was cut off; it may have {max_tokens} tokens. Allow more with --max-tokens."
+            )),
+            None => output::note("The answer was cut off where the model's context ended."),
+        },
         FinishReason::ContentFilter => output::note("The provider's filter ended the answer."),
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => {}
     }

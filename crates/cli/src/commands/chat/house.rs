@@ -25,8 +25,9 @@ pub struct House<'h> {
 }
 
 impl House<'_> {
-    pub fn max_tokens(&self) -> u32 {
-        self.max_tokens.unwrap_or_default().get()
+    /// The most tokens an answer may have; `None` where the engine decides.
+    pub fn max_tokens(&self) -> Option<u32> {
+        self.max_tokens.or(self.household.system.defaults().max_tokens).map(MaxTokens::get)
     }
 
     /// The person at this machine, who may have everything done.
