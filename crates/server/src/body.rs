@@ -8,8 +8,12 @@ use axum::http::{HeaderMap, Request, header};
 use bytes::{Bytes, BytesMut};
 use hob_config::ServerConfig;
 use http_body_util::BodyExt;
+use tokio::time::Instant;
 
+use crate::blocking::BlockingPool;
 use crate::error::ApiError;
+use crate::peer::PeerKey;
+use crate::request_context::RequestContext;
 use crate::room::{Place, Room, SMALL};
 
 /// How much of a body that is refused is taken nevertheless, and for how long.
@@ -18,6 +22,9 @@ const UNWANTED_TIME: Duration = Duration::from_secs(2);
 
 /// The whole of a body may take so many times as long as the longest pause.
 pub(crate) const BODY_PAUSES: u32 = 10;
+
+/// Bytes a second that a body comes with on average, once it has taken as long as the longest pause.
+pub(crate) const LEAST_RATE: usize = 1 << 10;
 
 /// What bodies may be.
 pub(crate) struct Bodies {
@@ -38,11 +45,11 @@ impl Bodies {
         }
     }
 
-    /// Room for a body of this length, if it may be that long.
-    async fn room_for(&self, length: usize) -> Result<Place, ApiError> {
+    /// Lets a body of this length begin, if it may be that long.
+    async fn begin(&self, peer: Option<PeerKey>, length: usize) -> Result<Place, ApiError> {
         match length > self.max_bytes {
             true => Err(ApiError::too_large(self.max_mb)),
-            false => self.room.take(length).await,
+            false => self.room.begin(peer, Some(length)).await,
         }
     }
 }
@@ -61,21 +68,38 @@ impl Deref for JsonBody {
     }
 }
 
+/// Does `work` on a body: on a large one, such as one with pictures in it, where it holds nobody else up.
+pub(crate) async fn work_on<T: Send + 'static>(
+    body: Bytes,
+    pool: &BlockingPool,
+    work: impl FnOnce(&[u8]) -> T + Send + 'static,
+) -> T {
+    match body.len() {
+        ..=SMALL => work(&body),
+        _ => Box::pin(pool.run(move || work(&body))).await,
+    }
+}
+
+/// Turns a request away that does not say it is JSON. Asked also of those that have no body: a web page of somebody else's can
+/// send a plain form, or nothing, without asking the browser's leave first, but no JSON.
+pub(crate) fn demand_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let content_type = content_type(headers);
+    if is_json(content_type) { Ok(()) } else { Err(ApiError::not_json(content_type)) }
+}
+
 /// The whole body of a request that says it is JSON.
 pub(crate) async fn read_json(request: Request<Body>, bodies: &Bodies) -> Result<JsonBody, ApiError> {
-    let content_type = content_type(request.headers());
-    if !is_json(content_type) {
-        return Err(ApiError::not_json(content_type));
-    }
+    demand_json(request.headers())?;
     let announced = announced_length(request.headers());
     // Whoever asks first whether to send it has nothing under way.
     let is_under_way = !request.headers().contains_key(header::EXPECT);
+    let peer = RequestContext::peer_key(request.extensions());
     let mut body = request.into_body();
     let mut place = Place::default();
     if let Some(length) = announced.filter(|length| *length > SMALL) {
         // Boxed, as all that few bodies need: those that come in one piece should not pay for it.
-        match Box::pin(bodies.room_for(length)).await {
-            Ok(taken) => place = taken,
+        match Box::pin(bodies.begin(peer, length)).await {
+            Ok(begun) => place = begun,
             Err(error) => {
                 if is_under_way {
                     Box::pin(let_finish(&mut body)).await;
@@ -84,27 +108,35 @@ pub(crate) async fn read_json(request: Request<Body>, bodies: &Bodies) -> Result
             }
         }
     }
-    let Some(first) = next_piece(&mut body, bodies.pause).await? else {
+    let first_within = Deadline { at: later(Instant::now(), bodies.pause), late: ApiError::slow_body };
+    let Some(first) = next_piece(&mut body, first_within).await? else {
         return Ok(JsonBody { bytes: Bytes::new(), place });
     };
     // Nearly every body comes in one piece, which needs no copy.
-    if announced == Some(first.len()) {
+    if announced == Some(first.len()) && first.len() <= SMALL {
         return Ok(JsonBody { bytes: first, place });
     }
     let whole = bodies.pause.saturating_mul(BODY_PAUSES);
-    match tokio::time::timeout(whole, Box::pin(gather(&mut body, first, place, bodies))).await {
+    let arrival = Arrival { peer, is_announced: announced.is_some(), first, place };
+    match tokio::time::timeout(whole, Box::pin(gather(&mut body, arrival, bodies))).await {
         Ok(read) => read,
         Err(_) => Err(ApiError::endless_body(whole.as_secs_f32())),
     }
 }
 
-/// A body that comes in pieces.
-async fn gather(
-    body: &mut Body,
+/// A body of which the first piece has come.
+struct Arrival {
+    peer: Option<PeerKey>,
+    /// Whether its length is known, and so its part of the peer's share taken.
+    is_announced: bool,
     first: Bytes,
-    mut place: Place,
-    bodies: &Bodies,
-) -> Result<JsonBody, ApiError> {
+    place: Place,
+}
+
+/// A body that comes in pieces.
+async fn gather(body: &mut Body, arrival: Arrival, bodies: &Bodies) -> Result<JsonBody, ApiError> {
+    let began = Instant::now();
+    let Arrival { peer, mut is_announced, first, mut place } = arrival;
     let mut whole = BytesMut::from(first);
     loop {
         if whole.len() > bodies.max_bytes {
@@ -112,18 +144,22 @@ async fn gather(
             let_finish(body).await;
             return Err(ApiError::too_large(bodies.max_mb));
         }
-        if whole.len() > SMALL && place.is_none() {
-            // How long it gets nobody said, so it may be the longest.
-            place = match bodies.room_for(bodies.max_bytes).await {
-                Ok(taken) => taken,
-                Err(error) => {
-                    drop(whole);
-                    let_finish(body).await;
-                    return Err(error);
+        if whole.len() > SMALL {
+            let room = async {
+                if !is_announced {
+                    // How long it gets nobody said, so it may be the longest.
+                    place = bodies.room.begin(peer, None).await?;
+                    is_announced = true;
                 }
+                bodies.room.grow(&mut place, whole.len()).await
             };
+            if let Err(error) = room.await {
+                drop(whole);
+                let_finish(body).await;
+                return Err(error);
+            }
         }
-        match next_piece(body, bodies.pause).await? {
+        match next_piece(body, deadline(began, whole.len(), bodies.pause)).await? {
             Some(piece) => whole.extend_from_slice(&piece),
             None => {
                 place.shrink_to(whole.len());
@@ -131,6 +167,26 @@ async fn gather(
             }
         }
     }
+}
+
+/// When the next piece has to be there, and what is said if it is not.
+struct Deadline {
+    at: Instant,
+    late: fn() -> ApiError,
+}
+
+/// For the next piece of a body of which so much has come: after a pause that is not too long, and soon enough for the average.
+fn deadline(began: Instant, come: usize, pause: Duration) -> Deadline {
+    let by_pause = Deadline { at: later(Instant::now(), pause), late: ApiError::slow_body };
+    let earned = Duration::from_millis((come.saturating_mul(1000) / LEAST_RATE) as u64);
+    let by_rate = Deadline { at: later(began, pause.saturating_add(earned)), late: ApiError::trickling_body };
+    if by_rate.at < by_pause.at { by_rate } else { by_pause }
+}
+
+/// A time so far away that no clock has it is as good as a year from now.
+fn later(from: Instant, by: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    from.checked_add(by).unwrap_or(from + YEAR)
 }
 
 /// Takes what is still coming of a body that is refused, for a moment. A client in the middle of sending would otherwise find
@@ -149,9 +205,9 @@ async fn let_finish(body: &mut Body) {
     let _ = tokio::time::timeout(UNWANTED_TIME, reading).await;
 }
 
-async fn next_piece(body: &mut Body, pause: Duration) -> Result<Option<Bytes>, ApiError> {
+async fn next_piece(body: &mut Body, within: Deadline) -> Result<Option<Bytes>, ApiError> {
     loop {
-        let frame = tokio::time::timeout(pause, body.frame()).await.map_err(|_| ApiError::slow_body())?;
+        let frame = tokio::time::timeout_at(within.at, body.frame()).await.map_err(|_| (within.late)())?;
         match frame {
             None => return Ok(None),
             Some(Err(error)) => {

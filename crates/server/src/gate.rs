@@ -1,29 +1,42 @@
-//! Who may come in: the guard against DNS rebinding, and the optional key.
+//! Who may come in: the guard against DNS rebinding, and the optional key. And who comes in as what: without a key, a request
+//! that something has forwarded is not its neighbour's.
 //!
 //! A page in somebody's browser can make that browser send requests to this machine under the page's own name. The page
 //! cannot choose the `Host` and `Origin` headers though, so requests under a foreign name are turned away. The two are not
 //! alike: an address of digits cannot be rebound, so as a `Host` it is fine; as an `Origin` it is a page that lies there.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
 
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Method, Request, header};
+use axum::http::{HeaderMap, Method, Request, Version, header};
 use hob_config::ServerConfig;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use url::{Host, Url};
 
 use crate::error::ApiError;
+use crate::key_backoff::KeyBackoff;
 use crate::trust::Visitor;
 
 /// What needs no key: a load balancer has none, and the pages have no data and ask for the key themselves.
-const OPEN_PATHS: [&str; 3] = ["/health", "/", "/dashboard"];
+const OPEN_PATHS: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
 
 /// The gate.
 pub(crate) struct Gate {
     api_key: Option<SecretString>,
     allowed_hosts: Vec<String>,
     cors_origins: Vec<String>,
+    backoff: KeyBackoff,
+}
+
+/// What the name means by which a caller calls us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CalledBy {
+    /// A name that this machine has for itself, so nobody else can mean it.
+    ThisMachine,
+    /// An address of digits, or a name that the owner allows: others may come by it.
+    Elsewhere,
+    Unknown,
 }
 
 impl Gate {
@@ -31,28 +44,51 @@ impl Gate {
         let mut allowed_hosts = config.allowed_hosts.clone();
         // Whoever binds a name means to be called by it.
         allowed_hosts.push(config.host.to_ascii_lowercase());
-        Gate { api_key: config.api_key.clone(), allowed_hosts, cors_origins: config.cors_origins.clone() }
+        Gate {
+            api_key: config.api_key.clone(),
+            allowed_hosts,
+            cors_origins: config.cors_origins.clone(),
+            backoff: KeyBackoff::new(),
+        }
     }
 
-    /// Lets a request in, or says why not.
-    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<Visitor, ApiError> {
+    /// Whether a key is asked for.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.api_key.is_some()
+    }
+
+    /// Lets a request of `peer` in, or says why not.
+    pub(crate) fn check<B>(&self, request: &Request<B>, peer: IpAddr) -> Result<Visitor, ApiError> {
         let headers = request.headers();
-        let host = named_host(request);
-        self.check_host(host)?;
+        let host = named_host(request)?;
+        let called_by = self.check_host(host)?;
         let visitor = self.check_origin(headers, host)?;
         // A browser asks beforehand without the key whether it may ask with it.
         let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
         if !is_preflight && !OPEN_PATHS.contains(&request.uri().path()) {
-            self.check_key(headers)?;
+            self.check_key(headers, peer)?;
         }
-        Ok(visitor)
+        let is_forwarded = || called_by != CalledBy::ThisMachine || is_forwarded(headers);
+        match visitor {
+            Visitor::Expected if is_forwarded() => Ok(Visitor::Forwarded),
+            visitor => Ok(visitor),
+        }
     }
 
-    fn check_host(&self, host: Option<&str>) -> Result<(), ApiError> {
-        match host {
-            Some(host) if !self.is_ours(host_of(host)) => Err(ApiError::foreign_host(host)),
-            // HTTP/1.0 clients may send none; no browser is among them.
-            Some(_) | None => Ok(()),
+    /// What is answered to a wrong key, and when: those who try keys have to wait.
+    pub(crate) async fn answer_wrong_key(&self, error: ApiError, peer: IpAddr) -> ApiError {
+        match self.backoff.hold_back(peer).await {
+            true => error,
+            false => ApiError::too_many_wrong_keys(Duration::from_secs(1)),
+        }
+    }
+
+    fn check_host(&self, host: Option<&str>) -> Result<CalledBy, ApiError> {
+        // HTTP/1.0 clients may send none; no browser and no proxy is among them.
+        let Some(host) = host else { return Ok(CalledBy::ThisMachine) };
+        match self.called_by(host_of(host)) {
+            CalledBy::Unknown => Err(ApiError::foreign_host(host)),
+            known => Ok(known),
         }
     }
 
@@ -88,45 +124,106 @@ impl Gate {
         is_loopback || is_our_name || called_alike() == Some(true)
     }
 
-    fn check_key(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+    fn check_key(&self, headers: &HeaderMap, peer: IpAddr) -> Result<(), ApiError> {
         let Some(expected) = &self.api_key else {
             return Ok(());
         };
+        let now = Instant::now();
+        if let Some(wait) = self.backoff.refused_for(peer, now) {
+            return Err(ApiError::too_many_wrong_keys(wait));
+        }
         let sent = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok())
             .and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")))
             .unwrap_or_default();
         let same: bool = sent.trim().as_bytes().ct_eq(expected.expose_secret().as_bytes()).into();
-        if same { Ok(()) } else { Err(ApiError::wrong_key()) }
+        if same {
+            self.backoff.was_right(peer);
+            return Ok(());
+        }
+        // Nobody guesses by sending nothing: that is how programs find out that a key is wanted.
+        if headers.contains_key(header::AUTHORIZATION) {
+            self.backoff.was_wrong(peer, now);
+        }
+        Err(ApiError::wrong_key())
     }
 
     /// An IP address cannot be rebound, `localhost` belongs to this machine, and the rest is for the owner to name.
-    fn is_ours(&self, host: &str) -> bool {
+    fn called_by(&self, host: &str) -> CalledBy {
         // Nearly everybody calls by one of these, and reading a name by all the rules takes long.
-        if host == "localhost" || host.parse::<Ipv4Addr>().is_ok() {
-            return true;
+        if host == "localhost" {
+            return CalledBy::ThisMachine;
+        }
+        if let Ok(ip) = host.parse::<Ipv4Addr>() {
+            return called_by_address(ip.into());
         }
         let name = host.trim_end_matches('.').to_ascii_lowercase();
         match Host::parse(&name) {
-            Ok(Host::Ipv4(_) | Host::Ipv6(_)) => true,
-            Ok(Host::Domain(name)) => self.is_our_name(&name),
-            Err(_) => false,
+            Ok(Host::Ipv4(ip)) => called_by_address(ip.into()),
+            Ok(Host::Ipv6(ip)) => called_by_address(ip.into()),
+            Ok(Host::Domain(name)) if is_localhost(&name) => CalledBy::ThisMachine,
+            Ok(Host::Domain(name)) if self.is_our_name(&name) => CalledBy::Elsewhere,
+            Ok(Host::Domain(_)) | Err(_) => CalledBy::Unknown,
         }
     }
 
     fn is_our_name(&self, name: &str) -> bool {
-        name == "localhost"
-            || name.ends_with(".localhost")
-            || self.allowed_hosts.iter().any(|allowed| allowed == name)
+        is_localhost(name) || self.allowed_hosts.iter().any(|allowed| allowed == name)
     }
 }
 
-/// By what name the caller calls us, with the port.
-fn named_host<B>(request: &Request<B>) -> Option<&str> {
-    match request.headers().get(header::HOST) {
-        Some(host) => Some(host.to_str().unwrap_or("?")),
-        None => request.uri().authority().map(Authority::as_str),
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// The address that means any is what `hob serve` prints, and nobody can reach another machine by it. Other addresses of this
+/// machine do not count: who comes from loopback by one of them came through something that listens there.
+fn called_by_address(ip: IpAddr) -> CalledBy {
+    let ip = ip.to_canonical();
+    if ip.is_loopback() || ip.is_unspecified() { CalledBy::ThisMachine } else { CalledBy::Elsewhere }
+}
+
+/// Whether a proxy says that it passes the request on for somebody.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| match name.as_str() {
+        "forwarded" | "via" | "x-real-ip" => true,
+        name => name.starts_with("x-forwarded-") || name.starts_with("cf-"),
+    })
+}
+
+/// By what name the caller calls us, with the port. An address of the whole in the first line goes before the header, as the
+/// standard says (RFC 9112, section 3.2.2), but excuses no header that is missing, doubled or malformed.
+fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, ApiError> {
+    let mut headers = request.headers().get_all(header::HOST).iter();
+    let host = match (headers.next(), headers.next()) {
+        (Some(host), None) => Some(authority(host.to_str().unwrap_or_default())?),
+        (None, _) if request.version() < Version::HTTP_11 => None,
+        (None, _) => {
+            return Err(ApiError::malformed("the request has no Host header, which HTTP/1.1 demands"));
+        }
+        (Some(_), Some(_)) => return Err(ApiError::malformed("the request has more than one Host header")),
+    };
+    match request.uri().authority() {
+        Some(named) => authority(named.as_str()).map(Some),
+        None => Ok(host),
+    }
+}
+
+/// The text, if it is a host with or without a port, and nothing else.
+fn authority(text: &str) -> Result<&str, ApiError> {
+    let host = host_of(text);
+    let port = &text[host.len()..];
+    let is_port = port.is_empty() || port.len() == 1 || port[1..].parse::<u16>().is_ok();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte);
+    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(ip) => ip.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(is_plain),
+    };
+    if is_port && is_host {
+        Ok(text)
+    } else {
+        Err(ApiError::malformed("the request names a malformed host; send one such as 'localhost:8000'"))
     }
 }
 

@@ -8,11 +8,14 @@ fn gate(config: ServerConfig) -> Gate {
 
 /// The status a request is turned away with, or 200.
 fn status(gate: &Gate, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
-    let mut request = Request::builder().method(method).uri(path);
+    let is_named = path.starts_with("http:") || headers.iter().any(|(name, _)| *name == "host");
+    // Only HTTP/1.0 may leave the name out.
+    let version = if is_named { Version::HTTP_11 } else { Version::HTTP_10 };
+    let mut request = Request::builder().method(method).uri(path).version(version);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    match gate.check(&request.body(()).unwrap()) {
+    match gate.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()) {
         Ok(_) => 200,
         Err(error) => error.into_response().status().as_u16(),
     }
@@ -33,18 +36,90 @@ fn an_ip_and_localhost_are_always_ours() {
 fn a_rebound_name_is_turned_away() {
     let gate =
         gate(ServerConfig { allowed_hosts: vec!["hob.example.org".into()], ..ServerConfig::default() });
-    for host in [
-        "evil.example",
-        "localhost.evil.example:8000",
-        "127.0.0.1.evil.example",
-        "",
-        "a b",
-        "evil.example\u{e9}",
-    ] {
+    for host in ["evil.example", "localhost.evil.example:8000", "127.0.0.1.evil.example"] {
         assert_eq!(status(&gate, "GET", "/health", &[("host", host)]), 403, "{host:?}");
     }
     assert_eq!(status(&gate, "GET", "/health", &[("host", "hob.example.org:443")]), 200);
     assert_eq!(status(&gate, "GET", "/health", &[("host", "HOB.example.org.")]), 200);
+}
+
+#[test]
+fn a_name_that_is_missing_doubled_or_malformed_is_no_request() {
+    let gate = gate(ServerConfig::default());
+    for host in [
+        "",
+        "a b",
+        "evil.example\u{e9}",
+        "localhost:80:80",
+        "localhost:99999",
+        "localhost:x",
+        "localhost/",
+        "user@localhost",
+        "[::1",
+        "::1",
+        "[localhost]",
+        "localhost\\@evil.example",
+        "<script>",
+        "localhost#",
+    ] {
+        assert_eq!(status(&gate, "GET", "/health", &[("host", host)]), 400, "{host:?}");
+    }
+    for hosts in [["localhost", "localhost"], ["localhost", "evil.example"], ["evil.example", "localhost"]] {
+        let twice = hosts.map(|host| ("host", host));
+        assert_eq!(status(&gate, "GET", "/health", &twice), 400, "{hosts:?}");
+        assert_eq!(status(&gate, "GET", "http://localhost/health", &twice), 400, "{hosts:?}");
+    }
+    assert_eq!(status(&gate, "GET", "http://localhost/health", &[]), 400, "its own address is no excuse");
+    assert_eq!(status(&gate, "GET", "/health", &[("host", "localhost:")]), 200);
+}
+
+#[test]
+fn the_address_in_the_first_line_goes_before_the_header() {
+    let gate = gate(ServerConfig::default());
+    let asked = |uri: &str, host: &str| status(&gate, "GET", uri, &[("host", host)]);
+    assert_eq!(asked("http://evil.example/health", "localhost"), 403);
+    assert_eq!(asked("http://localhost:8000/health", "evil.example"), 200);
+    assert_eq!(asked("http://user@localhost/health", "localhost"), 400);
+}
+
+#[test]
+fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
+    let allowed_hosts = vec!["hob.example.org".to_owned()];
+    let gate = gate(ServerConfig { allowed_hosts, ..ServerConfig::default() });
+    let visitor = |headers: &[(&str, &str)]| {
+        let request = Request::builder().uri("/v1/x");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        gate.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap()
+    };
+    for host in [
+        "localhost",
+        "LOCALHOST:8000",
+        "app.localhost",
+        "127.0.0.1:8000",
+        "127.9.9.9",
+        "[::1]:8000",
+        "0.0.0.0:8000",
+    ] {
+        assert_eq!(visitor(&[("host", host)]), Visitor::Expected, "{host}");
+    }
+    for host in ["hob.example.org", "192.168.1.7:8000", "[fd00::7]", "203.0.113.5"] {
+        assert_eq!(visitor(&[("host", host)]), Visitor::Forwarded, "{host}");
+    }
+    for header in [
+        "forwarded",
+        "Via",
+        "x-real-ip",
+        "X-Forwarded-For",
+        "x-forwarded-proto",
+        "x-forwarded-host",
+        "CF-Connecting-IP",
+        "cf-ray",
+    ] {
+        assert_eq!(visitor(&[("host", "localhost"), (header, "1")]), Visitor::Forwarded, "{header}");
+    }
+    for header in ["x-request-id", "viable", "cfg", "x-forward"] {
+        assert_eq!(visitor(&[("host", "localhost"), (header, "1")]), Visitor::Expected, "{header}");
+    }
 }
 
 #[test]
@@ -97,7 +172,7 @@ fn where_every_page_is_invited_those_that_nobody_named_are_told_apart() {
     let gate = gate(ServerConfig { cors_origins, ..ServerConfig::default() });
     let visitor = |origin: &str| {
         let request = Request::builder().uri("/v1/x").header("host", "localhost").header("origin", origin);
-        gate.check(&request.body(()).unwrap()).unwrap()
+        gate.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap()
     };
     for origin in ["https://app.example.org", "http://localhost:5173", "http://127.0.0.1"] {
         assert_eq!(visitor(origin), Visitor::Expected, "{origin}");

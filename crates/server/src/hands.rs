@@ -16,7 +16,8 @@ use tokio_util::task::TaskTracker;
 /// More would only wait for each other at the kernel's door.
 const MOST: usize = 16;
 
-/// Threads for work that blocks, of all of them together.
+/// Threads for work that blocks, of all of them together. It is work of others, such as look-ups of names: what the server itself
+/// has to do goes to its one pool.
 const MOST_BLOCKING: usize = 256;
 
 /// All of them. They stop with the value, and what they have not finished by then is dropped.

@@ -1,15 +1,17 @@
 //! The socket: accepts connections, keeps slow peers from holding them, and stops without cutting answers off.
 
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Version, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use hob_config::ServerConfig;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -21,14 +23,29 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
+use crate::connection::{ClientSocket, ConnectionState, LastBody};
 use crate::door::Door;
+use crate::error::ApiError;
 use crate::hands::Hands;
+use crate::log_limit::LogLimit;
+use crate::peer::{ConnectionShare, ConnectionShares};
+use crate::reload::ServerControl;
+use crate::request_context::RequestContext;
+use crate::request_id::{REQUEST_ID, RequestId};
 use crate::router::{ServerParts, router};
-use crate::trust::Peer;
+use crate::trust::Visitor;
 
 /// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// How long a connection that is cut has to say so to its client.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What a client hears whose address has too many connections. It has sent nothing that could be answered in any other way.
+const NO_SHARE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n\
+    connection: close\r\ncontent-length: 48\r\n\r\nyour address has too many connections already.\r\n";
 
 /// How long connections that were cut may take to end. One that takes longer has a thread that something holds up, for which the
 /// end of the program does not wait.
@@ -114,6 +131,11 @@ impl Server {
         self.address
     }
 
+    /// For changing it while it runs.
+    pub fn control(&self) -> ServerControl {
+        ServerControl { rules: Arc::clone(&self.shared.door.rules) }
+    }
+
     /// Serves until `shutdown`, then lets running answers end within the grace period, and cuts those that do not.
     pub async fn run(self, shutdown: CancellationToken) -> Stopped {
         let connections = TaskTracker::new();
@@ -121,6 +143,8 @@ impl Server {
         // No connection outlives this future, however it ends.
         let cut_at_the_end = cut.clone().drop_guard();
         let room = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
+        let shares = ConnectionShares::new(self.max_connections);
+        let refusal_log = LogLimit::new();
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -128,12 +152,13 @@ impl Server {
             };
             match accepted {
                 Ok((socket, peer, permit)) => {
-                    let connection = serve(socket, peer, Arc::clone(&self.shared), shutdown.clone());
-                    let cut = cut.clone();
-                    self.hands.give(&connections, async move {
-                        cut.run_until_cancelled(connection).await;
-                        drop(permit);
-                    });
+                    let Some(share) = shares.take(peer) else {
+                        turn_away(socket, peer, &refusal_log);
+                        continue;
+                    };
+                    let stop = Stop { shutdown: shutdown.clone(), cut: cut.clone() };
+                    let connection = serve(socket, peer, Arc::clone(&self.shared), stop);
+                    self.hands.give(&connections, counted(connection, permit, share));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -158,18 +183,40 @@ impl Server {
     }
 }
 
+/// How a connection hears of the end.
+struct Stop {
+    /// Take no further requests.
+    shutdown: CancellationToken,
+    /// End the answers under way.
+    cut: CancellationToken,
+}
+
 /// The next connection, once there is room for it.
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> io::Result<(std::net::TcpStream, Peer, OwnedSemaphorePermit)> {
+) -> io::Result<(std::net::TcpStream, IpAddr, OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
     let (socket, peer) = listener.accept().await?;
     // Another runtime is going to watch it.
-    Ok((socket.into_std()?, Peer(peer.ip()), permit))
+    Ok((socket.into_std()?, peer.ip(), permit))
 }
 
-async fn serve(socket: std::net::TcpStream, peer: Peer, shared: Arc<Shared>, shutdown: CancellationToken) {
+/// One address must not take all connections.
+fn turn_away(mut socket: std::net::TcpStream, peer: IpAddr, log: &LogLimit) {
+    if let Some(suppressed) = log.allow(Instant::now()) {
+        tracing::warn!(%peer, suppressed, "refused a connection: this address has too many already");
+    }
+    // The socket does not block, and whoever does not hear it sees the connection end.
+    let _ = socket.write(NO_SHARE);
+}
+
+async fn counted(connection: impl Future<Output = ()>, permit: OwnedSemaphorePermit, share: ConnectionShare) {
+    connection.await;
+    drop((permit, share));
+}
+
+async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, stop: Stop) {
     let socket = match TcpStream::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
@@ -178,34 +225,78 @@ async fn serve(socket: std::net::TcpStream, peer: Peer, shared: Arc<Shared>, shu
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch Nagle's algorithm off");
     }
-    let mut socket = TimeoutStream::new(socket);
+    let state = Arc::new(ConnectionState::default());
+    let mut socket = TimeoutStream::new(ClientSocket { socket, state: Arc::clone(&state) });
     socket.set_write_timeout(Some(shared.write_timeout));
 
-    let service = service_fn(|request: Request<Incoming>| answer(&shared, peer, request));
+    let service = service_fn(|request: Request<Incoming>| answer(&shared, &state, peer, request));
     let mut builder = http1::Builder::new();
     // The time-out also ends connections on which no request comes.
     builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
-    let outcome = tokio::select! {
-        outcome = connection.as_mut() => outcome,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+    let stopped = async {
+        stop.shutdown.cancelled().await;
+        None
     };
-    if let Err(error) = outcome {
+    let cut = async {
+        stop.cut.cancelled().await;
+        None
+    };
+    let mut cut = pin!(cut);
+    let mut outcome = tokio::select! {
+        outcome = connection.as_mut() => Some(outcome),
+        none = stopped => none,
+        // The server itself is gone, so there is nothing to wait for.
+        _ = cut.as_mut() => return,
+    };
+    if outcome.is_none() {
+        connection.as_mut().graceful_shutdown();
+        outcome = tokio::select! {
+            outcome = connection.as_mut() => Some(outcome),
+            none = cut => none,
+        };
+    }
+    if outcome.is_none() {
+        state.cut();
+        outcome = tokio::time::timeout(LAST_WORDS, connection).await.ok();
+    }
+    if let Some(Err(error)) = outcome {
         tracing::debug!(%error, "a connection ended badly");
     }
 }
 
-async fn answer(shared: &Shared, peer: Peer, mut request: Request<Incoming>) -> Result<Response, Infallible> {
-    let version = request.version();
-    request.extensions_mut().insert(peer);
-    let mut response = shared.door.answer(request.map(Body::new)).await;
-    if version == Version::HTTP_10 {
-        // Only the end of the connection ends a stream of HTTP/1.0, so nothing may promise to keep it.
-        response.headers_mut().remove(header::CONNECTION);
+/// Answers a request. What it needs at once is done before the future is first polled: hyper reads on in between.
+fn answer<'a>(
+    shared: &'a Shared,
+    state: &'a Arc<ConnectionState>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response, Infallible>> + use<'a> {
+    let is_last = state.begin(&request);
+    async move {
+        let version = request.version();
+        let id = RequestId::of(request.headers());
+        // Of a level that is always on: it is no line of its own, but part of all others.
+        let span = tracing::error_span!("request", request_id = %id);
+        let header = id.header();
+        let connection = Arc::clone(state);
+        let request = request.map(|body| match is_last {
+            true => Body::new(LastBody { body, state: Arc::clone(state) }),
+            false => Body::new(body),
+        });
+        let context = RequestContext { id, peer, visitor: Visitor::Expected, is_keyed: false, connection };
+        let mut answering = pin!(shared.door.answer(request, context).instrument(span));
+        let mut response = poll_fn(|polled| match answering.as_mut().poll(polled) {
+            Poll::Pending if state.is_cut() => Poll::Ready(ApiError::shutting_down().into_response()),
+            answer => answer,
+        })
+        .await;
+        if version == Version::HTTP_10 {
+            // Only the end of the connection ends a stream of HTTP/1.0, so nothing may promise to keep it.
+            response.headers_mut().remove(header::CONNECTION);
+        }
+        response.headers_mut().insert(header::SERVER, SERVER_NAME);
+        response.headers_mut().insert(REQUEST_ID, header);
+        Ok(response)
     }
-    response.headers_mut().insert(header::SERVER, SERVER_NAME);
-    Ok(response)
 }

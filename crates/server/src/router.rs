@@ -3,9 +3,11 @@
 use std::future;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get, post};
 use hob_config::ServerConfig;
 use hob_system::{Record, Scheduler, System};
@@ -14,12 +16,15 @@ use tokio_util::sync::CancellationToken;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::admission::Admission;
+use crate::blocking::BlockingPool;
 use crate::body::Bodies;
 use crate::door::Door;
 use crate::error::ApiError;
-use crate::gate::Gate;
+use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
 use crate::pulse::Pulse;
+use crate::reload::AccessRules;
+use crate::request_id::REQUEST_ID;
 use crate::routes::{
     channels, chat, chat_page, dashboard, embeddings, events, feedback, health, memory, metrics, models,
     openapi, savings, tasks,
@@ -58,6 +63,7 @@ pub(crate) struct App {
     pub(crate) reports: Semaphore,
     pub(crate) admission: Admission,
     pub(crate) bodies: Bodies,
+    pub(crate) blocking: BlockingPool,
     pub(crate) trust: Trust,
     /// Cancelled when the server stops, for answers that would otherwise never end.
     pub(crate) stopping: CancellationToken,
@@ -108,7 +114,8 @@ pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: Cancel
         reports: Semaphore::new(MOST_REPORTS),
         admission: Admission::new(config.max_in_flight, config.max_waiting, config.queue_timeout),
         bodies: Bodies::new(config),
-        trust: Trust { keyed: config.api_key.is_some() },
+        blocking: BlockingPool::new(),
+        trust: Trust,
         stopping,
     });
     let router = routes
@@ -116,17 +123,24 @@ pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: Cancel
         .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))
         .fallback(move |request: Request| {
             let path = request.uri().path();
-            future::ready(ApiError::no_such_path(path, signposts.nearest(path).as_deref()))
+            let elsewhere = chat_page::redirect(request.method(), path, request.headers());
+            let missed = || ApiError::no_such_path(path, signposts.nearest(path).as_deref()).into_response();
+            future::ready(elsewhere.unwrap_or_else(missed))
         })
         .method_not_allowed_fallback(|request: Request| async move {
             ApiError::no_such_method(request.method().as_str(), request.uri().path())
         })
         .with_state(app);
-    Door { cors: cors(config), metrics, gate: Gate::new(config), routes: router }
+    Door {
+        rules: Arc::new(ArcSwap::from_pointee(AccessRules::new(config))),
+        metrics,
+        routes: router,
+        refusal_log: LogLimit::new(),
+    }
 }
 
 /// Browsers keep an answer from the page that asked unless the server allows that page by name.
-fn cors(config: &ServerConfig) -> Option<CorsLayer> {
+pub(crate) fn cors(config: &ServerConfig) -> Option<CorsLayer> {
     let origins = match config.cors_origins.as_slice() {
         [] => return None,
         origins if origins.iter().any(|origin| origin == "*") => AllowOrigin::any(),
@@ -141,6 +155,7 @@ fn cors(config: &ServerConfig) -> Option<CorsLayer> {
             HeaderName::from_static("x-hob-warning"),
             HeaderName::from_static("x-hob-model-reason"),
             HeaderName::from_static("x-hob-engine"),
+            REQUEST_ID,
             header::RETRY_AFTER,
         ]);
     Some(layer)

@@ -4,18 +4,22 @@
 //! same in every chunk is rendered once for the stream; for a piece only its text is escaped. Pieces that are ready
 //! together leave together, in one write.
 
+use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hob_core::{Delta, DeltaStream, EngineError, TextDelta, ToolCallDelta, Usage};
+use hob_core::{CallerRole, Delta, DeltaStream, EngineError, TextDelta, ToolCallDelta, Usage};
 use http_body::{Body, Frame};
 use serde::Serialize;
+use tracing::Span;
 
 use crate::admission::Admitted;
+use crate::connection::ConnectionState;
 use crate::error::ApiError;
 use crate::room::Place;
-use crate::wire::response::WireUsage;
+use crate::wire::response::{CallForm, WireUsage};
 
 /// A frame is sent when it has grown to this, even if more is ready.
 const FULL_FRAME: usize = 32 << 10;
@@ -25,6 +29,7 @@ pub(crate) struct ChatChunks {
     /// `data: {…,"choices":[`, the beginning of every chunk.
     head: Vec<u8>,
     include_usage: bool,
+    calls: CallForm,
     /// Which answers have had their role chunk.
     introduced: Vec<u32>,
 }
@@ -39,7 +44,12 @@ impl ChatChunks {
         head.extend_from_slice(b",\"model\":");
         push_json(&mut head, model);
         head.extend_from_slice(b",\"choices\":[");
-        ChatChunks { head, include_usage, introduced: Vec::with_capacity(1) }
+        ChatChunks { head, include_usage, calls: CallForm::Tools, introduced: Vec::with_capacity(1) }
+    }
+
+    /// The same with calls written in this form.
+    pub(crate) fn with_calls(self, calls: CallForm) -> Self {
+        ChatChunks { calls, ..self }
     }
 
     /// Appends what `delta` adds to the stream.
@@ -62,6 +72,15 @@ impl ChatChunks {
                 push_json(out, text);
                 out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
             }
+            Delta::ToolCall(piece) if self.calls == CallForm::Function => {
+                // There is no place for a second one.
+                if piece.index == 0 {
+                    self.begin(piece.choice, out);
+                    out.extend_from_slice(b"\"function_call\":");
+                    push_json(out, &WirePiece::new(piece).function);
+                    out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+                }
+            }
             Delta::ToolCall(piece) => {
                 self.begin(piece.choice, out);
                 out.extend_from_slice(b"\"tool_calls\":[");
@@ -79,7 +98,7 @@ impl ChatChunks {
             Delta::Finish { choice, reason } => {
                 self.begin(*choice, out);
                 out.extend_from_slice(b"},\"finish_reason\":");
-                push_json(out, reason.as_str());
+                push_json(out, self.calls.finish_reason(reason));
                 out.extend_from_slice(b"}]}\n\n");
             }
             Delta::Done { usage } => self.done(*usage, out),
@@ -162,13 +181,24 @@ pub(crate) struct ChatStream {
     /// What is rendered and not yet sent.
     out: Vec<u8>,
     over: bool,
+    reader: Reader,
+    /// The request's, for what is logged while its answer is under way.
+    span: Span,
+}
+
+/// Who reads a stream.
+pub(crate) struct Reader {
+    pub(crate) role: CallerRole,
+    /// Says when the server stops and waits no longer.
+    pub(crate) connection: Arc<ConnectionState>,
     /// An agent may hold on to the request until its last turn.
-    _held: (Admitted, Place),
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(crate) held: (Admitted, Place),
 }
 
 impl ChatStream {
-    pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, held: (Admitted, Place)) -> Self {
-        ChatStream { deltas, chunks, out: Vec::new(), over: false, _held: held }
+    pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, reader: Reader) -> Self {
+        ChatStream { deltas, chunks, out: Vec::new(), over: false, reader, span: Span::current() }
     }
 
     fn take(&mut self, next: Option<Result<Delta, EngineError>>) {
@@ -187,8 +217,30 @@ impl ChatStream {
 
     fn break_off(&mut self, error: EngineError) {
         tracing::warn!(%error, "a stream broke off");
-        self.chunks.fail(&ApiError::from(error), &mut self.out);
+        self.end_with(&ApiError::from(error).for_caller(self.reader.role));
+    }
+
+    fn end_with(&mut self, error: &ApiError) {
+        self.chunks.fail(error, &mut self.out);
         self.over = true;
+    }
+
+    /// What is ready; `None` at the end.
+    fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if !self.over && self.reader.connection.is_cut() {
+            self.end_with(&ApiError::shutting_down());
+        }
+        while !self.over && self.out.len() < FULL_FRAME {
+            match self.deltas.as_mut().poll_next(context) {
+                Poll::Ready(next) => self.take(next),
+                Poll::Pending if self.out.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        if self.out.is_empty() {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(Bytes::from(mem::take(&mut self.out))))
     }
 }
 
@@ -201,17 +253,11 @@ impl Body for ChatStream {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
-        while !this.over && this.out.len() < FULL_FRAME {
-            match this.deltas.as_mut().poll_next(context) {
-                Poll::Ready(next) => this.take(next),
-                Poll::Pending if this.out.is_empty() => return Poll::Pending,
-                Poll::Pending => break,
-            }
-        }
-        if this.out.is_empty() {
-            return Poll::Ready(None);
-        }
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from(std::mem::take(&mut this.out))))))
+        // Taken out and put back: to count another holder of it costs more than to enter it.
+        let span = mem::replace(&mut this.span, Span::none());
+        let frame = span.in_scope(|| this.next_frame(context));
+        this.span = span;
+        frame.map(|frame| frame.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {

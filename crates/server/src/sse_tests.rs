@@ -272,7 +272,9 @@ type Piece = Result<Delta, EngineError>;
 fn body(deltas: impl futures::Stream<Item = Piece> + Send + 'static) -> ChatStream {
     let admission = Admission::new(1, 0, Duration::ZERO);
     let admitted = admission.enter().now_or_never().unwrap().unwrap();
-    ChatStream::new(Box::pin(deltas), chunks(false), (admitted, Place::default()))
+    let held = (admitted, Place::default());
+    let reader = Reader { role: CallerRole::Owner, connection: Arc::default(), held };
+    ChatStream::new(Box::pin(deltas), chunks(false), reader)
 }
 
 /// The next frame, if one is ready: `None` for pending, `Some(None)` for the end.

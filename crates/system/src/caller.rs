@@ -41,6 +41,8 @@ pub struct Caller {
     pub recall: Recall,
     /// The trace this request is a part of, where the caller told.
     pub trace_parent: Option<TraceParent>,
+    /// What the caller, the log and the trace call this request, where it came over HTTP.
+    pub request_id: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -54,6 +56,7 @@ impl Caller {
             agent: AgentWish::Configured,
             recall: Recall::Allowed,
             trace_parent: None,
+            request_id: None,
         }
     }
 }
@@ -81,4 +84,16 @@ pub enum AskError {
     /// The choice of a model was left to us, and there is none.
     #[error(transparent)]
     NoChoice(#[from] NoChoice),
+
+    /// Only a cloud provider could answer, and this caller may not spend the owner's money there.
+    #[error("'{model}' is answered by a cloud provider, and only the owner of this server may use that")]
+    CloudNotAllowed { model: String },
+
+    /// An image, or other content of a message, that is not passed on.
+    #[error("{reason}")]
+    Attachment {
+        /// Its place in the request.
+        param: String,
+        reason: String,
+    },
 }

@@ -60,7 +60,11 @@ class ServerWatch {
     if (!answer.ok) return "engine";
     const list = (await answer.json())?.data;
     this.#listed = true;
-    showModels(Array.isArray(list) ? list.map((model) => String(model?.id ?? "")).filter(Boolean) : []);
+    // What a stranger may not do is not offered.
+    document.body.dataset.role = answer.headers.get("x-hob-role") ?? "owner";
+    // Models that only make vectors cannot answer.
+    const answering = Array.isArray(list) ? list.filter((model) => model?.kind !== "embedding") : [];
+    showModels(answering.map((model) => String(model?.id ?? "")).filter(Boolean));
     return "good";
   }
 

@@ -7,19 +7,17 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use hob_core::{GenerateRequest, ModelReason, Source, Warning};
+use hob_core::{CallerRole, GenerateRequest, ModelReason, Source, Warning};
 use hob_system::{Answered, Caller, Permit, Streaming};
 
-use crate::admission::Admitted;
-use crate::body::{JsonBody, read_json};
+use crate::body::{JsonBody, read_json, work_on};
 use crate::error::ApiError;
-use crate::room::{Place, SMALL};
+use crate::request_context::RequestContext;
 use crate::router::App;
-use crate::sse::{ChatChunks, ChatStream, push_json};
+use crate::sse::{ChatChunks, ChatStream, Reader, push_json};
 use crate::trace::trace_parent;
 use crate::wire::request::{ChatRequest, Reply};
-use crate::wire::response::Completion;
+use crate::wire::response::{CallForm, Completion};
 
 /// What an answer that is not quite what was asked for says of itself.
 pub(super) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
@@ -31,50 +29,64 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let role = app.trust.role(request.extensions());
+    answer(&app, request, role).await.map_err(|error| error.for_caller(role))
+}
+
+async fn answer(app: &App, request: Request, role: CallerRole) -> Result<Response, ApiError> {
     let permit = Permit::up_to(role.reach());
     let trace_parent = trace_parent(request.headers());
+    let request_id = RequestContext::request_id(request.extensions());
+    let connection = RequestContext::connection(request.extensions());
     let JsonBody { bytes, place } = read_json(request, &app.bodies).await?;
-    let ChatRequest { request, reply, agent } = parse(bytes).await?;
-    let caller = Caller { role, permit, agent, trace_parent, ..Caller::trusted(Source::Server, completion_id()) };
+    let ChatRequest { request, reply, agent, calls, warnings } =
+        work_on(bytes, &app.blocking, ChatRequest::parse).await?;
+    let run = completion_id();
+    let caller =
+        Caller { role, permit, agent, trace_parent, request_id, ..Caller::trusted(Source::Server, run) };
     let admitted = app.admission.enter().await?;
     match reply {
-        Reply::Whole => whole(&app, request, &caller).await,
+        Reply::Whole => whole(app, request, &caller, Shape { calls, warnings, include_usage: true }).await,
         Reply::Streamed { include_usage } => {
-            streamed(&app, request, &caller, include_usage, (admitted, place)).await
+            let reader = Reader { role, connection, held: (admitted, place) };
+            streamed(app, request, &caller, Shape { calls, warnings, include_usage }, reader).await
         }
     }
 }
 
-/// Reads a request; a large one, such as one with pictures in it, where it holds nobody else up.
-async fn parse(body: Bytes) -> Result<ChatRequest, ApiError> {
-    if body.len() <= SMALL {
-        return ChatRequest::parse(&body);
-    }
-    match tokio::task::spawn_blocking(move || ChatRequest::parse(&body)).await {
-        Ok(parsed) => parsed,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
+/// What the request says of its answer.
+struct Shape {
+    calls: CallForm,
+    /// What of the request has no effect.
+    warnings: Vec<Warning>,
+    include_usage: bool,
 }
 
-async fn whole(app: &App, request: GenerateRequest, caller: &Caller) -> Result<Response, ApiError> {
+async fn whole(
+    app: &App,
+    request: GenerateRequest,
+    caller: &Caller,
+    shape: Shape,
+) -> Result<Response, ApiError> {
     let Answered { engine, generation, reason, .. } = app.system.complete(request, caller).await?;
     // Room for all of it at once, which a body that grows by itself takes step by step.
     let mut body = Vec::with_capacity(512 + generation.answer.content.len());
-    push_json(&mut body, &Completion::new(&caller.run, unix_now(), &generation));
+    push_json(&mut body, &Completion::new(&caller.run, unix_now(), &generation, shape.calls));
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     let response = (headers, body).into_response();
-    Ok(with_engine(with_reason(with_warnings(response, &generation.warnings), reason.as_ref()), &engine))
+    let response = with_warnings(response, shape.warnings.iter().chain(&generation.warnings));
+    Ok(with_engine(with_reason(response, reason.as_ref()), &engine))
 }
 
 async fn streamed(
     app: &App,
     request: GenerateRequest,
     caller: &Caller,
-    include_usage: bool,
-    held: (Admitted, Place),
+    shape: Shape,
+    reader: Reader,
 ) -> Result<Response, ApiError> {
     let Streaming { engine, model, reason, warnings, deltas } = app.system.stream(request, caller).await?;
-    let chunks = ChatChunks::new(&caller.run, unix_now(), &model, include_usage);
+    let chunks =
+        ChatChunks::new(&caller.run, unix_now(), &model, shape.include_usage).with_calls(shape.calls);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -82,22 +94,34 @@ async fn streamed(
         // nginx would otherwise collect the events and deliver them in batches.
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
-    let response = (headers, Body::new(ChatStream::new(deltas, chunks, held))).into_response();
-    Ok(with_engine(with_reason(with_warnings(response, &warnings), reason.as_ref()), &engine))
+    let response = (headers, Body::new(ChatStream::new(deltas, chunks, reader))).into_response();
+    let response = with_warnings(response, shape.warnings.iter().chain(&warnings));
+    Ok(with_engine(with_reason(response, reason.as_ref()), &engine))
 }
 
-fn with_warnings(mut response: Response, warnings: &[Warning]) -> Response {
-    for warning in warnings {
-        if let Ok(value) = HeaderValue::try_from(warning.text().into_owned()) {
+/// So many warnings go with an answer, each with so many characters: some of them repeat names that the caller chose.
+const MOST_WARNINGS: usize = 32;
+const LONGEST_WARNING: usize = 128;
+
+pub(super) fn with_warnings<'a>(
+    mut response: Response,
+    warnings: impl Iterator<Item = &'a Warning>,
+) -> Response {
+    for warning in warnings.take(MOST_WARNINGS) {
+        let text: String = warning.text().chars().take(LONGEST_WARNING).map(plain).collect();
+        if let Ok(value) = HeaderValue::try_from(text) {
             response.headers_mut().append(WARNING, value);
         }
     }
     response
 }
 
+/// Names may have any character, a header may not.
+fn plain(c: char) -> char {
+    if c.is_ascii_graphic() || c == ' ' { c } else { '?' }
+}
+
 fn with_reason(mut response: Response, reason: Option<&ModelReason>) -> Response {
-    // Names of models may have any character, a header may not.
-    let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     if let Some(reason) = reason
         && let Ok(value) = HeaderValue::try_from(reason.as_str().chars().map(plain).collect::<String>())
     {

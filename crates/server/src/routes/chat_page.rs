@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
@@ -37,6 +37,22 @@ pub(crate) async fn show(headers: HeaderMap) -> Response {
         if wants_json(&headers) { ApiError::only_a_page().into_response() } else { CHAT.response() };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response
+}
+
+/// Where people look for the page, leads them to it. Programs at the same path mean the API, and are told where that is. The
+/// address is relative, so that it also holds below a path of a proxy's.
+pub(crate) fn redirect(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    let place = match path {
+        "/chat" => "./",
+        "/chat/" => "../",
+        _ => return None,
+    };
+    let is_reader = matches!(*method, Method::GET | Method::HEAD) && accepts(headers, "text/html");
+    let headers = [
+        (header::LOCATION, HeaderValue::from_static(place)),
+        (header::VARY, HeaderValue::from_static("accept")),
+    ];
+    is_reader.then(|| (StatusCode::TEMPORARY_REDIRECT, headers).into_response())
 }
 
 /// A program that reads JSON and came to the wrong address is told so in JSON. Browsers name HTML, and who names nothing, as

@@ -6,12 +6,13 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
-use hob_core::{Cut, Source};
+use hob_core::{CallerRole, Cut, Source};
 use hob_system::{AgentWish, Caller, Permit};
 
-use super::chat::WARNING;
-use crate::body::{JsonBody, read_json};
+use super::chat::{WARNING, with_warnings};
+use crate::body::{JsonBody, read_json, work_on};
 use crate::error::ApiError;
+use crate::request_context::RequestContext;
 use crate::router::App;
 use crate::trace::trace_parent;
 use crate::wire::embeddings::{EmbeddingList, EmbeddingsRequest};
@@ -21,16 +22,23 @@ const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let role = app.trust.role(request.extensions());
+    answer(&app, request, role).await.map_err(|error| error.for_caller(role))
+}
+
+async fn answer(app: &App, request: Request, role: CallerRole) -> Result<Response, ApiError> {
     let permit = Permit::up_to(role.reach());
     let trace_parent = trace_parent(request.headers());
+    let request_id = RequestContext::request_id(request.extensions());
     let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
-    let EmbeddingsRequest { request, encoding } = EmbeddingsRequest::parse(&bytes)?;
-    drop(bytes);
+    let EmbeddingsRequest { request, encoding, warnings } =
+        work_on(bytes, &app.blocking, EmbeddingsRequest::parse).await?;
+    let agent = AgentWish::None;
     let caller =
-        Caller { role, permit, agent: AgentWish::None, trace_parent, ..Caller::trusted(Source::Server, run_id()) };
+        Caller { role, permit, agent, trace_parent, request_id, ..Caller::trusted(Source::Server, run_id()) };
     let _admitted = app.admission.enter().await?;
     let embeddings = app.system.embed(request, &caller).await?;
-    let mut response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();
+    let response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();
+    let mut response = with_warnings(response, warnings.iter());
     if embeddings.cut != Cut::NONE {
         response.headers_mut().append(WARNING, MAY_BE_CUT);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_core::routing::Rating;
-use hob_system::{RateError, Rated};
+use hob_system::Rated;
 use serde::{Deserialize, Serialize};
 
 use crate::body::read_json;
@@ -42,8 +42,7 @@ pub(crate) async fn create(
     let body = read_json(request, &app.bodies).await?;
     let (id, rating) = parse(&body)?;
     let book = app.system.router().book().clone();
-    let rated = tokio::task::spawn_blocking(move || book.rate(Some(&id), rating)).await;
-    let Rated { answer, rating, learnt } = rated.unwrap_or(Err(RateError::Stopped))?;
+    let Rated { answer, rating, learnt } = app.blocking.run(move || book.rate(Some(&id), rating)).await?;
     Ok(Json(Feedback {
         id: answer.run,
         rating: rating.as_str(),

@@ -39,7 +39,7 @@ struct Told {
     energy: Option<EnergyUse>,
     /// Why all figures are zero, when they are because nothing is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'static str>,
+    message: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -96,12 +96,11 @@ pub(crate) async fn show(
 async fn report(app: &App, zone: Zone) -> Result<Savings, ApiError> {
     let _turn = app.reports.acquire().await.map_err(|_| ApiError::record_unreadable())?;
     let record = app.record.clone();
-    let report = tokio::task::spawn_blocking(move || record.savings(SystemTime::now(), &zone)).await;
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        tracing::warn!(error, "the savings cannot be told");
+    let report = app.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;
+    report.map_err(|error| {
+        tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "the savings cannot be told");
         ApiError::record_unreadable()
-    };
-    report.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    })
 }
 
 fn no_such_zone(name: &str) -> ApiError {

@@ -15,10 +15,11 @@ use hob_system::Scheduler;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-use crate::body::read_json;
+use crate::body::{demand_json, read_json};
 use crate::error::ApiError;
 use crate::router::App;
 use crate::wire::read::read;
+use crate::wire::whole::Whole;
 
 const PATH: &str = "/v1/tasks";
 
@@ -39,7 +40,7 @@ struct TaskBody {
     tools: Option<Vec<String>>,
     channel: Option<String>,
     conversation_id: Option<String>,
-    retries: Option<u32>,
+    retries: Option<Whole>,
     timeout: Option<f64>,
     missed: Option<String>,
     #[serde(default)]
@@ -127,18 +128,15 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn pause(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
-    change(scheduler, id, Change::Pause).await
+    change(owners_to_change(&app, &request)?, id, Change::Pause).await
 }
 
 pub(crate) async fn resume(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
-    change(scheduler, id, Change::Resume).await
+    change(owners_to_change(&app, &request)?, id, Change::Resume).await
 }
 
 pub(crate) async fn cancel(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
-    change(scheduler, id, Change::Cancel).await
+    change(owners_to_change(&app, &request)?, id, Change::Cancel).await
 }
 
 async fn change(scheduler: &Scheduler, id: Id, change: Change) -> Result<Json<Task>, ApiError> {
@@ -151,7 +149,7 @@ pub(crate) async fn run(
     id: Id,
     request: Request,
 ) -> Result<(StatusCode, Json<TaskRun>), ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
+    let scheduler = owners_to_change(&app, &request)?;
     let run = scheduler.run_now(&read_id(id)?).await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
@@ -176,6 +174,13 @@ fn owners<'a>(app: &'a App, extensions: &Extensions) -> Result<&'a Arc<Scheduler
     app.scheduler.as_ref().ok_or_else(ApiError::no_tasks)
 }
 
+/// The same for what changes a task without a body.
+fn owners_to_change<'a>(app: &'a App, request: &Request) -> Result<&'a Arc<Scheduler>, ApiError> {
+    let scheduler = owners(app, request.extensions())?;
+    demand_json(request.headers())?;
+    Ok(scheduler)
+}
+
 fn read_id(id: Id) -> Result<TaskId, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the task's id in the path is not valid UTF-8"))?;
     Ok(TaskId::parse(&id)?)
@@ -194,12 +199,15 @@ fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
     let owner = Permit::up_to(Reach::Act);
     let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, owner);
     Ok(NewTask {
-        timezone: typed.timezone.as_deref().map_or(Ok(Zone::utc()), Zone::parse)?,
+        timezone: typed.timezone.as_deref().map(Zone::parse).transpose()?,
         agent: typed.agent.unwrap_or_else(|| usual.agent.clone()),
         tools: typed.tools,
         deliver_to: deliver_to(typed.channel, typed.conversation_id)?,
         limits: TaskLimits {
-            retries: typed.retries.unwrap_or(usual.limits.retries),
+            // A number that is out of range stays out of range.
+            retries: typed
+                .retries
+                .map_or(usual.limits.retries, |Whole(retries)| u32::try_from(retries).unwrap_or(u32::MAX)),
             timeout: typed.timeout.map_or(usual.limits.timeout, seconds),
         },
         missed: typed.missed.as_deref().map_or(Ok(Missed::default()), Missed::parse)?,

@@ -32,6 +32,9 @@ pub(crate) fn request_span(spans: &Spans, caller: &Caller, model: &str) -> Span 
     let mut span = spans.start(caller.trace_parent, kind, || format!("{} request", caller.source.as_str()));
     span.set("hob.source", caller.source.as_str());
     span.set("hob.run", &*caller.run);
+    if let Some(request_id) = &caller.request_id {
+        span.set("hob.request_id", &**request_id);
+    }
     span.set("gen_ai.request.model", model);
     span
 }
@@ -65,6 +68,8 @@ pub(crate) fn kind_of_refusal(error: &AskError) -> Cow<'static, str> {
         AskError::Tools(_) => Cow::Borrowed("unknown_tool"),
         AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
         AskError::NoChoice(_) => Cow::Borrowed("no_model_to_choose"),
+        AskError::CloudNotAllowed { .. } => Cow::Borrowed("cloud_not_allowed"),
+        AskError::Attachment { .. } => Cow::Borrowed("refused_attachment"),
     }
 }
 

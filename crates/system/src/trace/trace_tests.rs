@@ -132,7 +132,8 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 #[tokio::test]
 async fn an_agents_request_is_a_trace_of_its_questions_and_its_tools() {
     let house = House::open().await;
-    house.system.complete(asking(), &caller(INCOMING)).await.unwrap();
+    let caller = Caller { request_id: Some("req_7".into()), ..caller(INCOMING) };
+    house.system.complete(asking(), &caller).await.unwrap();
     let told = house.told();
     let spans = house.close().await;
 
@@ -141,6 +142,7 @@ async fn an_agents_request_is_a_trace_of_its_questions_and_its_tools() {
     let request = &spans[3];
     assert_eq!((&request["parentSpanId"], &request["kind"]), (&json!("00f067aa0ba902b7"), &json!(2)));
     assert_eq!(request["status"], json!({}));
+    assert!(attributes(request).contains(&("hob.request_id".to_owned(), "req_7".to_owned())));
     for span in &spans {
         assert_eq!(span["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
         let time = |key: &str| span[key].as_str().unwrap().parse::<u128>().unwrap();

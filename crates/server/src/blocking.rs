@@ -1,0 +1,86 @@
+//! Work of the server's own that blocks or computes for long, in one pool for all threads that serve connections: what is under
+//! way is bounded for the server and not for each of them, and no thread waits while the others' places are free.
+
+use std::future;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tracing::Span;
+
+/// Work that goes on at once; the rest waits.
+const MOST: usize = 16;
+
+/// The pool.
+pub(crate) struct BlockingPool {
+    /// The runtime that owns the server, not those of its connections.
+    runtime: Handle,
+    places: Arc<Semaphore>,
+}
+
+impl BlockingPool {
+    /// Of the runtime that this is called in.
+    pub(crate) fn new() -> Self {
+        BlockingPool { runtime: Handle::current(), places: Arc::new(Semaphore::new(MOST)) }
+    }
+
+    /// Does `work`. Where nobody waits for it any more it is not begun; once begun it is finished.
+    pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        // The semaphore is never closed.
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let span = Span::current();
+        let done = self.runtime.spawn_blocking(move || {
+            let _place = place;
+            span.in_scope(work)
+        });
+        match done.await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(done) => done,
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The runtime ends, and everything with it.
+            Err(Err(_)) => future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn callers_of_all_threads_share_the_places() {
+        let pool = Arc::new(BlockingPool::new());
+        let (busy, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let callers = (0..4).map(|_| {
+            let (pool, busy, most) = (Arc::clone(&pool), Arc::clone(&busy), Arc::clone(&most));
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(futures::future::join_all((0..MOST).map(|_| {
+                    let (busy, most) = (Arc::clone(&busy), Arc::clone(&most));
+                    pool.run(move || {
+                        most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(1));
+                        busy.fetch_sub(1, Ordering::SeqCst);
+                    })
+                })));
+            })
+        });
+        for caller in callers.collect::<Vec<_>>() {
+            tokio::task::spawn_blocking(move || caller.join().unwrap()).await.unwrap();
+        }
+        assert!(most.load(Ordering::SeqCst) <= MOST);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_the_callers() {
+        let pool = BlockingPool::new();
+        let caught = std::panic::AssertUnwindSafe(pool.run(|| panic!("on purpose"))).catch_unwind().await;
+        assert!(caught.is_err());
+        assert_eq!(pool.run(|| 7).await, 7);
+    }
+}

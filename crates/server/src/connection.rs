@@ -1,0 +1,165 @@
+//! One connection: whether it is being cut, and what the end of the client's side means.
+//!
+//! A client that closes its sending side looks the same whether it has hung up or still reads: TCP has one sign for both. Clients
+//! that keep connections have no reason to close one while they wait, so for them it means that they left, and their work is
+//! cancelled. A client that has said that this request is its last (HTTP/1.0, or `Connection: close`) may well close its side
+//! behind it, as `nc -N` does, so it is answered; that it has left is noticed by the first write that fails.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::http::{HeaderMap, Request, Version, header};
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What a connection and its requests tell each other. All of them are polled by one task.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionState {
+    cut: AtomicBool,
+    /// The request under way is the last, so the end of the client's side is no hang-up.
+    answers_after_end: AtomicBool,
+    /// The client's side has ended, and hyper was not told.
+    has_ended: AtomicBool,
+}
+
+impl ConnectionState {
+    /// From now on answers that are not finished end with an error. Whoever calls this polls the connection next.
+    pub(crate) fn cut(&self) {
+        self.cut.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// A request begins. Whether it is the last of its connection.
+    pub(crate) fn begin<B>(&self, request: &Request<B>) -> bool {
+        let is_last = is_last(request.version(), request.headers());
+        self.answers_after_end.store(is_last, Ordering::Relaxed);
+        is_last
+    }
+}
+
+fn is_last(version: Version, headers: &HeaderMap) -> bool {
+    let has = |wanted: &str| {
+        let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|word| word.trim().eq_ignore_ascii_case(wanted))
+    };
+    match version {
+        Version::HTTP_09 | Version::HTTP_10 => !has("keep-alive"),
+        _ => has("close"),
+    }
+}
+
+/// A socket that does not tell of the end of the client's side while a request is under way that is answered all the same.
+pub(crate) struct ClientSocket<S> {
+    pub(crate) socket: S,
+    pub(crate) state: Arc<ConnectionState>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ClientSocket<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.remaining();
+        let read = Pin::new(&mut this.socket).poll_read(context, buffer);
+        let has_ended = matches!(read, Poll::Ready(Ok(()))) && buffer.remaining() == before && before > 0;
+        if !has_ended || !this.state.answers_after_end.load(Ordering::Relaxed) {
+            return read;
+        }
+        if !this.state.has_ended.swap(true, Ordering::Relaxed) {
+            // Somebody may wait for the rest of a body, which does not come.
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ClientSocket<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
+    }
+}
+
+/// The body of a connection's last request: hyper cannot tell that it broke off, because it is not told of the end.
+pub(crate) struct LastBody {
+    pub(crate) body: Incoming,
+    pub(crate) state: Arc<ConnectionState>,
+}
+
+impl Body for LastBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.body).poll_frame(context) {
+            Poll::Pending if this.state.has_ended.load(Ordering::Relaxed) => {
+                let broken =
+                    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed before its end");
+                Poll::Ready(Some(Err(axum::Error::new(broken))))
+            }
+            frame => frame.map_err(axum::Error::new),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_says_that_a_request_is_its_last() {
+        let last = |version, connection: &str| {
+            let mut request = Request::builder().version(version);
+            if !connection.is_empty() {
+                request = request.header("connection", connection);
+            }
+            ConnectionState::default().begin(&request.body(()).unwrap())
+        };
+        assert!(last(Version::HTTP_10, ""));
+        assert!(!last(Version::HTTP_10, "Keep-Alive"));
+        assert!(!last(Version::HTTP_11, ""));
+        assert!(!last(Version::HTTP_11, "keep-alive"));
+        assert!(last(Version::HTTP_11, "TE, Close"));
+    }
+}

@@ -1,0 +1,103 @@
+//! How much of what all callers share one of them may have. Loopback is the owner, or a proxy that stands for many, so it has no
+//! share of its own: it may take everything.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One peer may have so many parts of the whole less than all: a quarter.
+pub(crate) const SHARES: usize = 4;
+
+/// Who counts as one peer: an address, or the network of 64 bits that a single IPv6 machine has to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum PeerKey {
+    V4(Ipv4Addr),
+    V6(u64),
+}
+
+impl PeerKey {
+    /// `None` for loopback.
+    pub(crate) fn of(ip: IpAddr) -> Option<Self> {
+        match ip.to_canonical() {
+            ip if ip.is_loopback() => None,
+            IpAddr::V4(ip) => Some(PeerKey::V4(ip)),
+            IpAddr::V6(ip) => Some(PeerKey::V6((ip.to_bits() >> 64) as u64)),
+        }
+    }
+}
+
+/// Counts the connections of each peer. Looked at once for a connection, never for a request.
+pub(crate) struct ConnectionShares {
+    most: usize,
+    open: Mutex<HashMap<PeerKey, usize>>,
+}
+
+/// A connection that counts until it is dropped.
+pub(crate) struct ConnectionShare(Option<(PeerKey, Arc<ConnectionShares>)>);
+
+impl ConnectionShares {
+    /// For a server that has so many connections in all.
+    pub(crate) fn new(max_connections: usize) -> Arc<Self> {
+        Arc::new(ConnectionShares { most: (max_connections / SHARES).max(1), open: Mutex::default() })
+    }
+
+    /// `None` when the peer has its share already.
+    pub(crate) fn take(self: &Arc<Self>, ip: IpAddr) -> Option<ConnectionShare> {
+        let Some(peer) = PeerKey::of(ip) else { return Some(ConnectionShare(None)) };
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(peer).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(ConnectionShare(Some((peer, Arc::clone(self)))))
+    }
+}
+
+impl Drop for ConnectionShare {
+    fn drop(&mut self) {
+        let Some((peer, shares)) = self.0.take() else { return };
+        let mut open = shares.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&peer) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&peer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_machine_is_one_peer_however_many_addresses_its_network_has() {
+        let key = |text| PeerKey::of(ip(text));
+        assert_eq!(key("2001:db8::1"), key("2001:db8::ffff:2"));
+        assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
+        assert_eq!(key("::ffff:192.0.2.1"), key("192.0.2.1"));
+        assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
+        for here in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(key(here), None, "{here}");
+        }
+    }
+
+    #[test]
+    fn one_peer_has_a_quarter_of_the_connections_and_loopback_has_all() {
+        let shares = ConnectionShares::new(8);
+        let first = shares.take(ip("192.0.2.1")).unwrap();
+        let _second = shares.take(ip("192.0.2.1")).unwrap();
+        assert!(shares.take(ip("192.0.2.1")).is_none());
+        let _other = shares.take(ip("192.0.2.2")).unwrap();
+        let _here: Vec<ConnectionShare> = (0..8).map(|_| shares.take(ip("127.0.0.1")).unwrap()).collect();
+        drop(first);
+        let third = shares.take(ip("192.0.2.1")).unwrap();
+        drop((third, _second, _other));
+        assert!(shares.open.lock().unwrap().is_empty(), "nothing is remembered of those who left");
+    }
+}

@@ -1,0 +1,99 @@
+//! The name of a request, `x-request-id`: in its answer, in every line of the log that it causes, and in its trace.
+
+use std::fmt;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Longer ones are replaced: the name is repeated in every line of the log.
+const LONGEST: usize = 128;
+
+const PREFIX: &[u8; 4] = b"req_";
+const MADE_LENGTH: usize = 28;
+
+/// The caller's own name for the request, or one that is made here. Neither takes memory of its own.
+#[derive(Debug, Clone)]
+pub(crate) enum RequestId {
+    Given(HeaderValue),
+    Made([u8; MADE_LENGTH]),
+}
+
+impl RequestId {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        match headers.get(&REQUEST_ID) {
+            Some(given) if is_plain(given) => RequestId::Given(given.clone()),
+            _ => RequestId::make(),
+        }
+    }
+
+    fn make() -> Self {
+        let mut id = [0; MADE_LENGTH];
+        let (prefix, random) = id.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX);
+        let mut source = fastrand::Rng::new();
+        // Every character is one byte long.
+        random.fill_with(|| u8::try_from(source.alphanumeric()).unwrap_or(b'0'));
+        RequestId::Made(id)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        let text = match self {
+            RequestId::Given(given) => given.to_str().ok(),
+            RequestId::Made(made) => std::str::from_utf8(made).ok(),
+        };
+        // Only visible ASCII gets in.
+        text.unwrap_or_default()
+    }
+
+    pub(crate) fn header(&self) -> HeaderValue {
+        match self {
+            RequestId::Given(given) => given.clone(),
+            RequestId::Made(made) => {
+                HeaderValue::from_bytes(made).unwrap_or_else(|_| HeaderValue::from_static("req_"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Visible ASCII without spaces, so that it cannot be taken for another field of a log line.
+fn is_plain(id: &HeaderValue) -> bool {
+    (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_for(given: &[u8]) -> String {
+        let value = HeaderValue::from_bytes(given).unwrap();
+        RequestId::of(&HeaderMap::from_iter([(REQUEST_ID, value)])).to_string()
+    }
+
+    #[test]
+    fn a_plain_name_is_kept_and_any_other_is_replaced() {
+        let longest = "x".repeat(LONGEST);
+        for kept in ["7", "0198f2c4-7f5e-7000-8000-000000000000", "a=b;c", &longest] {
+            assert_eq!(id_for(kept.as_bytes()), kept);
+        }
+        let too_long = "x".repeat(LONGEST + 1);
+        for replaced in [b"".as_slice(), b"two words", "é".as_bytes(), b"tab\there", too_long.as_bytes()] {
+            let made = id_for(replaced);
+            assert!(made.starts_with("req_") && made.len() == MADE_LENGTH, "{made}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_made_differ_and_fit_into_a_header() {
+        let made = || RequestId::of(&HeaderMap::new());
+        let (one, other) = (made(), made());
+        assert_ne!(one.as_str(), other.as_str());
+        assert_eq!(one.header(), one.as_str());
+    }
+}
