@@ -1,6 +1,6 @@
 //! Agents over HTTP: who answers, what a stream of theirs looks like, and what strangers may have done.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use hob_agent::agent;
@@ -10,8 +10,9 @@ use hob_core::{
     Delta, Engine, EventBus, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_engine::Style;
-use hob_system::{SystemParts, ToolBox};
-use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use hob_server::ServerParts;
+use hob_system::{System, SystemParts, ToolBox};
+use hob_testkit::{FakeServer, Outside, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -88,7 +89,7 @@ fn content(completion: &Value) -> &Value {
     &completion["choices"][0]["message"]["content"]
 }
 
-fn offered(request: &GenerateRequest) -> Vec<&str> {
+pub fn offered(request: &GenerateRequest) -> Vec<&str> {
     request.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -252,32 +253,45 @@ async fn the_callers_own_tools_come_back_to_the_caller() {
     assert_eq!(engine.requests().iter().map(offered).collect::<Vec<_>>(), [["get_weather"], ["get_weather"]]);
 }
 
-/// This machine's address on a network; `None` where it is on none. Nothing is sent.
-pub fn own_address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    let ip = socket.local_addr().ok()?.ip();
-    (!ip.is_loopback() && !ip.is_unspecified()).then_some(ip)
+/// A server that everybody reaches, as somebody on the network sees it.
+pub struct FromOutside {
+    server: Running,
+    _network: Outside,
 }
 
-/// A server that everybody reaches, as somebody on the network sees it; `None` where there is no network to come from,
-/// and the rule is shown by its own tests alone.
-pub async fn seen_from_outside(engine: &Arc<ScriptedEngine>, config: ServerConfig) -> Option<Running> {
-    let Some(ip) = own_address() else {
-        eprintln!("this machine is on no network, so nobody can come from one");
-        return None;
-    };
+impl Deref for FromOutside {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.server
+    }
+}
+
+impl DerefMut for FromOutside {
+    fn deref_mut(&mut self) -> &mut Running {
+        &mut self.server
+    }
+}
+
+/// A server that listens on all addresses, and is asked by one that is not loopback.
+pub async fn seen_from_outside(engine: &Arc<ScriptedEngine>, config: ServerConfig) -> FromOutside {
+    parts_seen_from_outside(Arc::new(System::new(parts(Arc::clone(engine) as Arc<dyn Engine>))), config).await
+}
+
+/// The same with everything a server may have.
+pub async fn parts_seen_from_outside(parts: impl Into<ServerParts>, config: ServerConfig) -> FromOutside {
+    let network = Outside::find();
     let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..config };
-    let mut server = Running::start_system(parts(Arc::clone(engine) as Arc<dyn Engine>), config).await;
-    server.address = SocketAddr::new(ip, server.address.port());
-    Some(server)
+    let mut server = Running::start_parts(parts, config).await;
+    server.address.set_ip(network.address());
+    FromOutside { server, _network: network }
 }
 
 #[tokio::test]
 async fn a_stranger_gets_tools_that_compute_and_no_others() {
     // The model asks for more than it was offered.
     let engine = calling("file_read", r#"{"path":"/etc/hostname"}"#);
-    let Some(server) = seen_from_outside(&engine, ServerConfig::default()).await else { return };
+    let server = seen_from_outside(&engine, ServerConfig::default()).await;
     for stream in [false, true] {
         let body = asking(json!({ "agent": "orchestrator", "stream": stream }));
         let text = server.chat(&body).await.error_for_status().unwrap().text().await.unwrap();
@@ -295,7 +309,7 @@ async fn whoever_has_the_key_is_no_stranger() {
     let engine = calculating();
     let api_key = Some("s3cret".to_owned().into());
     let config = ServerConfig { api_key, ..ServerConfig::default() };
-    let Some(server) = seen_from_outside(&engine, config).await else { return };
+    let server = seen_from_outside(&engine, config).await;
     let request = server.client.post(server.url("/v1/chat/completions")).bearer_auth("s3cret");
     assert_eq!(request.json(&asking(json!({}))).send().await.unwrap().status(), 200);
     assert_eq!(offered(&engine.requests()[0]), ["calculator", "file_read"]);

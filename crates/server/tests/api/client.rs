@@ -1,5 +1,6 @@
 //! The client's side: requests to send, answers made comparable, and raw bytes where those matter.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use hob_testkit::Reply;
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::support::Running;
 
 /// Far longer than anything here takes: a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A question to the model `m`, with `fields` added to it.
 pub fn asking(fields: Value) -> Value {
@@ -67,7 +68,11 @@ pub struct Raw(TcpStream);
 
 impl Raw {
     pub async fn connect(server: &Running) -> Self {
-        Raw(TcpStream::connect(server.address).await.unwrap())
+        Self::to(server.address).await
+    }
+
+    pub async fn to(address: SocketAddr) -> Self {
+        Raw(TcpStream::connect(address).await.unwrap())
     }
 
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -95,6 +100,13 @@ impl Raw {
         let ended = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await;
         assert!(ended.is_ok(), "the server never closed; so far {:?}", String::from_utf8_lossy(&bytes));
         String::from_utf8(bytes).unwrap()
+    }
+
+    /// What the server has said up to now, if it said anything.
+    pub async fn ready(&mut self) -> Option<String> {
+        let mut bytes = vec![0; 16 << 10];
+        let read = self.0.try_read(&mut bytes).ok().filter(|read| *read > 0)?;
+        Some(String::from_utf8_lossy(&bytes[..read]).into_owned())
     }
 
     /// Reads until `mark` has come, and gives back all of it.

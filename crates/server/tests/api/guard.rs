@@ -33,9 +33,9 @@ async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
     assert_eq!(response.status(), 403);
     insta::assert_json_snapshot!(response.json::<Value>().await.unwrap(), @r#"
     {
-      "detail": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts",
+      "detail": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts, and set [server] api_key: without a key, anyone who reaches that name can use this server",
       "error": {
-        "message": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts",
+        "message": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts, and set [server] api_key: without a key, anyone who reaches that name can use this server",
         "type": "permission_error",
         "param": null,
         "code": null
@@ -110,7 +110,7 @@ async fn a_page_that_nobody_named_is_a_stranger_in_the_owners_own_browser() {
 async fn a_person_with_a_browser_is_turned_away_with_a_page() {
     let server = guarded(ServerConfig::default()).await;
     let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-    let hostile = ("host", "<script>alert(1)</script>");
+    let hostile = ("origin", "<script>alert(1)</script>");
     let answer = get(&server, "/", &[browser, hostile]).await;
     assert_eq!(answer.status(), 403);
     assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
@@ -118,8 +118,8 @@ async fn a_person_with_a_browser_is_turned_away_with_a_page() {
     let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
     assert!(policy.starts_with("default-src 'none'"), "{policy}");
     let page = answer.text().await.unwrap();
-    assert!(page.contains("the Host header names '&lt;script&gt;alert(1)&lt;/script&gt;'"), "{page}");
-    assert!(page.contains("add it to [server] allowed_hosts") && !page.contains("<script"), "{page}");
+    assert!(page.contains("the Origin header names '&lt;script&gt;alert(1)&lt;/script&gt;'"), "{page}");
+    assert!(page.contains("add its address to [server] cors_origins") && !page.contains("<script"), "{page}");
     // Programs get what they always get.
     let answer = get(&server, "/", &[("accept", "*/*"), hostile]).await;
     assert_eq!(answer.headers()["content-type"], "application/json");

@@ -101,7 +101,8 @@ async fn a_head_that_never_ends_is_not_waited_for() {
 
 #[tokio::test]
 async fn a_connection_that_idles_after_an_answer_is_closed() {
-    let header_timeout = Duration::from_millis(50);
+    // Time enough for our own request on a busy machine.
+    let header_timeout = Duration::from_secs(1);
     let server = scripted(ServerConfig { header_timeout, ..ServerConfig::default() }).await;
     let mut raw = Raw::connect(&server).await;
     raw.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
@@ -113,7 +114,8 @@ async fn a_connection_that_idles_after_an_answer_is_closed() {
 async fn a_stream_may_take_longer_than_any_head() {
     let hold = Hold::new();
     let fake = first_held(&hold).await;
-    let short = Duration::from_millis(50);
+    // And long enough for our own request on a busy machine.
+    let short = Duration::from_secs(1);
     let config = ServerConfig { header_timeout: short, body_timeout: short, ..ServerConfig::default() };
     let server = Running::start_with(engine_at(&fake, Style::VLLM), config).await;
     let mut slow = Raw::connect(&server).await;
@@ -225,7 +227,7 @@ async fn a_client_that_reads_nothing_is_cut_off_and_the_engine_let_go() {
 }
 
 /// Begins a request whose body has this length, and waits until the server wants to have it.
-async fn announcing(server: &Running, length: usize) -> Raw {
+pub async fn announcing(server: &Running, length: usize) -> Raw {
     let mut raw = Raw::connect(server).await;
     raw.send(format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -242,10 +244,25 @@ async fn large_bodies_have_so_much_room_in_all_and_small_ones_need_none() {
     let server = scripted(ServerConfig { max_body_mb: 2, queue_timeout, ..ServerConfig::default() }).await;
     let large = asking(json!({ "user": "x".repeat((2 << 20) - 200) }));
     let mut under_way = Vec::new();
-    for _ in 0..16 {
+    // What is announced takes no room.
+    for _ in 0..32 {
         under_way.push(announcing(&server, 2 << 20).await);
     }
-    let refused = server.chat(&large).await;
+    assert_eq!(server.chat(&large).await.status(), 200);
+    under_way.truncate(16);
+    for raw in &mut under_way {
+        raw.send(vec![b' '; (2 << 20) - 1]).await;
+    }
+    // All of it is there as soon as the server has read it.
+    let refused = async {
+        loop {
+            let answer = server.chat(&large).await;
+            if answer.status() != 200 {
+                return answer;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(PATIENCE, refused).await.expect("there is no room for more");
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"5".parse().unwrap()));
     let error = &refused.json::<Value>().await.unwrap()["error"];
     assert_eq!(error["code"], "no_room", "{error}");

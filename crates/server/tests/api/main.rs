@@ -1,5 +1,6 @@
 //! The HTTP API as clients see it: real sockets, one file per subject.
 
+#![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,13 +18,17 @@ mod embeddings;
 mod engines;
 mod errors;
 mod events;
+mod functions;
 mod giving_up;
 mod guard;
+mod hostile;
 mod limits;
 mod memory;
 mod metrics;
 mod openapi;
+mod openapi_bodies;
 mod pages;
+mod request_id;
 mod routing;
 mod savings;
 mod shutdown;

@@ -12,13 +12,13 @@ use crate::agents::{at_home, calculating, parts, seen_from_outside};
 use crate::openapi::{assert_fits, document_of};
 use crate::support::Running;
 
-struct House {
+pub struct House {
     root: tempfile::TempDir,
-    server: Running,
+    pub server: Running,
 }
 
 /// A server with a note about a gate, or with nothing.
-async fn house(note: Option<&str>) -> House {
+pub async fn house(note: Option<&str>) -> House {
     let root = tempfile::tempdir().unwrap();
     let wiring = MemoryWiring::default();
     let memory = HouseMemory::new(&Config::default(), root.path(), wiring).unwrap();
@@ -99,7 +99,7 @@ async fn searching_by_meaning_without_vectors_says_what_to_do() {
 #[tokio::test]
 async fn strangers_are_turned_away() {
     let engine = calculating();
-    let Some(server) = seen_from_outside(&engine, ServerConfig::default()).await else { return };
+    let server = seen_from_outside(&engine, ServerConfig::default()).await;
     let search = server.client.post(server.url("/v1/memory/search")).json(&json!({ "query": "x" })).send();
     let stats = server.client.get(server.url("/v1/memory/stats")).send();
     for response in [search.await.unwrap(), stats.await.unwrap()] {

@@ -70,6 +70,24 @@ async fn a_program_at_the_front_door_is_told_where_the_api_is() {
     assert_eq!(asked(Method::POST, "*/*").await.status(), 405);
 }
 
+#[tokio::test]
+async fn a_reader_who_looks_for_the_chat_is_led_to_it_and_a_program_to_the_api() {
+    let api_key = Some("s3cret".to_owned().into());
+    for config in [ServerConfig::default(), ServerConfig { api_key, ..ServerConfig::default() }] {
+        let is_locked = config.api_key.is_some();
+        let server = serving(config).await;
+        for path in ["/chat", "/chat/"] {
+            let get = |accept: &str| server.client.get(server.url(path)).header("accept", accept).send();
+            let page = get("text/html,application/xhtml+xml,*/*;q=0.8").await.unwrap();
+            assert_eq!((page.status().as_u16(), page.url().path()), (200, "/"), "{path}");
+            assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+            let told = get("application/json").await.unwrap();
+            assert_eq!(told.status(), 404, "{path}");
+            assert!(told.text().await.unwrap().contains("/v1/chat/completions"), "{path}, key: {is_locked}");
+        }
+    }
+}
+
 /// What makes no nodes is tested without a browser, in node, by tests in its own language.
 #[test]
 fn the_parts_of_the_chat_page_pass_their_own_tests() {

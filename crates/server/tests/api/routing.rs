@@ -101,7 +101,7 @@ async fn where_there_is_nothing_to_choose_the_error_says_so() {
 async fn where_auto_is_the_default_those_who_choose_from_the_list_find_it() {
     let house = House::open_with(at_home(), Some("auto")).await;
     let models = house.get("/v1/models").await.json::<Value>().await.unwrap();
-    let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob" });
+    let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob", "default": true });
     assert_eq!(models["data"].as_array().unwrap().last(), Some(&auto));
     assert_eq!(house.get("/v1/models/auto").await.json::<Value>().await.unwrap(), auto);
     let answer = house.ask(question("auto", "Hello", false)).await;
@@ -170,7 +170,7 @@ async fn a_rating_that_makes_no_sense_is_refused_by_its_field() {
 #[tokio::test]
 async fn strangers_do_not_rate() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
-    let Some(server) = seen_from_outside(&engine, ServerConfig::default()).await else { return };
+    let server = seen_from_outside(&engine, ServerConfig::default()).await;
     let rating = json!({ "id": "chatcmpl-1", "rating": "bad" });
     let refused = server.client.post(server.url("/v1/feedback")).json(&rating).send().await.unwrap();
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);

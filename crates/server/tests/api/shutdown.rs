@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_config::ServerConfig;
 use hob_engine::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::client::{FINISH, PATIENCE, Raw, asking, chunk, models};
@@ -60,9 +60,39 @@ async fn an_answer_that_outlasts_the_grace_period_is_cut_and_counted() {
     let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
     let server = Running::start_with(engine_at(&fake, Style::VLLM), config).await;
     let response = server.chat(&asking(json!({ "stream": true }))).await;
-    let stopped = tokio::time::timeout(PATIENCE, server.stop()).await;
+    let (stopped, text) = tokio::join!(tokio::time::timeout(PATIENCE, server.stop()), response.text());
     assert_eq!(stopped.expect("the grace period ends"), 1);
-    response.text().await.expect_err("a stream that was cut must not look complete");
+    let text = text.unwrap();
+    let last = text.trim_end().rsplit("\n\n").next().and_then(|event| event.strip_prefix("data: ")).unwrap();
+    let error: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(error["error"]["code"], "server_shutting_down", "{text}");
+    assert!(text.contains("hi"), "what was there is kept: {text}");
+    assert!(!text.contains("[DONE]") && !text.contains("\"stop\""), "it must not look complete: {text}");
+    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+}
+
+#[tokio::test]
+async fn a_whole_answer_that_outlasts_the_grace_period_is_a_status() {
+    let fake = FakeServer::start(|request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::silence(),
+    })
+    .await;
+    let shutdown_grace = Duration::from_millis(50);
+    let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
+    let server = Running::start_with(engine_at(&fake, Style::VLLM), config).await;
+    let (client, url) = (server.client.clone(), server.url("/v1/chat/completions"));
+    let answer = tokio::spawn(client.post(url).json(&asking(json!({}))).send());
+    let asked = async {
+        while !fake.requests().iter().any(|request| request.method == "POST") {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked).await.expect("the engine is asked");
+    assert_eq!(server.stop().await, 1);
+    let answer = answer.await.unwrap().unwrap();
+    assert_eq!((answer.status().as_u16(), &answer.headers()["retry-after"]), (503, &"5".parse().unwrap()));
+    assert_eq!(answer.json::<Value>().await.unwrap()["error"]["code"], "server_shutting_down");
     tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use hob_config::ServerConfig;
-use hob_core::{Engine, NoChannels};
+use hob_core::schedule::Zone;
+use hob_core::{ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels};
 use hob_server::ServerParts;
 use hob_system::scheduler::{SchedulerOptions, SchedulerParts};
-use hob_system::{Record, Scheduler, System, TaskBook};
+use hob_system::{BookParts, Record, Scheduler, System, TaskBook};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -17,21 +19,42 @@ use crate::client::PATIENCE;
 use crate::openapi::{assert_fits, document_of};
 use crate::support::Running;
 
-struct House {
+pub struct House {
     _home: TempDir,
     scheduler: Arc<Scheduler>,
-    server: Running,
+    pub server: Running,
+}
+
+/// A gateway with one channel.
+struct Telegram;
+
+#[async_trait]
+impl Channels for Telegram {
+    async fn send(&self, _: &str, _: &str, _: Option<&str>) -> Result<(), ChannelError> {
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<String>, ChannelError> {
+        Ok(vec!["telegram".to_owned()])
+    }
+
+    fn report(&self) -> ChannelReport {
+        ChannelReport { status: ChannelStatus::Connected, ..NoChannels.report() }
+    }
 }
 
 impl House {
-    async fn open() -> Self {
+    pub async fn open() -> Self {
         let home = tempfile::tempdir().unwrap();
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
         let system = Arc::new(System::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
-            book: TaskBook::at(home.path()),
+            book: TaskBook::with(
+                home.path(),
+                BookParts { zone: Zone::utc(), channels: Arc::new(Telegram), ..BookParts::default() },
+            ),
             system: Arc::clone(&system),
-            channels: Arc::new(NoChannels),
+            channels: Arc::new(Telegram),
             options: SchedulerOptions::default(),
         }));
         let parts =
@@ -43,7 +66,8 @@ impl House {
         let request = self.server.client.request(method, self.server.url(path));
         let request = match body {
             Some(body) => request.json(body),
-            None => request,
+            // What changes something says that it is JSON, even where it has nothing to say.
+            None => request.header("content-type", "application/json"),
         };
         request.send().await.unwrap()
     }
@@ -135,6 +159,7 @@ async fn what_is_wrong_is_named() {
         ("timeout", json!(-1), "between 1 and 86400 seconds"),
         ("missed", json!("never"), "neither once nor skip"),
         ("conversation_id", json!("7"), "needs a channel"),
+        ("channel", json!("pigeons"), "there is no channel 'pigeons'; there are telegram"),
     ] {
         let mut body = weekdays();
         body[field] = value;
@@ -176,15 +201,33 @@ async fn a_run_by_hand_ends_in_the_logs() {
 }
 
 #[tokio::test]
+async fn what_a_web_page_can_send_unasked_changes_no_task() {
+    let house = House::open().await;
+    let (_, task) = house.create(&weekdays()).await;
+    let path = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+    for word in ["pause", "resume", "cancel", "run"] {
+        let post = || house.server.client.post(house.server.url(&format!("{path}/{word}")));
+        for request in [post(), post().header("content-type", "text/plain").body("{}")] {
+            let refused = request.send().await.unwrap();
+            assert_eq!(refused.status(), 415, "{word}");
+            let message = refused.json::<Value>().await.unwrap()["detail"].take();
+            assert!(message.as_str().unwrap().contains("application/json"), "{message}");
+        }
+    }
+    assert_eq!(house.ask(Method::GET, &path, StatusCode::OK).await, task);
+    let logs = house.ask(Method::GET, &format!("{path}/logs"), StatusCode::OK).await;
+    assert_eq!(logs, json!({ "logs": [] }));
+}
+
+#[tokio::test]
 async fn strangers_have_no_tasks_and_neither_has_a_server_without_a_book() {
     let engine = calculating();
-    if let Some(server) = seen_from_outside(&engine, ServerConfig::default()).await {
-        for (method, path) in
-            [(Method::GET, "/v1/tasks"), (Method::POST, "/v1/tasks"), (Method::DELETE, "/v1/tasks/x")]
-        {
-            let refused = server.client.request(method, server.url(path)).send().await.unwrap();
-            assert_eq!(refused.status(), 403, "{path}");
-        }
+    let outside = seen_from_outside(&engine, ServerConfig::default()).await;
+    for (method, path) in
+        [(Method::GET, "/v1/tasks"), (Method::POST, "/v1/tasks"), (Method::DELETE, "/v1/tasks/x")]
+    {
+        let refused = outside.client.request(method, outside.url(path)).send().await.unwrap();
+        assert_eq!(refused.status(), 403, "{path}");
     }
     let server = Running::start_system(parts(engine), at_home()).await;
     let nothing = server.client.get(server.url("/v1/tasks")).send().await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_config::RouterKey;
+use hob_config::{RouterKey, ServerConfig};
 use hob_core::Engine;
 use hob_engine::Style;
 use hob_system::{Record, Router, RouterBook, System};
@@ -10,7 +10,7 @@ use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 
 use super::{ask, becomes, click, count, engine_saying, page_at, until, words};
-use crate::agents::{at_home, parts};
+use crate::agents::{at_home, parts, seen_from_outside};
 use crate::browser::axe::assert_accessible;
 use crate::browser::chromium::Reader;
 use crate::support::{Running, engine_at};
@@ -70,6 +70,19 @@ async fn a_rating_that_the_server_does_not_take_is_not_shown_as_given() {
     click(&browser, ".rating [value=good]").await;
     browser.shows("hint", "there is no answer").await;
     assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, json!(0));
+}
+
+#[tokio::test]
+async fn a_stranger_is_not_offered_to_rate() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = seen_from_outside(&engine, ServerConfig::default()).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Hello").await;
+    becomes(&browser, "complete").await;
+    let shown =
+        "return [...document.querySelectorAll('.rating')].filter((group) => group.checkVisibility()).length";
+    assert_eq!(browser.run(shown).await, json!(0));
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -1,0 +1,136 @@
+//! `x-request-id`: one name for a request in its answer, in the log and in the trace.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use hob_config::ServerConfig;
+use hob_core::{Delta, EngineError};
+use hob_testkit::ScriptedEngine;
+use reqwest::Response;
+use serde_json::json;
+
+use crate::client::{Raw, asking};
+use crate::support::Running;
+
+fn id_of(answer: &Response) -> String {
+    answer.headers()["x-request-id"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn every_answer_has_a_name_of_its_own() {
+    let cors_origins = vec!["https://app.example.org".to_owned()];
+    let config = ServerConfig { cors_origins, ..ServerConfig::default() };
+    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let get = async |path: &str| server.client.get(server.url(path)).send().await.unwrap();
+    let preflight = server
+        .client
+        .request(reqwest::Method::OPTIONS, server.url("/v1/models"))
+        .header("origin", "https://app.example.org")
+        .header("access-control-request-method", "POST");
+    let answers = [
+        server.chat(&asking(json!({}))).await,
+        server.chat(&asking(json!({ "stream": true }))).await,
+        server.chat(&json!({})).await,
+        get("/").await,
+        get("/health").await,
+        get("/nothing").await,
+        server.client.post(server.url("/health")).send().await.unwrap(),
+        server.client.get(server.url("/health")).header("host", "evil.example").send().await.unwrap(),
+        preflight.send().await.unwrap(),
+    ];
+    let mut ids: Vec<String> = answers.iter().map(id_of).collect();
+    assert!(ids.iter().all(|id| id.starts_with("req_") && id.len() == 28), "{ids:?}");
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), answers.len(), "no two are alike");
+}
+
+#[tokio::test]
+async fn a_name_that_the_caller_gives_is_kept_if_it_is_plain() {
+    let server = Running::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let named = |id: String| server.client.get(server.url("/health")).header("x-request-id", id).send();
+    assert_eq!(id_of(&named("order-66/a".to_owned()).await.unwrap()), "order-66/a");
+    let longest = "x".repeat(128);
+    assert_eq!(id_of(&named(longest.clone()).await.unwrap()), longest);
+    for odd in ["two words".to_owned(), "x".repeat(129), String::new()] {
+        assert!(id_of(&named(odd).await.unwrap()).starts_with("req_"));
+    }
+    let mut raw = Raw::connect(&server).await;
+    raw.send("GET /health HTTP/1.0\r\nx-request-id: caf\u{e9}\r\n\r\n").await;
+    assert!(raw.rest().await.contains("x-request-id: req_"));
+}
+
+/// What was logged by this process.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// The one of this process: the threads that serve have no other.
+    fn start() -> Self {
+        static LOG: std::sync::OnceLock<Log> = std::sync::OnceLock::new();
+        LOG.get_or_init(|| {
+            let log = Log::default();
+            let writer = log.clone();
+            // As 'hob serve' logs when nobody asks for more.
+            let format = tracing_subscriber::fmt().compact().with_ansi(false);
+            format.with_env_filter("warn").with_writer(move || writer.clone()).init();
+            log
+        })
+        .clone()
+    }
+
+    /// The lines with this word in them.
+    fn lines(&self, word: &str) -> Vec<String> {
+        let bytes = self.0.lock().unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
+    }
+}
+
+#[tokio::test]
+async fn what_is_logged_of_a_request_has_its_name_and_who_was_refused_is_logged() {
+    let log = Log::start();
+    let engine = ScriptedEngine::new(|_| {
+        let (engine, reason) = ("vllm".to_owned(), "gone".to_owned());
+        vec![Ok(Delta::text("It")), Err(EngineError::Interrupted { engine, reason })]
+    });
+    let api_key = Some("s3cret".to_owned().into());
+    let config = ServerConfig { api_key, ..ServerConfig::default() };
+    let server = Running::start_with(Arc::new(engine), config).await;
+    let streaming = server.client.post(server.url("/v1/chat/completions")).bearer_auth("s3cret");
+    let streaming = streaming.header("x-request-id", "in-a-stream").json(&asking(json!({ "stream": true })));
+    streaming.send().await.unwrap().text().await.unwrap();
+    let lines = log.lines("request_id=in-a-stream");
+    assert!(lines.len() == 1 && lines[0].contains("a stream broke off"), "{lines:?}");
+
+    let refused = server.client.get(server.url("/v1/models")).header("x-request-id", "no-key").send();
+    assert_eq!(refused.await.unwrap().status(), 401);
+    let foreign = server.client.get(server.url("/health")).header("x-request-id", "rebound");
+    assert_eq!(foreign.header("host", "evil.example").send().await.unwrap().status(), 403);
+    for (name, status) in [("no-key", "401"), ("rebound", "403")] {
+        let lines = log.lines(&format!("request_id={name}"));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("refused a request") && lines[0].contains("peer=127.0.0.1"), "{lines:?}");
+        assert!(lines[0].contains(&format!("status={status}")), "{lines:?}");
+    }
+    assert!(!log.lines("s3cret").iter().any(|line| !line.is_empty()), "no key is ever logged");
+
+    // A flood writes few lines.
+    for _ in 0..100 {
+        let flood = server.client.get(server.url("/v1/models")).header("x-request-id", "flood");
+        assert_eq!(flood.send().await.unwrap().status(), 401);
+    }
+    let lines = log.lines("request_id=flood");
+    assert!(lines.len() <= 10, "{}", lines.len());
+}
