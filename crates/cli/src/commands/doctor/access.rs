@@ -17,6 +17,13 @@ pub fn check(server: &ServerConfig) -> Check {
         let message = "'hob serve' answers every web page that a browser here opens ([server] cors_origins has \"*\", no key)";
         Check::new(NAME, Status::Warning, message)
             .advise("Set HOB_API_KEY to ask for a key, or name the pages in [server] cors_origins")
+    } else if server.api_key.is_none() && !server.allowed_hosts.is_empty() {
+        let names = server.allowed_hosts.join(", ");
+        let message =
+            format!("'hob serve' answers anyone who reaches it as {names} ([server] allowed_hosts, no key)");
+        Check::new(NAME, Status::Warning, message).advise(
+            "Set HOB_API_KEY to ask for a key: a tunnel or proxy with that name makes everyone look like this machine",
+        )
     } else if is_inside(host) {
         Check::new(NAME, Status::Good, format!("'hob serve' answers this machine only ({host})"))
     } else {
@@ -49,6 +56,27 @@ mod tests {
             assert_eq!(check(&safe).status, Status::Good, "{}", safe.host);
         }
         assert_eq!(check(&inside("192.168.0.7")).status, Status::Warning);
+    }
+
+    #[test]
+    fn a_name_that_others_call_by_is_worth_a_warning_without_a_key() {
+        let named = |host: &str, api_key: Option<&str>| ServerConfig {
+            host: host.into(),
+            allowed_hosts: vec!["hob.example.org".into(), "nas".into()],
+            api_key: api_key.map(|key| key.to_owned().into()),
+            ..ServerConfig::default()
+        };
+        for host in ["127.0.0.1", "0.0.0.0"] {
+            let open = check(&named(host, None));
+            assert_eq!(open.status, Status::Warning, "{host}");
+            assert!(
+                open.message.contains("anyone who reaches it as hob.example.org, nas"),
+                "{}",
+                open.message
+            );
+            assert!(open.advice.unwrap().contains("HOB_API_KEY"));
+            assert_eq!(check(&named(host, Some("s3cret"))).status, Status::Good, "{host}");
+        }
     }
 
     #[test]
