@@ -4,7 +4,9 @@
 //! threads of the models themselves. Knows nothing of requests.
 
 use std::collections::HashMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc as orders;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -23,6 +25,9 @@ use crate::worker::{Idle, Order, Worker, serve};
 
 /// How long a request waits for others to finish with models that take its memory.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Stack of a model's thread, on which answers are held against grammars that callers wrote. It is address space until it is used.
+const STACK: usize = 64 << 20;
 
 /// A model ready to be asked.
 #[derive(Clone)]
@@ -43,6 +48,8 @@ enum Loading {
 struct Entry {
     /// Tells this loading of a model from an earlier one.
     number: u64,
+    /// The file that was loaded.
+    path: PathBuf,
     bytes: u64,
     users: usize,
     last_used: Instant,
@@ -57,6 +64,8 @@ pub(crate) struct Registry {
     entries: Mutex<HashMap<String, Entry>>,
     /// Rings when a user leaves or a model goes.
     freed: Notify,
+    /// Starts the thread of a model.
+    spawn: fn(thread::Builder, ModelThread, watch::Sender<Loading>) -> io::Result<JoinHandle<()>>,
 }
 
 /// The right to use a model; as long as it lives, the model stays.
@@ -85,6 +94,7 @@ impl Registry {
             options,
             entries: Mutex::default(),
             freed: Notify::new(),
+            spawn: |builder, thread, state| builder.spawn(move || thread.run(state)),
         })
     }
 
@@ -126,10 +136,11 @@ impl Registry {
         }
     }
 
-    /// A place at a model that is loaded or being loaded.
+    /// A place at a model that is loaded or being loaded. One whose file was removed takes no more requests, and leaves memory
+    /// when those under way have ended.
     fn join(self: &Arc<Self>, id: &str) -> Option<(Lease, watch::Receiver<Loading>)> {
         let mut entries = self.lock();
-        let entry = entries.get_mut(id)?;
+        let entry = entries.get_mut(id).filter(|entry| entry.path.exists())?;
         entry.users += 1;
         Some((self.lease(id, entry.number), entry.loading.clone()))
     }
@@ -157,7 +168,7 @@ impl Registry {
             tokio::pin!(freed);
             // Listening begins before looking, so that no ring is missed in between.
             freed.as_mut().enable();
-            if let Some(joined) = self.try_start(id, &stored, bytes) {
+            if let Some(joined) = self.try_start(id, &stored, bytes)? {
                 return Ok(joined);
             }
             let left = PATIENCE.saturating_sub(started.elapsed());
@@ -190,21 +201,21 @@ impl Registry {
         })
     }
 
-    /// Starts loading, if the memory is there or can be had from models that nobody uses.
+    /// Starts loading, if the memory is there or can be had from models that nobody uses; `None` when it cannot.
     fn try_start(
         self: &Arc<Self>,
         id: &str,
         stored: &StoredModel,
         bytes: u64,
-    ) -> Option<(Lease, watch::Receiver<Loading>)> {
+    ) -> Result<Option<(Lease, watch::Receiver<Loading>)>, EngineError> {
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(id) {
             entry.users += 1;
-            return Some((self.lease(id, entry.number), entry.loading.clone()));
+            return Ok(Some((self.lease(id, entry.number), entry.loading.clone())));
         }
         let in_use: u64 = entries.values().filter(|entry| entry.users > 0).map(|entry| entry.bytes).sum();
         if in_use.saturating_add(bytes) > self.options.memory_budget && !entries.is_empty() {
-            return None;
+            return Ok(None);
         }
         let mut leaving = Vec::new();
         while entries.values().map(|entry| entry.bytes).sum::<u64>().saturating_add(bytes)
@@ -229,15 +240,24 @@ impl Registry {
             number,
             leaving,
         };
-        let thread = thread::Builder::new()
-            .name(format!("model {id}"))
-            .spawn(move || thread.run(sender))
-            .inspect_err(|error| tracing::error!(model = id, %error, "no thread for a model"))
-            .ok();
-        let entry =
-            Entry { number, bytes, users: 1, last_used: Instant::now(), loading: loading.clone(), thread };
+        let builder = thread::Builder::new().name(format!("model {id}")).stack_size(STACK);
+        let thread = (self.spawn)(builder, thread, sender).map_err(|error| {
+            // Nothing is noted, so that the next request tries again.
+            tracing::error!(model = id, %error, "no thread for a model");
+            busy(format!("there is no thread to run the model '{id}' on: {error}"), 1)
+        })?;
+        let thread = Some(thread);
+        let entry = Entry {
+            number,
+            path: stored.path.clone(),
+            bytes,
+            users: 1,
+            last_used: Instant::now(),
+            loading: loading.clone(),
+            thread,
+        };
         entries.insert(id.to_owned(), entry);
-        Some((self.lease(id, number), loading))
+        Ok(Some((self.lease(id, number), loading)))
     }
 
     /// Whether nobody uses or waits for any model.
@@ -397,4 +417,30 @@ fn plain_message(error: EngineError) -> String {
 
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_model_whose_thread_could_not_start_is_tried_again() {
+        static TRIED: AtomicU64 = AtomicU64::new(0);
+        let dir = tempfile::TempDir::new().expect("a directory");
+        // No model, but enough of a file to be listed and tried.
+        std::fs::write(dir.path().join("model.gguf"), b"GGUF").expect("written");
+        let options = EmbeddedOptions::new(dir.path());
+        let mut registry = Registry::new(options);
+        Arc::get_mut(&mut registry).expect("nobody else has it").spawn =
+            |builder, thread, state| match TRIED.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+                _ => builder.spawn(move || thread.run(state)),
+            };
+        let first = registry.acquire("model").await.map(|_| ()).expect_err("no thread");
+        assert!(matches!(first, EngineError::Refused { status: 429, .. }), "{first}");
+        assert_eq!(registry.loaded(), [""; 0]);
+        let second = registry.acquire("model").await.map(|_| ()).expect_err("no model").to_string();
+        assert!(second.contains("cannot be"), "{second}");
+        assert_eq!(TRIED.load(Ordering::Relaxed), 2);
+    }
 }

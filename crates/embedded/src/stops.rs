@@ -1,10 +1,28 @@
 //! Ends an answer at a stop string, also when it spans several tokens. Knows only text.
+//!
+//! The stop strings are one automaton (Aho and Corasick), so the work for a byte of the answer does not grow with their number.
+
+use std::collections::HashMap;
 
 /// Lets text through until a stop string is complete, and holds back what may be the beginning of one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StopMatcher {
-    stops: Vec<String>,
+    states: Vec<State>,
+    /// The state after the text so far: what is held back is the way to it.
+    at: usize,
     held: String,
+}
+
+/// A beginning that stop strings have in common.
+#[derive(Debug, Default)]
+struct State {
+    next: HashMap<u8, usize>,
+    /// The longest end of this beginning that is a beginning itself.
+    fallback: usize,
+    /// Its bytes.
+    length: usize,
+    /// The bytes of the longest stop string that is complete here.
+    complete: Option<usize>,
 }
 
 /// What became of a piece of text.
@@ -18,46 +36,80 @@ pub(crate) struct Passed {
 
 impl StopMatcher {
     pub(crate) fn new(stops: &[String]) -> Self {
-        StopMatcher {
-            stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
-            held: String::new(),
-        }
+        StopMatcher { states: states(stops), at: 0, held: String::new() }
     }
 
     /// Takes the next piece of the answer.
     pub(crate) fn push(&mut self, text: String) -> Passed {
-        if self.stops.is_empty() {
+        if self.states.len() == 1 {
             return Passed { text, stopped: false };
         }
+        let before = self.held.len();
         self.held.push_str(&text);
         // The stop string that is complete first wins, so that the outcome does not depend on how the text was cut.
-        let first = self
-            .stops
-            .iter()
-            .filter_map(|stop| self.held.find(stop.as_str()).map(|start| (start + stop.len(), start)))
-            .min();
-        if let Some((_, start)) = first {
-            self.held.truncate(start);
-            return Passed { text: std::mem::take(&mut self.held), stopped: true };
+        for (offset, byte) in text.bytes().enumerate() {
+            self.at = step(&self.states, self.at, byte);
+            if let Some(length) = self.states[self.at].complete {
+                self.held.truncate(before + offset + 1 - length);
+                return Passed { text: std::mem::take(&mut self.held), stopped: true };
+            }
         }
-        let open = self.possible_beginning();
-        let kept = self.held.split_off(self.held.len() - open);
+        // A beginning of a stop string begins with a whole character.
+        let open = self.held.len() - self.states[self.at].length;
+        let kept = self.held.split_off(open);
         Passed { text: std::mem::replace(&mut self.held, kept), stopped: false }
     }
 
     /// The answer is over: what was held back is part of it after all.
     pub(crate) fn finish(&mut self) -> String {
+        self.at = 0;
         std::mem::take(&mut self.held)
     }
+}
 
-    /// Bytes at the end of the held text that may be the beginning of a stop string.
-    fn possible_beginning(&self) -> usize {
-        let longest = self.stops.iter().map(String::len).max().unwrap_or(0);
-        let from = self.held.len().saturating_sub(longest);
-        (from..self.held.len())
-            .filter(|&start| self.held.is_char_boundary(start))
-            .find(|&start| self.stops.iter().any(|stop| stop.starts_with(&self.held[start..])))
-            .map_or(0, |start| self.held.len() - start)
+/// The automaton of all stop strings; its first state is the empty beginning.
+fn states(stops: &[String]) -> Vec<State> {
+    let mut states = vec![State::default()];
+    for stop in stops.iter().filter(|stop| !stop.is_empty()) {
+        let mut at = 0;
+        for (length, byte) in (1..).zip(stop.bytes()) {
+            at = match states[at].next.get(&byte) {
+                Some(&next) => next,
+                None => {
+                    let new = states.len();
+                    states.push(State { length, ..State::default() });
+                    states[at].next.insert(byte, new);
+                    new
+                }
+            };
+        }
+        states[at].complete = Some(stop.len());
+    }
+    // Shorter beginnings first, since the fallback of one is a shorter one.
+    let mut order = vec![0];
+    let mut done = 0;
+    while let Some(&at) = order.get(done) {
+        done += 1;
+        let children: Vec<(u8, usize)> = states[at].next.iter().map(|(&byte, &next)| (byte, next)).collect();
+        for (byte, child) in children {
+            let fallback = if at == 0 { 0 } else { step(&states, states[at].fallback, byte) };
+            states[child].fallback = fallback;
+            states[child].complete = states[child].complete.or(states[fallback].complete);
+            order.push(child);
+        }
+    }
+    states
+}
+
+fn step(states: &[State], mut at: usize, byte: u8) -> usize {
+    loop {
+        if let Some(&next) = states[at].next.get(&byte) {
+            return next;
+        }
+        if at == 0 {
+            return 0;
+        }
+        at = states[at].fallback;
     }
 }
 
@@ -99,6 +151,17 @@ mod tests {
         let stops = vec!["abc".to_owned(), "b".to_owned()];
         assert_eq!(through(&stops, ["xabc"]), ("xa".into(), true));
         assert_eq!(through(&stops, ["xa", "bc"]), ("xa".into(), true));
+    }
+
+    #[test]
+    fn many_stop_strings_cost_no_more_than_one() {
+        let stops: Vec<String> = (0..100_000).map(|n| format!("stop number {n:06}!")).collect();
+        let mut matcher = StopMatcher::new(&stops);
+        // Looking for each of them in each of these pieces would take minutes.
+        let pieces =
+            (0..20_000).map(|n| matcher.push(format!("stop number {n:06} "))).filter(|passed| passed.stopped);
+        assert_eq!(pieces.count(), 0);
+        assert!(matcher.push("stop number 099999!".into()).stopped);
     }
 
     proptest! {

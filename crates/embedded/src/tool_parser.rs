@@ -32,8 +32,10 @@ enum State {
     Head { seen: String },
     /// Inside the arguments.
     Arguments { depth: usize, in_text: bool, escaped: bool },
-    /// After the arguments: what is left is punctuation, until the next opening.
+    /// After the arguments: what is left is punctuation, until the next call.
     Tail { seen: String },
+    /// After the last call.
+    Over,
 }
 
 /// Reads one answer.
@@ -102,7 +104,7 @@ impl ToolParser {
             }
             State::Head { seen } => {
                 seen.push_str(&text);
-                match read_head(seen, self.format) {
+                match read_head(seen, self.format, self.calls) {
                     Head::Whole { name, length } => {
                         let rest = seen.split_off(length);
                         pieces.push(Piece::Call { index: self.calls, name });
@@ -111,9 +113,13 @@ impl ToolParser {
                         rest
                     }
                     Head::Unfinished if seen.len() <= LONGEST_HEAD => String::new(),
-                    Head::Unfinished | Head::Wrong => {
+                    Head::Unfinished | Head::Wrong if self.calls == 0 => {
                         let seen = std::mem::take(seen);
                         self.give_back(seen, pieces)
+                    }
+                    Head::Unfinished | Head::Wrong => {
+                        self.state = State::Over;
+                        String::new()
                     }
                 }
             }
@@ -123,6 +129,7 @@ impl ToolParser {
                 let seen = std::mem::take(seen);
                 self.in_tail(seen)
             }
+            State::Over => String::new(),
         }
     }
 
@@ -210,21 +217,23 @@ impl ToolParser {
 
     /// Skips punctuation until the next call begins. Words after a call are dropped: the answer is the call.
     fn in_tail(&mut self, seen: String) -> String {
-        let next = match self.format {
-            ToolFormat::Tagged => seen.find(self.format.opening()).map(|at| at + self.format.opening().len()),
-            ToolFormat::List => seen.find(',').map(|at| at + 1),
+        let rest = match self.format {
+            ToolFormat::Tagged => seen.split_once(self.format.opening()).map(|(_, rest)| rest),
+            ToolFormat::List => {
+                let after = seen.trim_start_matches(|char: char| char.is_whitespace() || char == '}');
+                if !after.is_empty() && !after.starts_with(',') {
+                    // The list is closed, or was none.
+                    self.state = State::Over;
+                    return String::new();
+                }
+                after.strip_prefix(',')
+            }
             ToolFormat::Bare => None,
         };
-        match next {
-            Some(at) => {
-                // The head expects its opening, or a list's bracket.
-                let mut head = match self.format {
-                    ToolFormat::List => format!("{}[", self.format.opening()),
-                    ToolFormat::Tagged | ToolFormat::Bare => self.format.opening().to_owned(),
-                };
-                head.push_str(&seen[at..]);
+        match rest {
+            Some(rest) => {
                 self.state = State::Head { seen: String::new() };
-                head
+                rest.to_owned()
             }
             None => {
                 // Enough to recognise an opening that is cut in two.
@@ -249,12 +258,16 @@ enum Head {
     },
 }
 
-/// Reads from the opening to the arguments.
-fn read_head(text: &str, format: ToolFormat) -> Head {
+/// Reads to the arguments: from the opening, or after earlier `calls` from what separates it from them.
+fn read_head(text: &str, format: ToolFormat, calls: u32) -> Head {
     let key = format!("\"{}\"", format.arguments_key());
     let mut cursor = Cursor { text, at: 0 };
-    let bracket = if format == ToolFormat::List { "[" } else { "" };
-    for word in [format.opening(), bracket, "{", "\"name\"", ":"] {
+    let (opening, bracket) = match (calls, format) {
+        (0, ToolFormat::List) => (format.opening(), "["),
+        (0, _) => (format.opening(), ""),
+        _ => ("", ""),
+    };
+    for word in [opening, bracket, "{", "\"name\"", ":"] {
         match cursor.word(word) {
             Some(true) => {}
             Some(false) => return Head::Wrong,
@@ -379,6 +392,16 @@ mod tests {
             read(ToolFormat::List, [text]),
             (String::new(), vec![call("a", "{\"x\": 1}"), call("b", "{}")])
         );
+    }
+
+    #[test]
+    fn words_after_a_list_of_calls_are_neither_calls_nor_text() {
+        let list = "[TOOL_CALLS][{\"name\": \"a\", \"arguments\": {\"x\": 1}}";
+        for after in ["], and so on", "] , {\"name\": \"b\"", ", but no call", " then, this"] {
+            let text = format!("{list}{after}");
+            let (words, calls) = read(ToolFormat::List, [text.as_str()]);
+            assert_eq!((words.as_str(), calls), ("", vec![call("a", "{\"x\": 1}")]), "{text}");
+        }
     }
 
     #[test]
