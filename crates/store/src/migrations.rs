@@ -34,6 +34,7 @@ impl Schema {
         steps: &[
             include_str!("../migrations/memory/1_chunks.sql"),
             include_str!("../migrations/memory/2_words_by_hand.sql"),
+            include_str!("../migrations/memory/3_vectors_gone.sql"),
         ],
     };
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
-use crate::migrations::{Schema, migrate};
+use crate::migrations::{Schema, migrate, version};
 use crate::private_file;
 
 /// How long to wait for another process to let go of the file.
@@ -31,9 +31,48 @@ pub struct Store {
 
 struct Inner {
     path: PathBuf,
-    writer: Mutex<Connection>,
-    /// `None` in memory, where there is only the one connection.
+    /// `None` in memory, where there is only the one connection. Stands before the writer, because fields are dropped in
+    /// this order: the last connection that closes moves the log into the database, and one that may only read cannot.
     idle_readers: Option<Mutex<Vec<Connection>>>,
+    writer: Mutex<Connection>,
+}
+
+/// What a write survives once it has returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// A power cut: the write is on the disk.
+    PowerCut,
+    /// The end of the process. A power cut may take what was written since the last write of the other kind, or since the
+    /// log was last moved into the database; what is left is whole.
+    ProcessEnd,
+}
+
+impl Durability {
+    /// The value of SQLite's `synchronous`.
+    fn synchronous(self) -> &'static str {
+        match self {
+            Durability::PowerCut => "FULL",
+            Durability::ProcessEnd => "NORMAL",
+        }
+    }
+}
+
+/// Notices that another connection has changed the database, be it of this process or of another one.
+pub struct ChangeWatch {
+    path: PathBuf,
+    connection: Connection,
+    last: Option<i64>,
+}
+
+impl ChangeWatch {
+    /// Whether something was committed since the last call. The first call says yes. Reads no page of the database.
+    pub fn has_changed(&mut self) -> Result<bool, StoreError> {
+        let version = self
+            .connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .map_err(|error| StoreError::explain(&self.path, error))?;
+        Ok(self.last.replace(version) != Some(version))
+    }
 }
 
 impl Store {
@@ -60,7 +99,7 @@ impl Store {
         idle_readers: Option<Mutex<Vec<Connection>>>,
     ) -> Result<Store, StoreError> {
         migrate(&mut writer, schema, path)?;
-        let inner = Inner { path: path.to_owned(), writer: Mutex::new(writer), idle_readers };
+        let inner = Inner { path: path.to_owned(), idle_readers, writer: Mutex::new(writer) };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -86,12 +125,25 @@ impl Store {
         found.map_err(|error| self.explain(error))
     }
 
-    /// Writes all of what `work` does or, when it fails, nothing. `work` must not use the store again.
+    /// Writes all of what `work` does or, when it fails, nothing. It is on the disk when this returns. `work` must not use the
+    /// store again.
     pub(crate) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
+        self.write_with(Durability::PowerCut, work)
+    }
+
+    /// The same, with a choice of what the write survives.
+    pub(crate) fn write_with<T>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         let mut writer = self.writer();
+        writer
+            .pragma_update(None, "synchronous", durability.synchronous())
+            .map_err(|error| self.explain(error))?;
         // Immediate: a transaction that begins by reading could not wait for another process to finish its own.
         let written =
             writer.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
@@ -102,11 +154,36 @@ impl Store {
         written.map_err(|error| self.explain(error))
     }
 
+    /// Brings to the disk what earlier writes have left with the operating system.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        // A commit syncs the whole log. It has to write something, and this writes what is there already.
+        self.write(|transaction| {
+            let version = version(transaction)?;
+            transaction.pragma_update(None, "user_version", version)
+        })
+    }
+
+    /// Moves the log into the database, as far as nobody reads older pages. Waits for nobody.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        let moved = self.writer().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        moved.map_err(|error| self.explain(error))
+    }
+
+    /// For noticing what others write; `None` in memory, where there are no others.
+    pub fn watch(&self) -> Result<Option<ChangeWatch>, StoreError> {
+        if self.inner.idle_readers.is_none() {
+            return Ok(None);
+        }
+        let connection = connect(&self.inner.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .map_err(|error| self.explain(error))?;
+        Ok(Some(ChangeWatch { path: self.inner.path.clone(), connection, last: None }))
+    }
+
     pub(crate) fn writer(&self) -> MutexGuard<'_, Connection> {
         lock(&self.inner.writer)
     }
 
-    fn explain(&self, error: rusqlite::Error) -> StoreError {
+    pub(crate) fn explain(&self, error: rusqlite::Error) -> StoreError {
         StoreError::explain(&self.inner.path, error)
     }
 }
@@ -144,8 +221,8 @@ fn log_ahead(connection: &Connection) -> rusqlite::Result<()> {
             switched => break switched?,
         }
     }
-    // What was committed survives the end of the process; a power cut may take the last moments, never more.
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    // Each write says anew what it has to survive; this is for the steps that make the tables.
+    connection.pragma_update(None, "synchronous", Durability::PowerCut.synchronous())?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)
 }
 

@@ -159,3 +159,70 @@ fn text_can_be_searched() {
         .expect("FTS5 is built in");
     assert_eq!(found, "a hob does the chores");
 }
+
+#[test]
+fn after_the_last_close_everything_is_in_the_database_itself() {
+    let (_root, path) = file();
+    let stores = [(); 2].map(|()| Store::open(&path, Schema::HOB).expect("opened"));
+    for store in &stores {
+        store.write(|transaction| add(transaction, "a").map(drop)).ok();
+        store.read(count).expect("read");
+    }
+    drop(stores);
+    let beside = PathBuf::from(format!("{}-wal", path.display()));
+    assert!(!beside.exists(), "the log has {} bytes", fs::metadata(&beside).map_or(0, |log| log.len()));
+    let alone = path.with_file_name("copy.db");
+    fs::copy(&path, &alone).expect("copied");
+    assert_eq!(Store::open(&alone, Schema::HOB).expect("opened").read(count).expect("read"), 1);
+}
+
+/// What a power cut leaves of the last write: SQLite's FULL brings each commit to the disk, NORMAL does not.
+fn survives_power_cut(store: &Store) -> bool {
+    let synchronous: i64 =
+        store.writer().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("set");
+    synchronous >= 2
+}
+
+#[test]
+fn a_write_is_on_the_disk_before_it_is_acknowledged_unless_it_says_otherwise() {
+    let (_root, path) = file();
+    let store = Store::open(&path, Schema::HOB).expect("opened");
+    assert!(survives_power_cut(&store), "the tables themselves");
+    store.write_with(Durability::ProcessEnd, |transaction| add(transaction, "a")).expect("written");
+    assert!(!survives_power_cut(&store));
+    store.write(|transaction| add(transaction, "b")).expect("written");
+    assert!(survives_power_cut(&store));
+    store.write_with(Durability::ProcessEnd, |transaction| add(transaction, "c")).expect("written");
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    let before = fs::metadata(&log).expect("there").len();
+    store.sync().expect("synced");
+    assert!(survives_power_cut(&store));
+    assert!(fs::metadata(&log).expect("there").len() > before, "only a commit that writes something syncs");
+}
+
+#[test]
+fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
+    use crate::{Chats, Conversations, Prices, Routing, Tasks, Telemetry};
+    let (_root, path) = file();
+    let store = Store::open(&path, Schema::HOB).expect("opened");
+    let telemetry = Telemetry::new(store.clone(), Prices::standard());
+    let record = || {
+        telemetry.record_batch(&[]).expect("recorded");
+        assert!(!survives_power_cut(&store));
+    };
+    record();
+    Tasks::new(store.clone()).insert_all(&[]).expect("kept");
+    assert!(survives_power_cut(&store), "a task");
+    record();
+    Conversations::new(store.clone()).settle(1).expect("settled");
+    assert!(survives_power_cut(&store), "a message");
+    record();
+    Chats::new(store.clone()).forget(crate::chats::ChatId::parse("1").expect("an id")).expect("deleted");
+    assert!(survives_power_cut(&store), "a chat");
+    record();
+    Routing::new(store.clone()).reset().expect("forgotten");
+    assert!(survives_power_cut(&store), "what the user asked to forget");
+    record();
+    telemetry.sync().expect("synced");
+    assert!(survives_power_cut(&store));
+}

@@ -53,6 +53,13 @@ impl Zone {
         Zone { name: "UTC".to_owned(), zone: TimeZone::UTC }
     }
 
+    /// That of this machine, or UTC where it has none with a name.
+    pub fn system() -> Self {
+        let zone = TimeZone::try_system().ok().filter(|zone| !zone.is_unknown());
+        let named = zone.and_then(|zone| Some(Zone { name: zone.iana_name()?.to_owned(), zone }));
+        named.unwrap_or_else(Zone::utc)
+    }
+
     pub fn parse(name: &str) -> Result<Self, ScheduleError> {
         let name = name.trim();
         match TimeZone::get(name) {

@@ -1,12 +1,32 @@
 //! The signs of all vectors of one model, side by side in memory: a first pass over a million takes milliseconds.
 
+use std::collections::HashSet;
+
 use super::quantise::code_words;
+
+/// How far the vectors of a database have come. Both numbers only ever grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Version {
+    /// The last id that a vector was given.
+    pub(super) added: i64,
+    /// The last entry in the list of vectors that are gone.
+    pub(super) removed: i64,
+}
+
+impl Version {
+    /// Whether something has happened since `other`.
+    pub(super) fn is_after(self, other: Version) -> bool {
+        self.added > other.added || self.removed > other.removed
+    }
+}
 
 /// The codes, in the order of their ids.
 #[derive(Debug, Default)]
 pub(super) struct Codes {
     /// Whose vectors these are.
     pub(super) model: i64,
+    /// The state of the database that they are of.
+    pub(super) version: Version,
     words_each: usize,
     ids: Vec<i64>,
     words: Vec<u64>,
@@ -14,12 +34,7 @@ pub(super) struct Codes {
 
 impl Codes {
     pub(super) fn of_model(model: i64, dimensions: usize) -> Self {
-        Codes { model, words_each: code_words(dimensions), ids: Vec::new(), words: Vec::new() }
-    }
-
-    /// The last id there is.
-    pub(super) fn last(&self) -> i64 {
-        self.ids.last().copied().unwrap_or(0)
+        Codes { model, words_each: code_words(dimensions), ..Codes::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -34,6 +49,34 @@ impl Codes {
             self.ids.push(id);
         } else {
             self.words.truncate(before);
+        }
+    }
+
+    /// Drops all of them.
+    pub(super) fn clear(&mut self) {
+        self.ids.clear();
+        self.words.clear();
+    }
+
+    /// Drops codes, and gives memory back when much of it is free.
+    pub(super) fn remove(&mut self, gone: &HashSet<i64>) {
+        let each = self.words_each;
+        let mut kept = 0;
+        for index in 0..self.ids.len() {
+            if gone.contains(&self.ids[index]) {
+                continue;
+            }
+            if kept < index {
+                self.ids[kept] = self.ids[index];
+                self.words.copy_within(index * each..(index + 1) * each, kept * each);
+            }
+            kept += 1;
+        }
+        self.ids.truncate(kept);
+        self.words.truncate(kept * each);
+        if self.words.capacity() / 2 > self.words.len() {
+            self.ids.shrink_to_fit();
+            self.words.shrink_to_fit();
         }
     }
 
@@ -121,7 +164,24 @@ mod tests {
         let mut codes = codes(&[1]);
         codes.push(9, [1, 2].into_iter());
         codes.push(10, std::iter::empty());
-        assert_eq!((codes.len(), codes.last()), (1, 1));
+        assert_eq!(codes.ids, [1]);
         assert_eq!(codes.nearest(&[1, 2], 5), [0; 0]);
+    }
+
+    #[test]
+    fn removed_codes_leave_the_others_as_they_are_and_give_their_memory_back() {
+        for dimensions in [64, 320] {
+            let words = dimensions / 64;
+            let mut codes = Codes::of_model(1, dimensions);
+            for id in 1..=1_000 {
+                codes.push(id, std::iter::repeat_n(id as u64, words));
+            }
+            codes.remove(&(1..=1_000).filter(|id| id % 100 != 7).chain([4711]).collect());
+            assert_eq!(codes.ids, [7, 107, 207, 307, 407, 507, 607, 707, 807, 907]);
+            assert_eq!(codes.nearest(&vec![607; words], 1), [607], "{dimensions}");
+            assert!(codes.words.capacity() < 100 * words, "{}", codes.words.capacity());
+            codes.remove(&HashSet::new());
+            assert_eq!(codes.len(), 10);
+        }
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::MemoryStore;
 use crate::error::StoreError;
+use crate::store::Durability;
 use crate::time::Moment;
 
 /// The memory in numbers.
@@ -59,7 +60,7 @@ impl MemoryStore {
 
     /// Compares the index of words with the chunks it is of, which takes as long as making it. Fails where they differ.
     pub fn check(&self) -> Result<(), StoreError> {
-        self.write(|transaction| {
+        self.write(Durability::ProcessEnd, |transaction| {
             transaction
                 .execute_batch("INSERT INTO memory_words (memory_words, rank) VALUES ('integrity-check', 1)")
         })

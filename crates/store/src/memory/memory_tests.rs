@@ -64,9 +64,11 @@ fn a_chunk_with_few_of_the_words_does_not_cover_the_question() {
     let query = WordQuery::of("why does the boiler's pump hum at night?").unwrap();
     let hits = memory.find_words(&query, 9).unwrap();
     assert_eq!(hits.len(), 2);
-    assert_eq!(memory.covering(&query, &hits).unwrap(), [hits[0]]);
+    let covering =
+        |query: &WordQuery| memory.snapshot(|snapshot| snapshot.covering(query, &hits, 0.5)).unwrap();
+    assert_eq!(covering(&query), [hits[0]]);
     let single = WordQuery::of("boiler").unwrap();
-    assert_eq!(memory.covering(&single, &hits).unwrap(), hits);
+    assert_eq!(covering(&single), hits);
 }
 
 #[test]
@@ -175,6 +177,121 @@ fn a_model_whose_vectors_change_their_length_starts_anew() {
     assert_eq!(memory.find_vectors("m", &[1.0; 8], 9).unwrap().unwrap().len(), 1);
     assert_eq!(memory.figures().unwrap().vectors, 1);
     assert_eq!(memory.without_vector("m", 0, 9).unwrap().len(), 1);
+}
+
+/// Numbers from the same seed are the same, and otherwise far apart.
+fn scattered(seed: u64) -> Vec<f32> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..128).map(|_| random.f32() - 0.5).collect()
+}
+
+/// Nearly the direction of `towards`, each a little different; the nearer the smaller `off`.
+fn near(towards: &[f32], off: f32, seed: u64) -> Vec<f32> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    towards.iter().map(|number| number + off * (random.f32() - 0.5)).collect()
+}
+
+/// Puts in a source whose chunks have these vectors.
+fn add(memory: &MemoryStore, path: &str, vectors: &[Vec<f32>]) {
+    let chunks = vectors.iter().map(|_| chunk("", path)).collect();
+    memory.replace(&[source(path, chunks)], SystemTime::now()).unwrap();
+    let missing = memory.without_vector("m", 0, vectors.len()).unwrap();
+    assert_eq!(missing.len(), vectors.len());
+    let vectors = missing.into_iter().zip(vectors);
+    let vectors: Vec<NewVector> =
+        vectors.map(|(missing, vector)| NewVector { chunk: missing.chunk, vector: vector.clone() }).collect();
+    memory.add_vectors("m", &vectors).unwrap();
+}
+
+/// A memory in a file with many chunks about anything, so that not all vectors are compared.
+fn many_in_a_file() -> (tempfile::TempDir, MemoryStore) {
+    let root = tempfile::tempdir().unwrap();
+    let memory = MemoryStore::open(&root.path().join("memory.db")).unwrap();
+    add(&memory, "/others", &(0..4_300).map(scattered).collect::<Vec<_>>());
+    (root, memory)
+}
+
+fn sources_near(memory: &MemoryStore, vector: &[f32], count: usize) -> Vec<String> {
+    let found = memory.snapshot(|snapshot| {
+        let hits = snapshot.find_vectors("m", vector, count)?.unwrap_or_default();
+        snapshot.passages(&hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), None)
+    });
+    found.unwrap().into_iter().map(|passage| passage.source).collect()
+}
+
+fn codes_in_memory(memory: &MemoryStore) -> usize {
+    memory.codes.read().unwrap().len()
+}
+
+#[test]
+fn what_is_left_of_a_topic_is_found_when_most_of_it_was_forgotten() {
+    for by_another_process in [false, true] {
+        let (root, memory) = many_in_a_file();
+        let topic = scattered(77_777);
+        add(&memory, "/boiler", &(0..700).map(|seed| near(&topic, 0.01, seed)).collect::<Vec<_>>());
+        add(&memory, "/left", &(0..3).map(|seed| near(&topic, 0.3, seed)).collect::<Vec<_>>());
+        assert_eq!(sources_near(&memory, &topic, 3), ["/boiler"; 3]);
+
+        let another = MemoryStore::open(&root.path().join("memory.db")).unwrap();
+        let forgetting = if by_another_process { &another } else { &memory };
+        forgetting.remove(&["/boiler".into()]).unwrap();
+        assert_eq!(sources_near(&memory, &topic, 3), ["/left"; 3], "{by_another_process}");
+        assert_eq!(codes_in_memory(&memory), 4_303);
+    }
+}
+
+#[test]
+fn a_note_that_is_saved_again_and_again_is_found_every_time_and_takes_no_more_memory() {
+    let (_root, memory) = many_in_a_file();
+    let topic = scattered(77_777);
+    add(&memory, "/left", &[near(&topic, 0.3, 1)]);
+    for round in 0..120 {
+        add(&memory, "note:1", &(0..5).map(|seed| near(&topic, 0.01, round * 5 + seed)).collect::<Vec<_>>());
+        let found = sources_near(&memory, &topic, 6);
+        assert_eq!(found, ["note:1", "note:1", "note:1", "note:1", "note:1", "/left"], "round {round}");
+        assert_eq!(codes_in_memory(&memory), 4_306);
+    }
+}
+
+#[test]
+fn a_reader_that_has_missed_more_than_is_listed_reads_all_codes_again() {
+    let (_root, memory) = many_in_a_file();
+    let topic = scattered(77_777);
+    add(&memory, "/boiler", &[near(&topic, 0.01, 1)]);
+    assert_eq!(sources_near(&memory, &topic, 1), ["/boiler"]);
+    memory.remove(&["/boiler".into(), "/others".into()]).unwrap();
+    memory
+        .store
+        .write(|transaction| transaction.execute("DELETE FROM memory_vector_gone WHERE id < 4000", []))
+        .unwrap();
+    add(&memory, "/new", &[near(&topic, 0.1, 1)]);
+    assert_eq!(sources_near(&memory, &topic, 5), ["/new"]);
+    assert_eq!(codes_in_memory(&memory), 1);
+}
+
+#[test]
+fn a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one() {
+    let (root, memory) = many_in_a_file();
+    let topic = scattered(77_777);
+    add(&memory, "note:1", &[near(&topic, 0.01, 1)]);
+    let another = MemoryStore::open(&root.path().join("memory.db")).unwrap();
+    let words = WordQuery::of("note").unwrap();
+    let (by_words, by_meaning) = memory
+        .snapshot(|snapshot| {
+            let hits = snapshot.find_words(&words, 5)?;
+            // The note is saved again, and another search comes in between.
+            add(&another, "note:1", &[near(&topic, 0.01, 2)]);
+            assert_eq!(sources_near(&memory, &topic, 1), ["note:1"]);
+            let near = snapshot.find_vectors("m", &topic, 1)?.unwrap_or_default();
+            let read = |hits: &[Hit]| {
+                snapshot.passages(&hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), Some(&words))
+            };
+            Ok((read(&hits)?, read(&near)?))
+        })
+        .unwrap();
+    assert_eq!((by_words.len(), by_words[0].source.as_str()), (1, "note:1"));
+    assert_eq!(by_meaning, by_words, "both of the same moment");
+    assert_eq!(sources_near(&memory, &topic, 1), ["note:1"]);
 }
 
 /// Enough chunks that common words are not ranked in full.

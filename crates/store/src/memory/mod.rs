@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 
 pub use figures::MemoryFigures;
 pub use passages::StoredPassage;
@@ -38,7 +38,7 @@ pub use vectors::{ChunkText, NewVector};
 
 use crate::error::StoreError;
 use crate::migrations::Schema;
-use crate::store::Store;
+use crate::store::{Durability, Store};
 use codes::Codes;
 
 /// Pages that the writer keeps in memory, in KiB: the index of words is merged as it grows.
@@ -86,20 +86,56 @@ impl MemoryStore {
         Ok(MemoryStore { store: Store::in_memory(Schema::MEMORY)?, codes: Arc::default() })
     }
 
-    /// Writes when other processes that index let us. SQLite has no queue for writers, so whoever writes again and again
-    /// has to leave room, and whoever waits has to be stubborn.
-    fn write<T>(&self, work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.store.write(&work) {
-                Err(StoreError::Busy { .. }) if tries < TRIES => {}
-                written => {
-                    std::thread::sleep(TURN);
-                    return written;
-                }
+    /// Runs `work` on the memory as it is at one moment: what is found in it can also be read, whatever others write meanwhile.
+    /// `work` must not use the store itself.
+    pub fn snapshot<T>(
+        &self,
+        work: impl FnOnce(&Snapshot<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.store
+            .read(|connection| Ok(work(&Snapshot { connection, store: &self.store, codes: &self.codes })))?
+    }
+
+    /// Brings to the disk what was indexed: until then a power cut may take it.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        stubborn(|| self.store.sync())
+    }
+
+    /// Writes when other processes that index let us.
+    fn write<T>(
+        &self,
+        durability: Durability,
+        work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        stubborn(|| self.store.write_with(durability, &work))
+    }
+}
+
+/// SQLite has no queue for writers, so whoever writes again and again has to leave room, and whoever waits has to be stubborn.
+fn stubborn<T>(write: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match write() {
+            Err(StoreError::Busy { .. }) if tries < TRIES => {}
+            written => {
+                std::thread::sleep(TURN);
+                return written;
             }
         }
+    }
+}
+
+/// The memory at one moment.
+pub struct Snapshot<'a> {
+    connection: &'a Connection,
+    store: &'a Store,
+    codes: &'a RwLock<Codes>,
+}
+
+impl Snapshot<'_> {
+    fn explained<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        work(self.connection).map_err(|error| self.store.explain(error))
     }
 }
 

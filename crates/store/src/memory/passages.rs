@@ -5,7 +5,7 @@ use std::ops::Range;
 use hob_core::PassagePlace;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{MemoryStore, WordQuery};
+use super::{MemoryStore, Snapshot, WordQuery};
 use crate::error::StoreError;
 
 /// What stands around a word that was found. No text in the database has these characters.
@@ -31,13 +31,24 @@ pub struct StoredPassage {
 }
 
 impl MemoryStore {
-    /// The chunks with these ids, in their order; one that is gone by now is left out.
+    /// As [`Snapshot::passages`], of this moment: chunks that were found in another one may be gone.
     pub fn passages(
         &self,
         chunks: &[i64],
         query: Option<&WordQuery>,
     ) -> Result<Vec<StoredPassage>, StoreError> {
-        self.store.read(|connection| {
+        self.snapshot(|snapshot| snapshot.passages(chunks, query))
+    }
+}
+
+impl Snapshot<'_> {
+    /// The chunks with these ids, in their order; one that is not there is left out.
+    pub fn passages(
+        &self,
+        chunks: &[i64],
+        query: Option<&WordQuery>,
+    ) -> Result<Vec<StoredPassage>, StoreError> {
+        self.explained(|connection| {
             let mut passages = Vec::with_capacity(chunks.len());
             for chunk in chunks {
                 passages.extend(read(connection, *chunk, query)?);

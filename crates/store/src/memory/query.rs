@@ -11,21 +11,23 @@ const MOST_TERMS: usize = 32;
 /// The longest word.
 const MOST_WORD_BYTES: usize = 128;
 
-/// Words that say nothing of what a question is about, and the rests of `don't`, `it's`, `we'll`. In order.
-const EMPTY_WORDS: [&str; 98] = [
+/// Words that say nothing of what a question is about, greetings among them, and the rests of `don't`, `it's`, `we'll`. In order.
+const EMPTY_WORDS: [&str; 108] = [
     "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
-    "d", "did", "do", "does", "doesn", "don", "for", "from", "get", "had", "has", "have", "he", "her", "his",
-    "how", "i", "if", "in", "into", "is", "isn", "it", "its", "just", "ll", "m", "may", "me", "might",
-    "more", "most", "must", "my", "no", "not", "of", "on", "or", "our", "out", "re", "s", "shall", "she",
-    "should", "so", "some", "such", "t", "than", "that", "the", "their", "them", "then", "there", "these",
-    "they", "this", "those", "to", "up", "us", "ve", "was", "we", "were", "what", "when", "where", "which",
-    "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours",
+    "d", "did", "do", "does", "doesn", "don", "for", "from", "get", "had", "has", "have", "he", "hello",
+    "her", "hey", "hi", "his", "how", "i", "if", "in", "into", "is", "isn", "it", "its", "just", "ll", "m",
+    "may", "me", "might", "more", "most", "must", "my", "no", "not", "of", "ok", "okay", "on", "or", "our",
+    "out", "please", "re", "s", "shall", "she", "should", "so", "some", "such", "t", "tell", "than", "thank",
+    "thanks", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "up",
+    "us", "ve", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom", "whose",
+    "why", "will", "with", "would", "yes", "you", "your", "yours",
 ];
 
 /// The words of a question, each as a quoted phrase that the index understands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordQuery {
     terms: Vec<String>,
+    is_telling: bool,
 }
 
 impl WordQuery {
@@ -42,7 +44,13 @@ impl WordQuery {
         let chosen = if telling.is_empty() { words.iter().collect() } else { telling };
         let terms: Vec<String> =
             chosen.into_iter().take(MOST_TERMS).map(|word| format!("\"{word}\"")).collect();
-        (!terms.is_empty()).then_some(WordQuery { terms })
+        let is_telling = words.iter().any(|word| !is_empty(word) && !is_short(word));
+        (!terms.is_empty()).then_some(WordQuery { terms, is_telling })
+    }
+
+    /// Whether the question is about something that documents could say: neither `hi` nor `what is 2+2` is.
+    pub fn is_telling(&self) -> bool {
+        self.is_telling
     }
 
     pub(super) fn terms(&self) -> &[String] {
@@ -83,6 +91,11 @@ fn is_empty(word: &str) -> bool {
     word.split(' ').all(|part| EMPTY_WORDS.binary_search(&part).is_ok())
 }
 
+/// Whether it is single letters and digits, which stand in any text.
+fn is_short(word: &str) -> bool {
+    word.split(' ').all(|part| part.chars().nth(1).is_none() && part.is_ascii())
+}
+
 /// At most so many bytes, of whole characters.
 fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
@@ -119,6 +132,19 @@ mod tests {
         );
         assert_eq!(terms("Where's the boiler, and why doesn't it run?"), ["\"boiler\"", "\"run\""]);
         assert_eq!(terms("To be or not to be"), ["\"to\"", "\"be\"", "\"or\"", "\"not\""]);
+    }
+
+    #[test]
+    fn small_talk_and_sums_are_about_nothing() {
+        let is_telling = |text: &str| WordQuery::of(text).is_some_and(|query| query.is_telling());
+        for text in
+            ["hi", "Hello!", "thanks", "what is 2+2", "What is 2 + 2?", "who are you?", "To be or not to be"]
+        {
+            assert!(!is_telling(text), "{text}");
+        }
+        for text in ["boiler", "E17", "what is the gate code?", "水", "tell me of the boiler", "2027"] {
+            assert!(is_telling(text), "{text}");
+        }
     }
 
     #[test]

@@ -7,9 +7,11 @@ use std::time::SystemTime;
 use hob_core::PassagePlace;
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::vectors::shorten_list_of_gone;
 use super::{MemoryStore, words};
 use crate::error::StoreError;
 use crate::memory::passages::{MARK_END, MARK_START, place_name};
+use crate::store::Durability;
 use crate::time::Moment;
 
 /// By what a file is known to be the same as last time.
@@ -72,10 +74,25 @@ impl MemoryStore {
         })
     }
 
-    /// Puts sources in, all of them or none, each of another path; what was known of their paths goes.
+    /// Puts sources in, all of them or none, each of another path; what was known of their paths goes. A power cut may take
+    /// them before [`Self::sync`].
     pub fn replace(&self, sources: &[NewSource], now: SystemTime) -> Result<(), StoreError> {
+        self.replace_with(Durability::ProcessEnd, sources, now)
+    }
+
+    /// The same with one source that is nowhere else: it is on the disk when this returns.
+    pub fn save(&self, source: &NewSource, now: SystemTime) -> Result<(), StoreError> {
+        self.replace_with(Durability::PowerCut, std::slice::from_ref(source), now)
+    }
+
+    fn replace_with(
+        &self,
+        durability: Durability,
+        sources: &[NewSource],
+        now: SystemTime,
+    ) -> Result<(), StoreError> {
         let indexed = Moment::of(now).microseconds();
-        self.write(|transaction| {
+        self.write(durability, |transaction| {
             // Each removal makes the index of words write down what it has, so all of them come first.
             for source in sources {
                 remove(transaction, &source.path)?;
@@ -83,13 +100,13 @@ impl MemoryStore {
             for source in sources {
                 insert(transaction, source, indexed)?;
             }
-            Ok(())
+            shorten_list_of_gone(transaction)
         })
     }
 
     /// The files are the same as before, only their dates are not.
     pub fn restamp(&self, stamps: &[(String, Stamp)]) -> Result<(), StoreError> {
-        self.write(|transaction| {
+        self.write(Durability::ProcessEnd, |transaction| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE memory_source SET modified = ?2, size = ?3 WHERE path = ?1 AND hash = ?4",
             )?;
@@ -102,7 +119,7 @@ impl MemoryStore {
 
     /// Removes single sources.
     pub fn remove(&self, paths: &[String]) -> Result<Forgotten, StoreError> {
-        self.write(|transaction| {
+        self.write(Durability::ProcessEnd, |transaction| {
             let mut forgotten = Forgotten::default();
             for path in paths {
                 if let Some(chunks) = remove(transaction, path)? {
@@ -110,6 +127,7 @@ impl MemoryStore {
                     forgotten.chunks += chunks;
                 }
             }
+            shorten_list_of_gone(transaction)?;
             Ok(forgotten)
         })
     }

@@ -1,13 +1,15 @@
 //! Chunks by their meaning. A vector is kept twice: in whole numbers on disk, and as its signs, which are searched first.
 
+use std::collections::HashSet;
 use std::sync::PoisonError;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::codes::Codes;
+use super::codes::{Codes, Version};
 use super::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
-use super::{Hit, MemoryStore};
+use super::{Hit, MemoryStore, Snapshot};
 use crate::error::StoreError;
+use crate::store::Durability;
 
 /// Up to so many vectors are compared one by one.
 const FEW: usize = 4_096;
@@ -15,6 +17,9 @@ const FEW: usize = 4_096;
 /// So many of the nearest by sign are compared in full; more when more are wanted.
 const COMPARED: usize = 512;
 const COMPARED_PER_WANTED: usize = 20;
+
+/// Vectors that are gone and still listed, about half a megabyte of them. Who has missed more reads all codes again.
+const GONE_LISTED: i64 = 65_536;
 
 /// A chunk that is to get a vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +83,7 @@ impl MemoryStore {
     /// vectors have another length than before starts anew.
     pub fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), StoreError> {
         let Some(dimensions) = vectors.first().map(|new| new.vector.len()) else { return Ok(()) };
-        self.write(|transaction| {
+        self.write(Durability::ProcessEnd, |transaction| {
             let model = match find_model(transaction, model)? {
                 Some(known) if known.dimensions == dimensions => known.id,
                 known => {
@@ -114,54 +119,69 @@ impl MemoryStore {
                     ])?;
                 }
             }
-            Ok(())
+            shorten_list_of_gone(transaction)
         })
     }
 
-    /// The chunks nearest to a vector of this model, at most `count`; `None` when no chunk has a vector of it.
+    /// As [`Snapshot::find_vectors`], of this moment.
     pub fn find_vectors(
         &self,
         model: &str,
         vector: &[f32],
         count: usize,
     ) -> Result<Option<Vec<Hit>>, StoreError> {
-        self.store.read(|connection| {
+        self.snapshot(|snapshot| snapshot.find_vectors(model, vector, count))
+    }
+}
+
+impl Snapshot<'_> {
+    /// The chunks nearest to a vector of this model, at most `count`; `None` when no chunk ever had a vector of it.
+    pub fn find_vectors(
+        &self,
+        model: &str,
+        vector: &[f32],
+        count: usize,
+    ) -> Result<Option<Vec<Hit>>, StoreError> {
+        self.explained(|connection| {
             let Some(model) = find_model(connection, model)? else { return Ok(None) };
             let normal = normalise(vector);
-            let near = self.near_by_sign(connection, &model, &normal, count)?;
-            if near.is_empty() {
-                return Ok(None);
-            }
+            let near = self.near_by_sign(&model, &normal, count)?;
             compare(connection, &normal, &near, count).map(Some)
         })
     }
 
-    fn near_by_sign(
-        &self,
-        connection: &Connection,
-        model: &Model,
-        normal: &[f32],
-        count: usize,
-    ) -> rusqlite::Result<Vec<i64>> {
-        let newest: i64 =
-            connection.query_row("SELECT coalesce(max(id), 0) FROM memory_code", [], |row| row.get(0))?;
-        let wanted = |codes: &Codes| match codes.len() {
-            0..=FEW => FEW,
-            _ => COMPARED.max(count * COMPARED_PER_WANTED),
-        };
+    /// Vectors that were added or removed since the last search are taken in first, whoever did it. The codes are exactly
+    /// those of this snapshot: with others, a source that is being replaced would be in neither its old nor its new form.
+    fn near_by_sign(&self, model: &Model, normal: &[f32], count: usize) -> rusqlite::Result<Vec<i64>> {
         let code = code(normal);
+        let nearest = |codes: &Codes| match codes.len() {
+            0..=FEW => codes.nearest(&code, FEW),
+            _ => codes.nearest(&code, COMPARED.max(count * COMPARED_PER_WANTED)),
+        };
+        let version = version(self.connection)?;
         {
             let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
-            if codes.model == model.id && codes.last() >= newest {
-                return Ok(codes.nearest(&code, wanted(&codes)));
+            if codes.model == model.id && codes.version == version {
+                return Ok(nearest(&codes));
             }
         }
         let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
         if codes.model != model.id {
             *codes = Codes::of_model(model.id, model.dimensions);
         }
-        read_codes(connection, &mut codes)?;
-        Ok(codes.nearest(&code, wanted(&codes)))
+        if codes.version.is_after(version) {
+            // Another search began later and was here first. This one reads codes of its own, which seldom happens.
+            drop(codes);
+            let mut own = Codes::of_model(model.id, model.dimensions);
+            catch_up(self.connection, &mut own, version)?;
+            return Ok(nearest(&own));
+        }
+        if let Err(error) = catch_up(self.connection, &mut codes, version) {
+            // Half of the changes are worse than none.
+            *codes = Codes::default();
+            return Err(error);
+        }
+        Ok(nearest(&codes))
     }
 }
 
@@ -174,14 +194,52 @@ fn find_model(connection: &Connection, name: &str) -> rusqlite::Result<Option<Mo
         .optional()
 }
 
-/// Reads what came since. What went stays until the process ends: it is found to be gone when it is compared.
-fn read_codes(connection: &Connection, codes: &mut Codes) -> rusqlite::Result<()> {
+fn version(connection: &Connection) -> rusqlite::Result<Version> {
+    connection
+        .prepare_cached(
+            "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memory_vector'), 0), \
+                 (SELECT coalesce(max(id), 0) FROM memory_vector_gone)",
+        )?
+        .query_row([], |row| Ok(Version { added: row.get(0)?, removed: row.get(1)? }))
+}
+
+/// Brings codes to the state of the database, which is `version`.
+fn catch_up(connection: &Connection, codes: &mut Codes, version: Version) -> rusqlite::Result<()> {
+    if codes.version.removed < version.removed && codes.len() > 0 {
+        match gone_since(connection, codes.version.removed)? {
+            Some(gone) => codes.remove(&gone),
+            None => codes.clear(),
+        }
+    }
+    let known = if codes.len() == 0 { 0 } else { codes.version.added };
     let mut statement = connection
         .prepare_cached("SELECT id, code FROM memory_code WHERE id > ?1 AND model = ?2 ORDER BY id")?;
-    let mut rows = statement.query(params![codes.last(), codes.model])?;
+    let mut rows = statement.query(params![known, codes.model])?;
     while let Some(row) = rows.next()? {
         codes.push(row.get(0)?, from_bytes(row.get_ref(1)?.as_blob()?));
     }
+    codes.version = version;
+    Ok(())
+}
+
+/// The vectors that have gone since an entry of the list; `None` when the list no longer reaches back so far.
+fn gone_since(connection: &Connection, entry: i64) -> rusqlite::Result<Option<HashSet<i64>>> {
+    let first: i64 =
+        connection.query_row("SELECT coalesce(min(id), 0) FROM memory_vector_gone", [], |row| row.get(0))?;
+    if first > entry + 1 {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached("SELECT vector FROM memory_vector_gone WHERE id > ?1")?;
+    statement.query_map([entry], |row| row.get(0))?.collect::<rusqlite::Result<_>>().map(Some)
+}
+
+/// Keeps the list of vectors that are gone short. Never empties it: its last entry says how far it has come.
+pub(super) fn shorten_list_of_gone(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "DELETE FROM memory_vector_gone WHERE id <= (SELECT max(id) FROM memory_vector_gone) - ?1",
+        )?
+        .execute([GONE_LISTED])?;
     Ok(())
 }
 

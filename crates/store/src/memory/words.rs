@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Transaction, params};
 
 use super::plan::{MOST_RANKED, plan};
-use super::{Hit, MemoryStore, WordQuery};
+use super::{Hit, MemoryStore, Snapshot, WordQuery};
 use crate::error::StoreError;
 
 /// One chunk in so many is in the sample.
@@ -14,18 +14,25 @@ const TITLE_WEIGHT: f64 = 4.0;
 const TEXT_WEIGHT: f64 = 1.0;
 
 impl MemoryStore {
+    /// As [`Snapshot::find_words`], of this moment.
+    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, StoreError> {
+        self.snapshot(|snapshot| snapshot.find_words(query, count))
+    }
+}
+
+impl Snapshot<'_> {
     /// The chunks that fit best, at most `count`.
     pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, StoreError> {
-        self.store.read(|connection| find(connection, query, count))
+        self.explained(|connection| find(connection, query, count))
     }
 
-    /// Of these chunks, those that have at least half of the question's words. The others fit best only because nothing
-    /// fits.
-    pub fn covering(&self, query: &WordQuery, hits: &[Hit]) -> Result<Vec<Hit>, StoreError> {
-        self.store.read(|connection| {
+    /// Of these chunks, those that have at least this share of the question's words. The others fit best only because
+    /// nothing fits.
+    pub fn covering(&self, query: &WordQuery, hits: &[Hit], share: f64) -> Result<Vec<Hit>, StoreError> {
+        self.explained(|connection| {
             let mut covering = Vec::with_capacity(hits.len());
             for hit in hits {
-                if covers(connection, query, hit.chunk)? {
+                if covers(connection, query, hit.chunk, share)? {
                     covering.push(*hit);
                 }
             }
@@ -52,11 +59,11 @@ pub(super) fn insert(
     Ok(())
 }
 
-fn covers(connection: &Connection, query: &WordQuery, chunk: i64) -> rusqlite::Result<bool> {
+fn covers(connection: &Connection, query: &WordQuery, chunk: i64, share: f64) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 AND rowid = ?2)",
     )?;
-    let mut missing = query.terms().len().div_ceil(2);
+    let mut missing = ((query.terms().len() as f64 * share).ceil() as usize).max(1);
     for term in query.terms() {
         if statement.query_row(params![term, chunk], |row| row.get::<_, bool>(0))? {
             missing -= 1;

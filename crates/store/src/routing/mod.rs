@@ -22,7 +22,7 @@ pub use decisions::Kept;
 pub use feedback::{Answer, Ratings};
 
 use crate::error::StoreError;
-use crate::store::Store;
+use crate::store::{Durability, Store};
 
 /// What routing keeps in a store. Cheap to clone. Everything blocks.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl Routing {
 
     /// Keeps a choice, and counts it as a try of the model. Only the last ten thousand are kept.
     pub fn keep(&self, decision: &Decision) -> Result<(), StoreError> {
-        self.store.write(|transaction| {
+        self.store.write_with(Durability::ProcessEnd, |transaction| {
             knowledge::count_try(transaction, decision.class, &decision.model)?;
             decisions::insert(transaction, decision)?;
             decisions::prune(transaction)
@@ -46,7 +46,7 @@ impl Routing {
 
     /// Keeps a choice no longer, because another model has answered. It stays a try.
     pub fn withdraw(&self, run: &str) -> Result<(), StoreError> {
-        self.store.write(|transaction| decisions::delete(transaction, run))
+        self.store.write_with(Durability::ProcessEnd, |transaction| decisions::delete(transaction, run))
     }
 
     /// The last choice since a moment for the question of another one, asked by the same way; `None` where it was not asked.
@@ -60,7 +60,7 @@ impl Routing {
         run: &str,
         lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
     ) -> Result<bool, StoreError> {
-        self.store.write(|transaction| learn(transaction, run, lesson))
+        self.store.write_with(Durability::ProcessEnd, |transaction| learn(transaction, run, lesson))
     }
 
     /// Everything that was learnt.

@@ -12,7 +12,7 @@ use super::{Tasks, rows};
 use crate::error::StoreError;
 
 /// Runs of one task that are kept.
-const MOST_RUNS: i64 = 1000;
+pub(super) const MOST_RUNS: i64 = 1000;
 
 pub(super) const DUE: &str =
     "SELECT id FROM task WHERE status = 'active' AND due <= ?1 ORDER BY due LIMIT ?2";

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 
 /// The wait before the first retry; it doubles from one to the next.
 const FIRST_BACK_OFF: Duration = Duration::from_secs(30);
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(3600);
+pub(super) const LONGEST_BACK_OFF: Duration = Duration::from_secs(3600);
 
 pub(super) const EXPIRED: &str =
     "SELECT id FROM task_run WHERE finished_at IS NULL AND (lease < ?1 OR lease > ?2) LIMIT 1000";

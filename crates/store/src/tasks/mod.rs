@@ -3,17 +3,19 @@
 //! Takes `now` from its callers and starts nothing by itself. What a run does is not known here.
 
 mod claim;
+mod clock;
 mod end;
 mod rows;
 
 use hob_core::schedule::{Change, ScheduleSpec};
 use hob_core::{ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Transaction, params};
 
 use crate::error::StoreError;
-use crate::store::Store;
+use crate::store::{ChangeWatch, Store};
 pub use claim::{Claimant, Claimed, Renewal};
+pub use clock::Recalculated;
 pub use end::{Retry, RunEnd, back_off};
 
 /// More than anybody reads, and enough to hold in memory.
@@ -100,6 +102,11 @@ impl Tasks {
         })
     }
 
+    /// For noticing tasks that other processes make or change; `None` where there can be no others.
+    pub fn watch(&self) -> Result<Option<ChangeWatch>, StoreError> {
+        self.store.watch()
+    }
+
     /// When the next task is due.
     pub fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.store.read(|connection| {
@@ -121,11 +128,14 @@ fn resumed(
     if let ScheduleSpec::Once { .. } = task.timetable.spec {
         return Ok(task.next_run);
     }
-    let settled = transaction
-        .query_row("SELECT settled FROM task WHERE id = ?1", [task.id.as_str()], |row| row.get(0))
-        .optional()?;
-    let settled = settled.map_or(Ok(now), |settled| rows::moment(0, settled))?;
-    Ok(task.timetable.next_run(now.max(settled)))
+    let settled = clock::settled(transaction, &task.id)?;
+    if clock::is_carried_ahead(settled, now) {
+        transaction.execute(
+            "UPDATE task SET settled = ?2 WHERE id = ?1",
+            params![task.id.as_str(), now.as_microsecond()],
+        )?;
+    }
+    clock::next_slot(transaction, task, settled, now)
 }
 
 /// Gives up what was to be tried again, and makes the task due at its next slot unless it runs.

@@ -133,7 +133,9 @@ fn from_json<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusql
 }
 
 fn write_permit(permit: &Permit) -> String {
-    json!({ "most": permit.most.as_str(), "also": permit.also, "only": permit.only }).to_string()
+    let Permit { most, also, only, except, tainted } = permit;
+    json!({ "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted })
+        .to_string()
 }
 
 /// A permit that cannot be read permits nothing, so it is an error.
@@ -147,7 +149,13 @@ fn read_permit(column: usize, text: &str) -> rusqlite::Result<Permit> {
         Value::Null => None,
         only => Some(names(only)?),
     };
-    Ok(Permit { most, also: names(&permit["also"])?, only })
+    let except = match &permit["except"] {
+        // Tasks of earlier versions have none.
+        Value::Null => Vec::new(),
+        except => names(except)?,
+    };
+    let tainted = permit["tainted"].as_bool().unwrap_or(false);
+    Ok(Permit { most, also: names(&permit["also"])?, only, except, tainted })
 }
 
 fn unreadable(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {

@@ -44,7 +44,7 @@ fn schedule(number: usize, dice: &mut Dice) -> Task {
             asked(ScheduleType::Once, &at.to_string())
         }
     };
-    planned(&id, NewTask { timezone: Zone::parse(zone).expect("a zone"), ..task })
+    planned(&id, NewTask { timezone: Some(Zone::parse(zone).expect("a zone")), ..task })
 }
 
 /// One process: it looks around, takes some of what is due, and does it, unless it is killed in the middle.
@@ -104,6 +104,42 @@ fn ten_thousand_schedules_and_random_kills_count_every_slot_once() {
     }
     assert_eq!(interrupted, killed, "whatever was killed is logged as that, and nothing else");
     assert!(runs > 2 * SCHEDULES && killed > 500, "{runs} runs, {killed} killed");
+}
+
+/// The clock is far ahead again and again, and each time somebody puts it right.
+#[test]
+fn a_clock_that_is_far_ahead_now_and_then_stops_nothing_and_repeats_nothing() {
+    let mut dice = Dice(0x5eed_1234_abcd_0002);
+    let tasks = tasks();
+    let every = |number: u64| (600 + 60 * number).to_string();
+    let schedules: Vec<Task> = (0..100)
+        .map(|number| planned(&format!("task-{number}"), asked(ScheduleType::Interval, &every(number))))
+        .collect();
+    tasks.insert_all(&schedules).expect("kept");
+    let owner = claimant("a");
+    let run = |now: Timestamp| {
+        for claimed in tasks.claim_due(now, 1000, &owner).expect("claimed") {
+            assert!(tasks.finish(claimed.run.id, &success(), now, &owner).expect("finished"));
+        }
+    };
+    let mut clock = noon();
+    while clock < after(HOURS * 3600) {
+        clock += SignedDuration::from_secs(60);
+        if dice.one_in(200) {
+            run(clock + SignedDuration::from_hours(24 * (1 + i64::try_from(dice.up_to(400)).expect("small"))));
+            tasks.recalculate_carried_ahead(clock).expect("looked");
+        }
+        run(clock);
+    }
+    for (number, task) in schedules.iter().enumerate() {
+        let log = log(&tasks, task);
+        let slots: std::collections::HashSet<Timestamp> = log.iter().map(|run| run.slot).collect();
+        assert_eq!(slots.len(), log.len(), "{}: a slot ran twice", task.id);
+        let expected = HOURS * 3600 / (600 + 60 * i64::try_from(number).expect("small"));
+        let ran = task.timetable.upcoming(task.created_at).take_while(|slot| *slot <= clock);
+        let ran = ran.filter(|slot| slots.contains(slot)).count();
+        assert_eq!(ran, usize::try_from(expected).expect("small"), "{}: every slot runs", task.id);
+    }
 }
 
 /// Oldest first.

@@ -76,14 +76,20 @@ fn status(tasks: &Tasks, id: &TaskId) -> (TaskStatus, Option<Timestamp>) {
 fn a_task_comes_back_as_it_was_kept() {
     let zone = Zone::parse("Europe/Berlin").expect("a zone");
     let full = NewTask {
-        timezone: zone,
+        timezone: Some(zone),
         agent: "react".into(),
         tools: Some(vec!["calculator".into(), "web_fetch".into()]),
         deliver_to: Some(DeliverTo { channel: "telegram".into(), conversation: Some("7".into()) }),
         limits: TaskLimits { retries: 3, timeout: Duration::from_millis(1500) },
         missed: Missed::Skip,
         metadata: [("by".to_owned(), "me".into())].into_iter().collect(),
-        permit: Permit { most: Reach::Read, also: vec!["x".into()], only: Some(vec!["y".into()]) },
+        permit: Permit {
+            most: Reach::Read,
+            also: vec!["x".into()],
+            only: Some(vec!["y".into()]),
+            except: vec!["z".into()],
+            tainted: true,
+        },
         ..asked(ScheduleType::Cron, "30 2 * * MON-FRI")
     };
     let tasks = tasks();
@@ -160,18 +166,90 @@ fn once_ends_completed_when_it_has_run() {
     assert_eq!(claim(&tasks, after(100_000)), None);
 }
 
-#[test]
-fn a_clock_that_is_put_back_runs_no_slot_again() {
+/// The task runs once while the clock is ahead by so many seconds.
+fn ran_ahead(seconds: i64) -> (Tasks, TaskId) {
     let (tasks, id) = kept("t", often());
-    // The clock is a day ahead for a moment.
-    let claimed = claim(&tasks, after(86_400)).expect("due");
-    finish(&tasks, &claimed, &success(), after(86_401));
-    for seconds in (0..86_400).step_by(3600) {
-        assert_eq!(claim(&tasks, after(seconds)), None, "all of them were made up for");
+    let claimed = claim(&tasks, after(seconds)).expect("due");
+    assert_eq!(claimed.run.slot, after(600));
+    finish(&tasks, &claimed, &success(), after(seconds + 1));
+    (tasks, id)
+}
+
+#[test]
+fn a_clock_that_is_put_back_a_little_runs_no_slot_again() {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(1210)).expect("due");
+    assert_eq!(claimed.run.slot, after(600), "it makes up for 1200, too");
+    finish(&tasks, &claimed, &success(), after(1211));
+    for seconds in [1209, 1190, 1150, 1000, 950] {
+        assert_eq!(tasks.recalculate_carried_ahead(after(seconds)).expect("looked"), []);
     }
-    assert!(tasks.change(&id, Change::Pause, after(700)).expect("changed").is_ok());
-    let resumed = tasks.change(&id, Change::Resume, after(700)).expect("changed").expect("allowed");
-    assert_eq!(resumed.next_run, Some(after(87_000)), "not even after a pause");
+    assert_eq!(claim(&tasks, after(1205)), None);
+    assert!(tasks.change(&id, Change::Pause, after(1190)).expect("changed").is_ok());
+    let resumed = tasks.change(&id, Change::Resume, after(1190)).expect("changed").expect("allowed");
+    assert_eq!(resumed.next_run, Some(after(1800)), "not even after a pause");
+    assert_eq!(claim(&tasks, after(1799)), None);
+    assert_eq!(claim(&tasks, after(1800)).expect("due").run.slot, after(1800));
+}
+
+#[test]
+fn a_clock_that_was_ahead_once_does_not_stop_a_task() {
+    const YEAR: i64 = 365 * 86_400;
+    let (tasks, id) = ran_ahead(YEAR);
+    // While the clock cannot be believed, nothing is undone.
+    assert_eq!(claim(&tasks, after(1300)), None);
+    let recalculated = tasks.recalculate_carried_ahead(after(590)).expect("looked");
+    let expected = Recalculated {
+        task: id,
+        ahead: SignedDuration::from_secs(YEAR - 590),
+        next_run: Some(after(1200)),
+    };
+    assert_eq!(recalculated, [expected], "the slot of 600 has run already");
+    assert_eq!(tasks.recalculate_carried_ahead(after(591)).expect("looked"), [], "once is enough");
+    assert_eq!(claim(&tasks, after(700)), None);
+    for slot in [1200, 1800, 2400] {
+        let claimed = claim(&tasks, after(slot)).expect("due");
+        assert_eq!(claimed.run.slot, after(slot));
+        finish(&tasks, &claimed, &success(), after(slot + 1));
+    }
+}
+
+#[test]
+fn resuming_a_task_goes_by_the_clock_of_today() {
+    let (tasks, id) = ran_ahead(365 * 86_400);
+    assert!(tasks.change(&id, Change::Pause, after(500)).expect("changed").is_ok());
+    let resumed = tasks.change(&id, Change::Resume, after(510)).expect("changed").expect("allowed");
+    assert_eq!(resumed.next_run, Some(after(1200)), "the slot of 600 has run already");
+    let claimed = claim(&tasks, after(1200)).expect("due");
+    finish(&tasks, &claimed, &success(), after(1201));
+    assert_eq!(status(&tasks, &id).1, Some(after(1800)));
+}
+
+#[test]
+fn a_task_that_was_made_or_is_tried_again_by_a_wrong_clock_runs_all_the_same() {
+    let limits = TaskLimits { retries: 1, ..TaskLimits::default() };
+    let (tasks, _) = kept("t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
+    let claimed = claim(&tasks, after(90 * 86_400)).expect("due");
+    finish(&tasks, &claimed, &failure(), after(90 * 86_400));
+    assert_eq!(claim(&tasks, after(4000)), None);
+    assert_eq!(tasks.recalculate_carried_ahead(after(4000)).expect("looked").len(), 1);
+    assert_eq!(claim(&tasks, after(4000)).expect("its second try").run.attempt, 2);
+
+    let tasks = tests::tasks();
+    let ahead = often().plan(TaskId::parse("t").expect("an id"), after(86_400)).expect("a good task");
+    tasks.insert(&ahead).expect("kept");
+    assert_eq!(tasks.recalculate_carried_ahead(noon()).expect("looked")[0].next_run, Some(after(600)));
+    assert_eq!(claim(&tasks, after(600)).expect("due").run.slot, after(600));
+}
+
+#[test]
+fn a_run_under_way_is_not_begun_again_by_a_clock_that_is_put_right() {
+    let (tasks, _) = kept("t", often());
+    let claimed = claim(&tasks, after(86_400)).expect("due");
+    assert_eq!(tasks.recalculate_carried_ahead(after(700)).expect("looked").len(), 1);
+    assert_eq!(claim(&tasks, after(1200)), None, "it still runs");
+    finish(&tasks, &claimed, &success(), after(1210));
+    assert_eq!(claim(&tasks, after(1211)).expect("due").run.slot, after(1200));
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub use writer::TelemetryWriter;
 use hob_core::Energy;
 use serde::{Serialize, Serializer};
 
+use crate::error::StoreError;
 use crate::savings::Prices;
 use crate::store::Store;
 
@@ -56,6 +57,16 @@ impl Telemetry {
     /// `prices` are those that calls to the cloud are charged with when they are recorded.
     pub fn new(store: Store, prices: Prices) -> Self {
         Telemetry { store, prices: Arc::new(prices) }
+    }
+
+    /// Brings to the disk what was recorded: until then a power cut may take it.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+
+    /// Moves what was recorded, and all else in the log beside the database, into the database itself.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        self.store.checkpoint()
     }
 }
 

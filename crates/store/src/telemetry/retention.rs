@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::Connection;
 
 use crate::error::StoreError;
+use crate::store::Durability;
 use crate::telemetry::Telemetry;
 use crate::telemetry::report::first_moment;
 use crate::time::UtcDay;
@@ -53,7 +54,7 @@ impl Telemetry {
 
     fn delete_day(&self, day: UtcDay) -> Result<u64, StoreError> {
         let (start, end) = (day.start().microseconds(), day.next().start().microseconds());
-        self.store.write(|transaction| {
+        self.store.write_with(Durability::ProcessEnd, |transaction| {
             let deleted = recorded(transaction, start, end)?;
             transaction.execute(
                 "DELETE FROM telemetry_page WHERE first_started >= ?1 AND first_started < ?2",

@@ -2,8 +2,9 @@
 //!
 //! An answer is on its way to its caller when it is recorded, so nothing here may hold it up or fail it: a record goes into
 //! a queue, whose lock is only ever held for a moment, and one that finds the queue full is counted and forgotten. The
-//! thread writes what has gathered at least five times a second, so that a process that is killed loses no more than that. It also
-//! deletes what has become too old.
+//! thread writes what has gathered at least five times a second, so that a process that is killed loses no more than that, and
+//! brings it to the disk once a second, so that a power cut takes no more than that. It also deletes what has become too old, and
+//! opens a database that could not be opened before.
 
 use std::error::Error;
 use std::io;
@@ -13,8 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Inference, InferenceLog};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
+use crate::error::StoreError;
 use crate::telemetry::Telemetry;
 use crate::telemetry::entry::shorten;
 use crate::telemetry::retention::{Pruning, Retention};
@@ -28,8 +30,15 @@ const BATCH: usize = 2048;
 /// How long the first record of a batch waits for others.
 const GATHER: Duration = Duration::from_millis(200);
 
+/// How long records may be with the operating system alone.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
 /// How long to wait before trying again when the disk refused.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The same when the database cannot even be opened: from the first wait to the longest, doubling.
+const REOPEN: Duration = Duration::from_secs(1);
+const LONGEST_REOPEN: Duration = Duration::from_secs(60);
 
 /// How long the end of the process may wait for the last records.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -43,7 +52,8 @@ const REMIND: Duration = Duration::from_secs(60);
 /// Keeps inferences in a store. Dropping it writes what still waits.
 pub struct TelemetryWriter {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    /// `None` once it was closed.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Shared {
@@ -62,6 +72,8 @@ struct State {
     accepted: u64,
     /// Those of them that are written.
     written: u64,
+    /// Those of them that never will be, and are counted as dropped.
+    given_up: u64,
     /// Attempts to write that failed.
     failures: u64,
     reminder: Reminder,
@@ -74,6 +86,22 @@ struct State {
 impl TelemetryWriter {
     /// Starts the thread; an error is the system's refusal to do so. Records are kept for `retention_days`, 0 for ever.
     pub fn start(telemetry: Telemetry, retention_days: u32) -> io::Result<Self> {
+        Self::spawn(retention_days, |_| Some(telemetry))
+    }
+
+    /// The same with a database that could not be opened just now: `open` is tried again until it can be. Until then records
+    /// wait, as many as there is room for.
+    pub fn start_unopened(
+        open: impl FnMut() -> Result<Telemetry, StoreError> + Send + 'static,
+        retention_days: u32,
+    ) -> io::Result<Self> {
+        Self::spawn(retention_days, |shared| open_in_the_end(shared, open))
+    }
+
+    fn spawn(
+        retention_days: u32,
+        open: impl FnOnce(&Shared) -> Option<Telemetry> + Send + 'static,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             work: Condvar::new(),
@@ -83,12 +111,14 @@ impl TelemetryWriter {
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("telemetry".to_owned()).spawn(move || {
             let ending = MarkStopped(its);
-            write_all(&ending.0, &telemetry, Retention::new(retention_days));
+            if let Some(telemetry) = open(&ending.0) {
+                write_all(&ending.0, &telemetry, Retention::new(retention_days));
+            }
         })?;
-        Ok(TelemetryWriter { shared, thread: Some(thread) })
+        Ok(TelemetryWriter { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// How many records were lost because the queue was full or the disk refused to the end.
+    /// How many records were lost: the queue was full, the disk refused to the end, or they came after the end.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
@@ -108,18 +138,43 @@ impl TelemetryWriter {
         let waited = self.shared.progress.wait_timeout_while(state, patience, waiting);
         waited.unwrap_or_else(PoisonError::into_inner).0.written >= target
     }
+
+    /// Writes what still waits, and takes no more. Says how many records could not be written, which is also logged; those that
+    /// are counted as [dropped](Self::dropped) earlier are not among them. The second call does nothing.
+    pub fn close(&self) -> u64 {
+        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return 0;
+        };
+        let mut state = self.shared.lock();
+        state.stopping = true;
+        self.shared.work.notify_one();
+        let waited = self.shared.progress.wait_timeout_while(state, LAST_WORDS, |state| !state.stopped);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        // The process must be able to end. What the thread still manages to write after this is whole batches, as ever.
+        let (stopped, unsaved) = (state.stopped, state.accepted.saturating_sub(state.written));
+        let uncounted = unsaved.saturating_sub(std::mem::replace(&mut state.given_up, unsaved));
+        drop(state);
+        self.shared.dropped.fetch_add(uncounted, Ordering::Relaxed);
+        if stopped && thread.join().is_err() {
+            warn!("the telemetry thread panicked; calls after that were not recorded");
+        }
+        if unsaved > 0 {
+            warn!(unsaved, "the last calls could not be recorded: the database could not be written in time");
+        }
+        unsaved
+    }
 }
 
 impl InferenceLog for TelemetryWriter {
     fn record(&self, mut inference: Inference) {
         shorten(&mut inference);
         let mut state = self.shared.lock();
-        if state.queue.len() >= CAPACITY {
+        if state.queue.len() >= CAPACITY || state.stopping {
             let remind = state.reminder.is_due(Instant::now());
             drop(state);
             let dropped = self.shared.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             if remind {
-                warn!(dropped, "calls come faster than the telemetry can be written; some are not recorded");
+                warn!(dropped, "calls cannot be written to the database in time; some are not recorded");
             }
             return;
         }
@@ -135,19 +190,7 @@ impl InferenceLog for TelemetryWriter {
 
 impl Drop for TelemetryWriter {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.stopping = true;
-        self.shared.work.notify_one();
-        let waited = self.shared.progress.wait_timeout_while(state, LAST_WORDS, |state| !state.stopped);
-        let stopped = waited.unwrap_or_else(PoisonError::into_inner).0.stopped;
-        if !stopped {
-            // The process must be able to end. What the thread still manages to write is whole batches, as ever.
-            warn!("the last calls could not be recorded in time");
-        } else if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            warn!("the telemetry's thread has panicked; calls after that were not recorded");
-        }
+        self.close();
     }
 }
 
@@ -185,18 +228,19 @@ impl Shared {
 
     /// Pauses after a failure, unless somebody is in a hurry. At the end there is no second attempt, and all that waits is
     /// given up: the caller's `batch` too.
-    fn note_failure(&self, batch: usize) -> AfterFailure {
+    fn note_failure(&self, batch: usize, pause: Duration) -> AfterFailure {
         let mut state = self.lock();
         state.failures += 1;
         state.hurry = false;
         self.progress.notify_all();
         let calm = |state: &mut State| !state.hurry && !state.stopping;
-        let waited = self.work.wait_timeout_while(state, RETRY, calm);
+        let waited = self.work.wait_timeout_while(state, pause, calm);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         if state.stopping {
-            let lost = batch + state.queue.len();
+            let lost = (batch + state.queue.len()) as u64;
             state.queue.clear();
-            self.dropped.fetch_add(lost as u64, Ordering::Relaxed);
+            state.given_up += lost;
+            self.dropped.fetch_add(lost, Ordering::Relaxed);
             return AfterFailure::GiveUp;
         }
         AfterFailure::TryAgain
@@ -216,21 +260,47 @@ enum AfterFailure {
     GiveUp,
 }
 
+/// Opens the database when that becomes possible; `None` when everything ends before.
+fn open_in_the_end(
+    shared: &Shared,
+    mut open: impl FnMut() -> Result<Telemetry, StoreError>,
+) -> Option<Telemetry> {
+    let mut pause = REOPEN;
+    loop {
+        match shared.note_failure(0, pause) {
+            AfterFailure::TryAgain => {}
+            AfterFailure::GiveUp => return None,
+        }
+        match open() {
+            Ok(telemetry) => {
+                info!("calls are being recorded again");
+                return Some(telemetry);
+            }
+            Err(error) => debug!(error = &error as &dyn Error, "the database still cannot be opened"),
+        }
+        pause = (pause * 2).min(LONGEST_REOPEN);
+    }
+}
+
 /// The thread's work: batch after batch, each until it is written, and what is too old in between, day by day, so that no record
 /// waits long for that.
 fn write_all(shared: &Shared, telemetry: &Telemetry, mut retention: Retention) {
     let mut disk = Disk::default();
+    let mut unsynced = Unsynced::default();
     let mut batch = Vec::new();
     loop {
         let longest = match retention.step(telemetry, SystemTime::now(), Instant::now()) {
             Pruning::Continues => Duration::ZERO,
             Pruning::Rests => LOOK_AT_DATE,
         };
+        if unsynced.is_due(Instant::now()) {
+            unsynced.sync(telemetry);
+        }
         batch.clear();
-        match shared.next_batch(&mut batch, longest) {
+        match shared.next_batch(&mut batch, longest.min(unsynced.left(Instant::now()))) {
             Next::Batch => {}
             Next::Nothing => continue,
-            Next::Over => return,
+            Next::Over => return unsynced.sync(telemetry),
         }
         loop {
             let result = telemetry.record_batch(&batch);
@@ -243,13 +313,43 @@ fn write_all(shared: &Shared, telemetry: &Telemetry, mut retention: Retention) {
                 _ => {}
             }
             if result.is_ok() {
+                unsynced.note_written(Instant::now());
                 shared.note_written(batch.len());
                 break;
             }
-            match shared.note_failure(batch.len()) {
+            match shared.note_failure(batch.len(), RETRY) {
                 AfterFailure::TryAgain => {}
                 AfterFailure::GiveUp => return,
             }
+        }
+    }
+}
+
+/// Since when there are records that a power cut would take.
+#[derive(Default)]
+struct Unsynced {
+    since: Option<Instant>,
+}
+
+impl Unsynced {
+    fn note_written(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.left(now).is_zero()
+    }
+
+    fn left(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::MAX, |since| (since + SYNC_EVERY).saturating_duration_since(now))
+    }
+
+    fn sync(&mut self, telemetry: &Telemetry) {
+        if self.since.take().is_some()
+            && let Err(error) = telemetry.sync()
+        {
+            debug!(error = &error as &dyn Error, "records are not on the disk yet; trying again");
+            self.note_written(Instant::now());
         }
     }
 }

@@ -173,6 +173,92 @@ fn a_disk_that_refuses_to_the_end_does_not_keep_the_process_from_ending() {
 }
 
 #[test]
+fn what_a_full_disk_has_not_taken_is_counted_at_the_end() {
+    let (store, telemetry) = in_memory();
+    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    for _ in 0..10 {
+        writer.record(inference());
+    }
+    assert!(writer.flush(LONG));
+    let pages: i64 =
+        store.writer().pragma_query_value(None, "page_count", |row| row.get(0)).expect("counted");
+    store.writer().pragma_update(None, "max_page_count", pages).expect("set");
+    for _ in 0..3000 {
+        writer.record(inference());
+    }
+    assert_eq!(writer.close(), 3000);
+    assert_eq!((writer.dropped(), calls(&telemetry)), (3000, 10));
+    writer.record(inference());
+    assert_eq!(writer.dropped(), 3001, "nobody writes any more");
+    assert_eq!(writer.close(), 0, "it is closed already");
+}
+
+#[test]
+fn a_database_that_can_be_opened_later_gets_what_was_recorded_meanwhile() {
+    let (_, telemetry) = in_memory();
+    let opened = telemetry.clone();
+    let mut refusals = 3;
+    let open = move || {
+        refusals -= 1;
+        if refusals < 0 { Ok(opened.clone()) } else { Err(locked()) }
+    };
+    let writer = TelemetryWriter::start_unopened(open, 0).expect("started");
+    for _ in 0..500 {
+        writer.record(inference());
+    }
+    flush_in_the_end(&writer);
+    assert_eq!((calls(&telemetry), writer.dropped()), (500, 0));
+}
+
+#[test]
+fn a_database_that_can_never_be_opened_costs_a_bounded_queue_and_is_counted() {
+    let writer = TelemetryWriter::start_unopened(|| Err(locked()), 0).expect("started");
+    for _ in 0..CAPACITY + 500 {
+        writer.record(inference());
+    }
+    assert_eq!(writer.dropped(), 500);
+    assert!(!writer.flush(LONG), "it cannot have been written");
+    assert_eq!(writer.close(), CAPACITY as u64);
+    assert_eq!(writer.dropped(), CAPACITY as u64 + 500);
+}
+
+fn locked() -> StoreError {
+    let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+    StoreError::explain(std::path::Path::new("hob.db"), rusqlite::Error::SqliteFailure(busy, None))
+}
+
+#[test]
+fn a_record_is_on_the_disk_within_about_a_second() {
+    let root = tempfile::tempdir().expect("a directory");
+    let store = Store::open(&root.path().join("hob.db"), Schema::HOB).expect("opened");
+    let telemetry = Telemetry::new(store.clone(), Prices::standard());
+    let writer = TelemetryWriter::start(telemetry, 0).expect("started");
+    writer.record(inference());
+    assert!(writer.flush(LONG));
+    let synchronous =
+        || -> i64 { store.writer().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("set") };
+    let deadline = Instant::now() + LONG;
+    // The last write of this connection is then the one that syncs.
+    while synchronous() < 2 {
+        assert!(Instant::now() < deadline, "it never reaches the disk");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn records_are_synced_once_a_second() {
+    let (mut unsynced, start) = (Unsynced::default(), Instant::now());
+    assert!(!unsynced.is_due(start));
+    unsynced.note_written(start);
+    unsynced.note_written(start + Duration::from_millis(900));
+    assert_eq!(unsynced.left(start + Duration::from_millis(900)), Duration::from_millis(100));
+    assert!(unsynced.is_due(start + Duration::from_secs(1)));
+    let (_, telemetry) = in_memory();
+    unsynced.sync(&telemetry);
+    assert!(!unsynced.is_due(start + LONG));
+}
+
+#[test]
 fn a_disk_that_refuses_is_reported_once_and_once_more_when_it_works_again() {
     let mut disk = Disk::default();
     let news: Vec<Option<DiskNews>> =
