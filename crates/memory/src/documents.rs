@@ -18,7 +18,7 @@ use crate::failure::store_failed;
 use crate::index::watch::Watch;
 use crate::index::{IndexOptions, Progress, index, resolve};
 use crate::note::note_source;
-use crate::search::search;
+use crate::search::{Purpose, Search, search};
 use crate::shelf::Shelf;
 
 /// Sources that are removed in one go.
@@ -66,11 +66,16 @@ impl Documents {
     }
 
     /// As [`Memory::search`], told of as part of a run.
-    pub async fn search_for(&self, query: &MemoryQuery, events: &RunEvents) -> Result<Found, MemoryError> {
+    pub async fn search_for(
+        &self,
+        query: &MemoryQuery,
+        purpose: Purpose,
+        events: &RunEvents,
+    ) -> Result<Found, MemoryError> {
         let backend = query.backend.unwrap_or(self.parts.backend);
         let store = self.shelf.find().await?.ok_or(MemoryError::Empty)?;
-        let passages =
-            search(&store, self.parts.embedders.as_ref(), backend, &query.text, query.top_k).await?;
+        let wanted = Search { question: &query.text, count: query.top_k, backend, purpose };
+        let passages = search(&store, self.parts.embedders.as_ref(), wanted).await?;
         events.publish(Event::MemoryRetrieve {
             backend: backend.as_str().to_owned(),
             query: query.text.clone(),
@@ -100,6 +105,10 @@ impl Documents {
         if let Some(embedder) = embedder {
             let embedding = embedder.embed_missing(&store, &*listener);
             report.vectors = stop.run_until_cancelled(embedding).await.ok_or(MemoryError::Stopped)??;
+        }
+        if report.indexed + report.removed + report.vectors > 0 {
+            // What is reported as done is on the disk.
+            blocking(move || store.sync()).await?.map_err(store_failed)?;
         }
         self.tell_of_storing(backend, report.chunks);
         Ok(report)
@@ -139,6 +148,7 @@ impl Documents {
             loop {
                 let paths = store.paths_below(&path, FORGOTTEN_AT_ONCE)?;
                 if paths.is_empty() {
+                    store.sync()?;
                     return Ok(forgotten);
                 }
                 let gone = store.remove(&paths)?;
@@ -172,7 +182,7 @@ fn known_as(path: &str) -> Result<String, MemoryError> {
 #[async_trait]
 impl Memory for Documents {
     async fn search(&self, query: &MemoryQuery) -> Result<Found, MemoryError> {
-        self.search_for(query, &self.events).await
+        self.search_for(query, Purpose::Asked, &self.events).await
     }
 
     async fn store(&self, note: Note) -> Result<String, MemoryError> {
@@ -180,7 +190,7 @@ impl Memory for Documents {
         let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
         let store = self.shelf.open().await?;
         let to = store.clone();
-        blocking(move || to.replace(&[source], SystemTime::now())).await?.map_err(store_failed)?;
+        blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
         if self.parts.backend.needs_vectors() {
             // A note that has no vector yet is found by its words, and gets one with the next indexing.
             match self.parts.embedders.embedder().await {

@@ -70,6 +70,50 @@ async fn a_synonym_is_found_by_meaning_and_a_name_by_words_and_both_by_both() {
 }
 
 #[tokio::test]
+async fn what_has_nothing_to_do_with_the_question_is_not_told() {
+    let house = House::new(MemoryBackend::Hybrid);
+    house.write("mail.md", "# Mail\n\nHi Ann, 2+2 makes 4. Thanks, and hello to you.");
+    house.memory.index(&house.notes()).await.unwrap();
+    let told = async |text: &str, backend| {
+        let query = MemoryQuery { text: text.into(), top_k: 5, backend: Some(backend) };
+        let found = house.memory.search_for(&query, Purpose::Unasked, &house.memory.events).await;
+        found.unwrap().passages.len()
+    };
+    for backend in MemoryBackend::ALL {
+        for text in ["hi", "Hello!", "what is 2+2", "thanks", "tell me a joke", "chromodynamics, volcanoes"] {
+            assert_eq!(told(text, backend).await, 0, "{text} {backend:?}");
+        }
+        assert!(told("Which tyres does the car need?", backend).await > 0, "{backend:?}");
+    }
+    // Who asks for it gets what there is, but from both together nothing that neither would vouch for.
+    assert_eq!(house.ask("hi", MemoryBackend::Sqlite).await.unwrap(), [house.file("mail.md:1")]);
+    assert_eq!(house.ask("chromodynamics", MemoryBackend::Hybrid).await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_note_that_is_saved_again_during_a_search_is_found() {
+    for backend in [MemoryBackend::Sqlite, MemoryBackend::Hybrid] {
+        let house = House::new(backend);
+        let note = Note { title: None, text: "The gate code is 4711.".into() };
+        let name = house.memory.store(note.clone()).await.unwrap();
+        let (memory, done) = (Arc::clone(&house.memory), CancellationToken::new());
+        let saving = tokio::spawn({
+            let done = done.clone();
+            async move {
+                while !done.is_cancelled() {
+                    memory.store(note.clone()).await.unwrap();
+                }
+            }
+        });
+        for _ in 0..200 {
+            assert_eq!(house.ask("gate code", backend).await.unwrap(), [format!("{name}:1")]);
+        }
+        done.cancel();
+        saving.await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn vectors_are_made_once_and_only_where_they_lack() {
     let house = House::new(MemoryBackend::Sqlite);
     let report = house.memory.index(&house.notes()).await.unwrap();

@@ -23,6 +23,7 @@ pub use embed::{Embedder, EmbedderSource, NoEmbedder};
 pub use hob_store::memory::Forgotten;
 pub use index::{IndexOptions, Progress};
 pub use read::{Document, Limits, ReadError, read_file};
+pub use search::Purpose;
 
 #[cfg(test)]
 mod processes_tests;

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
+use hob_core::IndexWarning;
 use hob_store::memory::WordQuery;
 
 use super::watch::Watch;
@@ -107,6 +108,74 @@ fn a_file_that_cannot_be_read_is_a_warning_with_its_name_and_harms_no_other() {
     assert!(report.warnings[0].path.ends_with("broken.docx"), "{report:?}");
     assert_eq!(*heard.lock().unwrap(), report.warnings);
     assert_eq!(folder.found("apples"), ["good.md"]);
+}
+
+/// What a run says of single files: of those it left out, and of those it could not read.
+fn told(folder: &Folder) -> (IndexReport, Vec<(String, String)>) {
+    let skipped = Mutex::new(Vec::new());
+    let listener = |progress: Progress<'_>| {
+        if let Progress::Skipped(IndexWarning { path, reason }) = progress {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            skipped.lock().unwrap().push((name, reason.clone()));
+        }
+    };
+    let options = IndexOptions::default();
+    let report = index(&folder.store, folder.path(), &options, &listener, &CancellationToken::new()).unwrap();
+    let mut skipped = skipped.into_inner().unwrap();
+    skipped.sort();
+    (report, skipped)
+}
+
+#[test]
+fn files_that_are_left_out_are_named_with_the_reason() {
+    let folder =
+        Folder::with(&[("good.md", "apples"), ("image.bin", "\0\u{1}\u{2}\0"), ("empty.txt", " \n")]);
+    folder.write("server.pem", "-----BEGIN");
+    folder.write("scan.pdf", crate::read::samples::pdf(&[&[]]));
+    let expected = [
+        ("empty.txt", "the file has no text"),
+        ("image.bin", "the file is binary, not text"),
+        ("scan.pdf", "the file has no text; its pages may be scanned images"),
+        ("server.pem", "the file is named like a key or a password file, and those are never read"),
+    ]
+    .map(|(name, reason)| (name.to_owned(), reason.to_owned()));
+    for unchanged in [0, 1] {
+        let (report, skipped) = told(&folder);
+        assert_eq!(skipped, expected);
+        assert_eq!(numbers(&report), [5, 1 - unchanged, unchanged, 4, 0, 0], "{report:?}");
+    }
+    assert!(
+        folder.store.known_below("/").unwrap().keys().any(|path| path.ends_with("scan.pdf")),
+        "not read again"
+    );
+    // When it gets a text, it is a file like any other.
+    folder.write("scan.pdf", crate::read::samples::pdf(&[&["Pears at last"]]));
+    assert_eq!(numbers(&told(&folder).0), [5, 1, 1, 3, 0, 0]);
+    assert_eq!(folder.found("pears"), ["scan.pdf"]);
+}
+
+#[test]
+fn a_reader_that_panics_costs_its_file_and_nothing_else() {
+    let files: Vec<(String, String)> =
+        (0..40).map(|number| (format!("{number}.md"), format!("apples {number}"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let folder = Folder::with(&files);
+    // Each takes so much of what may be in memory that none is left when two of them keep it.
+    let huge = fs::File::create(folder.path().join("hostile.pdf")).unwrap();
+    huge.set_len(MOST_BYTES).unwrap();
+    fs::File::create(folder.path().join("hostile2.pdf")).unwrap().set_len(MOST_BYTES).unwrap();
+    let options = IndexOptions::default();
+    let looking = |path: &Path, metadata: &Metadata, known: &HashMap<String, Stamp>| {
+        assert!(path.extension().is_some_and(|extension| extension == "md"), "a fault of the reader");
+        look(path, metadata, known, &options)
+    };
+    let report =
+        index_by(&looking, &folder.store, folder.path(), &|_| {}, &CancellationToken::new()).unwrap();
+    assert_eq!(numbers(&report), [42, 40, 0, 0, 0, 2], "{report:?}");
+    for warning in &report.warnings {
+        assert!(warning.path.to_string_lossy().contains("hostile"), "{warning:?}");
+        assert_eq!(warning.reason, "its reader crashed; please report this");
+    }
 }
 
 #[test]

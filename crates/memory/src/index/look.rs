@@ -15,6 +15,9 @@ use crate::read::{Place, ReadError, Source};
 /// Changes when files are read or cut in a new way, so that unchanged ones are read again.
 const GENERATION: u32 = 1;
 
+/// Stands behind the recipe of a file in which there was no text.
+const WITHOUT_TEXT: &str = ", no text";
+
 /// What a look at a file led to.
 pub(super) enum Seen {
     /// Nothing changed.
@@ -23,7 +26,12 @@ pub(super) enum Seen {
     Touched(Stamp),
     New(NewSource),
     /// It is no text, and nothing is wrong with that. What was known of it goes.
-    Skipped,
+    Skipped(String),
+    /// It can be read and says nothing. It is remembered as such, so that it is not read every time; `None` when it is already.
+    WithoutText {
+        reason: String,
+        source: Option<NewSource>,
+    },
     /// It cannot be read. What was known of it stays.
     Failed(String),
     /// It cannot be taken in as it is. What was known of it goes.
@@ -40,11 +48,23 @@ pub(super) fn look(
     let Some(name) = path.to_str() else {
         return Seen::Failed("its name is not UTF-8".to_owned());
     };
+    // Before anything else, so that what was taken in before the file counted as secret goes.
+    if hob_core::is_secret(path) || options.private.iter().any(|directory| path.starts_with(directory)) {
+        return refused(&ReadError::Secret);
+    }
     let recipe = recipe(options);
-    let known = known.get(name).filter(|stamp| stamp.recipe == recipe);
+    let known = known
+        .get(name)
+        .filter(|stamp| stamp.recipe.strip_suffix(WITHOUT_TEXT).unwrap_or(&stamp.recipe) == recipe);
+    let has_text = known.is_none_or(|stamp| !stamp.recipe.ends_with(WITHOUT_TEXT));
+    let same = |touched: Option<Stamp>| match touched {
+        _ if !has_text => Seen::WithoutText { reason: why_no_text(path), source: None },
+        Some(stamp) => Seen::Touched(stamp),
+        None => Seen::Same,
+    };
     let modified = nanoseconds(metadata.modified().ok());
     if known.is_some_and(|stamp| stamp.modified == modified && stamp.size == metadata.len()) {
-        return Seen::Same;
+        return same(None);
     }
     let source = match Source::open(path, &options.limits) {
         Ok(source) => source,
@@ -53,7 +73,7 @@ pub(super) fn look(
     let stamp =
         Stamp { hash: source.digest(), modified: nanoseconds(source.modified()), size: source.len(), recipe };
     if known.is_some_and(|known| known.hash == stamp.hash) {
-        return Seen::Touched(stamp);
+        return same(Some(stamp));
     }
     let document = match source.document(&options.limits) {
         Ok(document) => document,
@@ -63,7 +83,7 @@ pub(super) fn look(
     let chunks = chunk(&document, options.chunks);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let title = document.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| stem.into_owned());
-    Seen::New(NewSource {
+    let mut source = NewSource {
         path: name.to_owned(),
         place: match document.place {
             Place::Line => PassagePlace::Line,
@@ -73,12 +93,25 @@ pub(super) fn look(
         chunks: chunks.into_iter().map(|chunk| stored(chunk, &title)).collect(),
         title,
         stamp,
-    })
+    };
+    if source.chunks.is_empty() {
+        source.stamp.recipe.push_str(WITHOUT_TEXT);
+        return Seen::WithoutText { reason: why_no_text(path), source: Some(source) };
+    }
+    Seen::New(source)
+}
+
+fn why_no_text(path: &Path) -> String {
+    let is_pdf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdf"));
+    match is_pdf {
+        true => "the file has no text; its pages may be scanned images".to_owned(),
+        false => "the file has no text".to_owned(),
+    }
 }
 
 fn refused(error: &ReadError) -> Seen {
     match error {
-        error if error.is_expected() => Seen::Skipped,
+        error if error.is_expected() => Seen::Skipped(error.to_string()),
         ReadError::TooLarge { .. } => Seen::Refused(error.to_string()),
         error => Seen::Failed(error.to_string()),
     }

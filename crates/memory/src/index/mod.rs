@@ -11,6 +11,8 @@ mod walk;
 pub mod watch;
 
 use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::chunk::ChunkOptions;
 use crate::failure::store_failed;
 use crate::read::Limits;
-use allowance::Allowance;
+use allowance::{Allowance, Taken};
 use batch::Batch;
 pub use count::count;
 use look::{Seen, look};
@@ -55,6 +57,8 @@ const REMOVED_AT_ONCE: usize = 128;
 pub struct IndexOptions {
     pub chunks: ChunkOptions,
     pub limits: Limits,
+    /// Directories whose files are never taken in, without links on the way: Hob's own home.
+    pub private: Vec<PathBuf>,
 }
 
 /// How far it is.
@@ -63,6 +67,8 @@ pub enum Progress<'a> {
     Files(&'a IndexReport),
     /// A file could not be read.
     Warning(&'a IndexWarning),
+    /// A file was left out, and nothing is wrong with that.
+    Skipped(&'a IndexWarning),
     /// So many files there are to look at; at least, until all are counted.
     Total { files: u64, is_final: bool },
     /// Chunks that have a vector now, of those that lacked one.
@@ -77,6 +83,19 @@ pub fn index(
     store: &MemoryStore,
     root: &Path,
     options: &IndexOptions,
+    progress: OnProgress<'_>,
+    stop: &CancellationToken,
+) -> Result<IndexReport, MemoryError> {
+    index_by(&|path, metadata, known| look(path, metadata, known, options), store, root, progress, stop)
+}
+
+/// Looks at one file.
+type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, Stamp>) -> Seen + Sync);
+
+fn index_by(
+    look: Look<'_>,
+    store: &MemoryStore,
+    root: &Path,
     progress: OnProgress<'_>,
     stop: &CancellationToken,
 ) -> Result<IndexReport, MemoryError> {
@@ -103,10 +122,10 @@ pub fn index(
         scope.spawn(move || send_paths(&start, paths, walked, stop));
         for _ in 0..readers() {
             let files = files.clone();
-            scope.spawn(move || read_files(waiting_paths, files, known, options, allowance, stop));
+            scope.spawn(move || read_files(waiting_paths, files, known, look, allowance, stop));
         }
         drop(files);
-        let written = run.take_in(waiting_files, allowance);
+        let written = run.take_in(waiting_files);
         if written.is_err() {
             stop.cancel();
         }
@@ -136,17 +155,17 @@ fn readers() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS)
 }
 
-/// A file that was looked at, and what is to be given back when it is written.
-struct Looked {
+/// A file that was looked at, and the memory it takes until it is written.
+struct Looked<'a> {
     path: PathBuf,
     size: u64,
-    taken: u64,
     seen: Seen,
+    _taken: Taken<'a>,
 }
 
 /// What reaches the writer.
-enum News {
-    Looked(Looked),
+enum News<'a> {
+    Looked(Looked<'a>),
     /// Nobody knows what lies below.
     Trouble {
         path: PathBuf,
@@ -155,7 +174,7 @@ enum News {
 }
 
 /// Ends when the walk does, when nobody reads any more, or when it is told to.
-fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News>, stop: &CancellationToken) {
+fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News<'_>>, stop: &CancellationToken) {
     for step in walk(root) {
         let sent = match step {
             _ if stop.is_cancelled() => return,
@@ -168,12 +187,12 @@ fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News>, s
     }
 }
 
-fn read_files(
+fn read_files<'a>(
     paths: &Mutex<Receiver<PathBuf>>,
-    files: SyncSender<News>,
+    files: SyncSender<News<'a>>,
     known: &HashMap<String, Stamp>,
-    options: &IndexOptions,
-    allowance: &Allowance,
+    look: Look<'_>,
+    allowance: &'a Allowance,
     stop: &CancellationToken,
 ) {
     let next = || paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -194,10 +213,11 @@ fn read_files(
             }
         };
         let taken = allowance.take(metadata.len().max(LEAST_BYTES));
-        let seen = look(&path, &metadata, known, options);
-        let looked = Looked { path, size: metadata.len(), taken, seen };
+        // One file that its reader does not expect must not cost the others. What the reader had is dropped with the panic.
+        let seen = catch_unwind(AssertUnwindSafe(|| look(&path, &metadata, known)))
+            .unwrap_or_else(|_| Seen::Failed("its reader crashed; please report this".to_owned()));
+        let looked = Looked { path, size: metadata.len(), seen, _taken: taken };
         if files.send(News::Looked(looked)).is_err() {
-            allowance.give_back(taken);
             return;
         }
     }
@@ -215,36 +235,37 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn take_in(&mut self, files: Receiver<News>, allowance: &Allowance) -> Result<(), MemoryError> {
+    fn take_in(&mut self, files: Receiver<News<'_>>) -> Result<(), MemoryError> {
         let mut outcome = Ok(());
-        // To the end even after a failure: whoever waits for bytes to be given back must get them.
+        // To the end even after a failure: whoever waits for room must get it.
         for news in files {
             match news {
                 News::Trouble { path, reason } => {
                     self.warn(path.clone(), reason);
                     self.unknown.push(path);
                 }
-                News::Looked(looked) => {
-                    let taken = looked.taken;
-                    if outcome.is_ok() {
-                        outcome = self.take(looked);
-                    }
-                    allowance.give_back(taken);
-                }
+                News::Looked(looked) if outcome.is_ok() => outcome = self.take(looked),
+                News::Looked(_) => {}
             }
         }
         outcome.and_then(|()| self.batch.write())
     }
 
-    fn take(&mut self, Looked { path, size, seen, .. }: Looked) -> Result<(), MemoryError> {
+    fn take(&mut self, Looked { path, size, seen, _taken }: Looked<'_>) -> Result<(), MemoryError> {
         self.report.files += 1;
-        let met = !matches!(seen, Seen::Skipped | Seen::Refused(_));
+        let met = !matches!(seen, Seen::Skipped(_) | Seen::Refused(_));
         if let Some(name) = path.to_str().filter(|_| met) {
             self.unseen.remove(name);
         }
         match seen {
             Seen::Same => self.report.unchanged += 1,
-            Seen::Skipped => self.report.skipped += 1,
+            Seen::Skipped(reason) => self.skip(path, reason),
+            Seen::WithoutText { reason, source } => {
+                self.skip(path, reason);
+                if let Some(source) = source {
+                    self.batch.add(source)?;
+                }
+            }
             Seen::Failed(reason) | Seen::Refused(reason) => self.warn(path, reason),
             Seen::Touched(stamp) => {
                 self.report.unchanged += 1;
@@ -261,6 +282,11 @@ impl<'a> Run<'a> {
         }
         (self.progress)(Progress::Files(&self.report));
         Ok(())
+    }
+
+    fn skip(&mut self, path: PathBuf, reason: String) {
+        self.report.skipped += 1;
+        (self.progress)(Progress::Skipped(&IndexWarning { path, reason }));
     }
 
     fn warn(&mut self, path: PathBuf, reason: String) {

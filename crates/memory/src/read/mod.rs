@@ -105,4 +105,4 @@ mod hostile_tests;
 #[cfg(test)]
 mod read_tests;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;

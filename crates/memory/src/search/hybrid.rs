@@ -1,16 +1,16 @@
 //! By both: reciprocal rank fusion, which needs no scores that compare.
 //!
-//! A search by words always finds something, if only a chunk with the one word that does not matter. Beside a search by meaning
-//! that does more harm than good, so words have a say only about chunks that have half of them.
+//! Either search always finds something, if only a chunk with the one word that does not matter, or the nearest of many that are far.
+//! That does more harm than good, so words have a say only about chunks that have half of them, and meaning about chunks that are
+//! not far from the question. When nothing has to do with the question, nothing is found.
 
 use std::collections::HashMap;
 
-use hob_core::MemoryError;
-use hob_store::MemoryStore;
-use hob_store::memory::Hit;
+use hob_store::StoreError;
+use hob_store::memory::{Hit, Snapshot, WordQuery};
 
+use super::vector::Meaning;
 use super::{sqlite, vector};
-use crate::embed::EmbedderSource;
 
 /// How little the very first places count more than the next.
 const K: f64 = 60.0;
@@ -19,19 +19,22 @@ const K: f64 = 60.0;
 const LEAST_BY_MEANING: usize = 50;
 const LEAST_BY_WORDS: usize = 20;
 
-pub(super) async fn find(
-    store: &MemoryStore,
-    embedders: &dyn EmbedderSource,
-    question: &str,
+/// The share of the question's words that a chunk has to have.
+const LEAST_SHARE: f64 = 0.5;
+
+/// `None` when no chunk has a vector of the question's model.
+pub(super) fn find(
+    snapshot: &Snapshot<'_>,
+    words: Option<&WordQuery>,
+    meaning: &Meaning,
     count: usize,
-) -> Result<Vec<Hit>, MemoryError> {
-    let (by_words, by_meaning) = tokio::try_join!(
-        sqlite::find_covering(store, question, count.max(LEAST_BY_WORDS)),
-        vector::find(store, embedders, question, count.max(LEAST_BY_MEANING))
-    )?;
+) -> Result<Option<Vec<Hit>>, StoreError> {
+    let by_meaning = vector::find_relevant(snapshot, meaning, count.max(LEAST_BY_MEANING))?;
+    let Some(by_meaning) = by_meaning else { return Ok(None) };
+    let by_words = sqlite::find_covering(snapshot, words, count.max(LEAST_BY_WORDS), LEAST_SHARE)?;
     let mut fused = fuse(&[by_words, by_meaning]);
     fused.truncate(count);
-    Ok(fused)
+    Ok(Some(fused))
 }
 
 /// One list of several. A chunk's score is the sum of 1 / (60 + its place) over the lists. Of equals, which are common, that of the

@@ -5,12 +5,13 @@ mod sqlite;
 mod vector;
 
 use hob_core::{MemoryBackend, MemoryError, Passage};
-use hob_store::MemoryStore;
-use hob_store::memory::{Hit, StoredPassage, WordQuery};
+use hob_store::memory::{Hit, Snapshot, StoredPassage, WordQuery};
+use hob_store::{MemoryStore, StoreError};
 
 use crate::blocking::blocking;
 use crate::embed::EmbedderSource;
 use crate::failure::store_failed;
+use vector::Meaning;
 
 /// The most passages anybody gets.
 pub const MOST_PASSAGES: usize = 100;
@@ -18,31 +19,69 @@ pub const MOST_PASSAGES: usize = 100;
 /// The longest question, in bytes; the rest of a longer one is not looked at.
 const MOST_QUESTION: usize = 16 * 1024;
 
-/// The passages that fit a question best.
+/// Who looks for passages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Somebody who asked for passages, sees what they are, and can judge them.
+    Asked,
+    /// A model is to be told of them although nobody asked for them: what has nothing to do with the question stays at home.
+    Unasked,
+}
+
+/// What is looked for, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    pub question: &'a str,
+    pub count: usize,
+    pub backend: MemoryBackend,
+    pub purpose: Purpose,
+}
+
+/// The passages that fit a question best. All of them are of one moment, whatever is indexed meanwhile.
 pub async fn search(
     store: &MemoryStore,
     embedders: &dyn EmbedderSource,
-    backend: MemoryBackend,
-    question: &str,
-    count: usize,
+    search: Search<'_>,
 ) -> Result<Vec<Passage>, MemoryError> {
+    let Search { question, count, backend, purpose } = search;
     let question = &question[..question.floor_char_boundary(MOST_QUESTION)];
     let count = count.min(MOST_PASSAGES);
-    if question.trim().is_empty() || count == 0 {
+    let words = WordQuery::of(question);
+    let is_telling = words.as_ref().is_some_and(WordQuery::is_telling);
+    if question.trim().is_empty() || count == 0 || (purpose == Purpose::Unasked && !is_telling) {
         return Ok(Vec::new());
     }
-    let hits = match backend {
-        MemoryBackend::Sqlite => sqlite::find(store, question, count).await?,
-        MemoryBackend::Vector => vector::find(store, embedders, question, count).await?,
-        MemoryBackend::Hybrid => hybrid::find(store, embedders, question, count).await?,
+    let meaning = match backend {
+        MemoryBackend::Sqlite => None,
+        MemoryBackend::Vector | MemoryBackend::Hybrid => Some(Meaning::of(question, embedders).await?),
     };
-    let (store, query) = (store.clone(), WordQuery::of(question));
-    blocking(move || read(&store, &hits, query.as_ref())).await?
+    let store = store.clone();
+    blocking(move || {
+        let found = store.snapshot(|snapshot| {
+            let words = words.as_ref();
+            let hits = match (backend, &meaning, purpose) {
+                (MemoryBackend::Hybrid, Some(meaning), _) => hybrid::find(snapshot, words, meaning, count)?,
+                (_, Some(meaning), Purpose::Asked) => vector::find(snapshot, meaning, count)?,
+                (_, Some(meaning), Purpose::Unasked) => vector::find_relevant(snapshot, meaning, count)?,
+                (_, None, Purpose::Asked) => Some(sqlite::find(snapshot, words, count)?),
+                (_, None, Purpose::Unasked) => Some(sqlite::find_relevant(snapshot, words, count)?),
+            };
+            hits.map(|hits| read(snapshot, &hits, words)).transpose()
+        });
+        let no_vectors =
+            || MemoryError::NoVectors { model: meaning.map(|known| known.model).unwrap_or_default() };
+        found.map_err(store_failed)?.ok_or_else(no_vectors)
+    })
+    .await?
 }
 
-fn read(store: &MemoryStore, hits: &[Hit], query: Option<&WordQuery>) -> Result<Vec<Passage>, MemoryError> {
+fn read(
+    snapshot: &Snapshot<'_>,
+    hits: &[Hit],
+    query: Option<&WordQuery>,
+) -> Result<Vec<Passage>, StoreError> {
     let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
-    let stored = store.passages(&chunks, query).map_err(store_failed)?;
+    let stored = snapshot.passages(&chunks, query)?;
     let score = |chunk| hits.iter().find(|hit| hit.chunk == chunk).map_or(0.0, |hit| hit.score);
     Ok(stored.into_iter().map(|stored| passage(score(stored.chunk), stored)).collect())
 }
