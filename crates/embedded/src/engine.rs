@@ -8,14 +8,16 @@ use hob_core::{
     Collector, Cut, Delta, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
     Generation, GenerationStream, ModelInfo, ModelKind,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use crate::constraint::schema_field;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
-use crate::job::{EmbedJob, Job};
+use crate::grammar_thread;
+use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded::{Loaded, backend};
 use crate::models::StoredModel;
 use crate::options::EmbeddedOptions;
-use crate::prompt::{Prepared, prepare};
+use crate::prompt::{Prepared, prepare, prompt_of};
 use crate::registry::{Handle, Lease, Registry};
 use crate::texts::Texts;
 use crate::tune::{Keep, TuneReport};
@@ -24,6 +26,12 @@ use crate::worker::Order;
 
 /// Conversations beyond this many bytes are read on a thread of their own, so that others are not kept waiting.
 const LONG: usize = 32 * 1024;
+
+/// How often a request is answered whose schema says more than a grammar holds, until an answer follows it.
+const TRIES: u64 = 3;
+
+/// The temperature of further tries: without chance they would all be the same.
+const RETRY_TEMPERATURE: f32 = 0.7;
 
 /// A token gives at most a few pieces: text held back by a stop string, a call that begins, its arguments.
 const PIECES_PER_TOKEN: usize = 4;
@@ -57,7 +65,7 @@ impl Embedded {
     }
 
     /// Hands a request to its model; the answer comes out of the stream.
-    async fn start(&self, request: &GenerateRequest) -> Result<DeltaStream, EngineError> {
+    async fn start(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let (handle, lease) = self.registry.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
             return Err(bad_request(
@@ -66,30 +74,92 @@ impl Embedded {
             ));
         }
         let place = place_in_queue(&handle)?;
-        let prepared = read(&handle.loaded, request).await?;
-        let longest =
-            prepared.ask.max_tokens.min(handle.loaded.room.context as usize - prepared.prompt.len());
-        let answers = prepared.ask.answers;
-        let needed = prepared.prompt.len() + longest * answers;
-        let cells = handle.loaded.room.cells as usize;
-        if needed > cells {
-            return Err(bad_request(
-                format!(
-                    "{answers} answers of up to {longest} tokens need room for {needed} tokens with the prompt, \
-                     and '{}' has room for {cells}",
-                    request.model
-                ),
-                Some("n"),
-            ));
-        }
-        let (output, deltas) = mpsc::channel((longest * PIECES_PER_TOKEN + 16) * answers);
-        let job = Job { prepared, output, longest, place };
-        send(&handle, Order::Write(Box::new(job)))?;
-        Ok(stream(deltas, lease))
+        let mut prepared = read(&handle.loaded, request).await?;
+        let warnings = std::mem::take(&mut prepared.ask.warnings);
+        let deltas = if prepared.constraint.check.is_some() {
+            checked(&handle, lease, prepared, place).await?
+        } else {
+            stream(write(&handle, prepared, place)?, lease)
+        };
+        Ok(GenerationStream { warnings, deltas })
     }
 }
 
-fn place_in_queue(handle: &Handle) -> Result<tokio::sync::OwnedSemaphorePermit, EngineError> {
+/// Hands a request that was read to its model.
+fn write(
+    handle: &Handle,
+    prepared: Prepared,
+    place: OwnedSemaphorePermit,
+) -> Result<mpsc::Receiver<Result<Delta, EngineError>>, EngineError> {
+    let room = handle.loaded.room;
+    let longest = prepared.ask.max_tokens.min(room.context as usize - prepared.prompt.len());
+    let answers = prepared.ask.answers;
+    let needed = prepared.prompt.len() + longest * answers;
+    let cells = room.cells as usize;
+    if needed > cells {
+        return Err(bad_request(
+            format!(
+                "{answers} answers of up to {longest} tokens need room for {needed} tokens with the prompt, \
+                 and '{}' has room for {cells}",
+                handle.loaded.id
+            ),
+            Some("n"),
+        ));
+    }
+    let (output, deltas) = mpsc::channel((longest * PIECES_PER_TOKEN + 16) * answers);
+    let job = Job { prepared, output, longest, place };
+    send(handle, Order::Write(Box::new(job)))?;
+    Ok(deltas)
+}
+
+/// Answers whose schema says more than a grammar holds: each is checked when it is whole, and made again within a bound until one
+/// follows the schema. Nothing of an answer is told before that.
+async fn checked(
+    handle: &Handle,
+    lease: Lease,
+    prepared: Prepared,
+    place: OwnedSemaphorePermit,
+) -> Result<DeltaStream, EngineError> {
+    let mut place = Some(place);
+    let mut violation = String::new();
+    for attempt in 0..TRIES {
+        let mut again = prepared.clone();
+        if attempt > 0 {
+            let sampling = &mut again.ask.sampling;
+            sampling.seed = sampling.seed.wrapping_add(attempt << 32);
+            sampling.temperature = sampling.temperature.max(RETRY_TEMPERATURE);
+        }
+        let place = place.take().map_or_else(|| place_in_queue(handle), Ok)?;
+        let mut deltas = write(handle, again, place)?;
+        let mut told = Vec::new();
+        let mut collector = Collector::default();
+        loop {
+            let delta = deltas.recv().await.ok_or_else(|| interrupted("the model's thread ended"))??;
+            told.push(delta.clone());
+            let done = matches!(delta, Delta::Done { .. });
+            collector.push(delta);
+            if done {
+                break;
+            }
+        }
+        let whole = collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer has no end"))?;
+        let Some(check) = prepared.constraint.check.clone() else { break };
+        match grammar_thread::run("response_format", move || check.violation(&whole)).await? {
+            None => {
+                drop(lease);
+                return Ok(futures::stream::iter(told.into_iter().map(Ok)).boxed());
+            }
+            Some(wrong) => violation = wrong,
+        }
+        tracing::debug!(model = %handle.loaded.id, attempt, violation, "an answer does not follow its schema");
+    }
+    Err(EngineError::Malformed {
+        engine: KEY.into(),
+        reason: format!("none of {TRIES} answers of '{}' follows the schema: {violation}", handle.loaded.id),
+    })
+}
+
+fn place_in_queue(handle: &Handle) -> Result<OwnedSemaphorePermit, EngineError> {
     Arc::clone(&handle.queue).try_acquire_owned().map_err(|_| {
         busy(format!("the queue of the model '{}' is full; ask again in a moment", handle.loaded.id), 1)
     })
@@ -104,6 +174,10 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
 
 /// Template, tokens and grammar of a request.
 async fn read(loaded: &Arc<Loaded>, request: &GenerateRequest) -> Result<Prepared, EngineError> {
+    if let Some(field) = schema_field(request) {
+        let (loaded, request) = (Arc::clone(loaded), request.clone());
+        return grammar_thread::run(field, move || prepare(&loaded, &request)).await?;
+    }
     let length: usize = request.messages.iter().map(|message| message.content.text().len()).sum();
     if length <= LONG {
         return prepare(loaded, request);
@@ -140,16 +214,18 @@ impl Engine for Embedded {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let mut deltas = self.start(request).await?;
+        let GenerationStream { warnings, mut deltas } = self.start(request).await?;
         let mut collector = Collector::default();
         while let Some(delta) = deltas.next().await {
             collector.push(delta?);
         }
-        collector.finish(request.model.as_str()).ok_or_else(|| interrupted("an answer has no end"))
+        let whole = collector.finish(request.model.as_str());
+        let whole = whole.ok_or_else(|| interrupted("an answer has no end"))?;
+        Ok(Generation { warnings, ..whole })
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        Ok(GenerationStream { warnings: Vec::new(), deltas: self.start(request).await? })
+        self.start(request).await
     }
 
     /// Vectors of length one.
@@ -199,6 +275,23 @@ impl Engine for Embedded {
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         self.registry.acquire(model).await.map(drop)
+    }
+
+    /// Reads the prompt while nobody asks for anything. What was read until somebody does is kept. Dropping the future ends it.
+    async fn warm(&self, request: &GenerateRequest) -> Result<(), EngineError> {
+        let (handle, _lease) = self.registry.acquire(&request.model).await?;
+        if handle.loaded.embeds_only {
+            return Ok(());
+        }
+        let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
+        let prompt = tokio::task::spawn_blocking(move || prompt_of(&loaded, &request))
+            .await
+            .map_err(|error| interrupted(format!("the request could not be read: {error}")))??;
+        let (done, finished) = oneshot::channel();
+        send(&handle, Order::Warm(WarmJob { prompt, done }))?;
+        // Gone without a word when somebody else asked.
+        let _ = finished.await;
+        Ok(())
     }
 }
 

@@ -31,3 +31,10 @@ pub(crate) struct EmbedJob {
     pub(crate) reply: oneshot::Sender<Result<Vec<Vec<f32>>, EngineError>>,
     pub(crate) _place: OwnedSemaphorePermit,
 }
+
+/// A prompt to read ahead, while nobody asks for anything.
+pub(crate) struct WarmJob {
+    pub(crate) prompt: Vec<i32>,
+    /// Its receiver's end is the caller's wish to stop.
+    pub(crate) done: oneshot::Sender<()>,
+}

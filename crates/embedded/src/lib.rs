@@ -3,11 +3,13 @@
 //! Knows nothing of HTTP, of configuration files or of the other engines.
 
 mod clock;
+mod constraint;
 mod control;
 mod embed;
 mod engine;
 mod error;
 mod grammar;
+mod grammar_thread;
 mod job;
 mod loaded;
 mod log;
@@ -22,6 +24,7 @@ mod quantize;
 mod registry;
 mod request;
 mod sampler;
+mod schema;
 mod sequence;
 mod slots;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use hob_core::EngineError;
 use llama_cpp_2::LlamaCppError;
@@ -17,6 +17,7 @@ use llama_cpp_2::token_type::LlamaTokenAttr;
 
 use crate::control::ControlTokens;
 use crate::error::unusable;
+use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::models::{MemoryEstimate, StoredModel};
 use crate::options::EmbeddedOptions;
@@ -60,9 +61,12 @@ pub(crate) struct Room {
     /// Tokens of one conversation.
     pub(crate) context: u32,
     /// Tokens of all conversations together. Less than `context` for each: hardly anyone uses all of it, and a request waits
-    /// until what it may need is free.
+    /// until what it may need is free. The memory for them is taken as they are needed.
     pub(crate) cells: u32,
 }
+
+/// Cells that a model begins with: a few short conversations, or one with an agent's prompt.
+const FIRST_CELLS: u32 = 2048;
 
 impl Room {
     pub(crate) fn of(stored: &StoredModel, options: &EmbeddedOptions) -> Self {
@@ -75,10 +79,16 @@ impl Room {
             .unwrap_or(USUAL_CONTEXT);
         let context = options.context.unwrap_or(USUAL_CONTEXT).clamp(1, trained);
         let sharing = u32::try_from(options.parallel.clamp(1, 2)).unwrap_or(1);
-        Room { context, cells: context.saturating_mul(sharing) }
+        // One conversation may use all cells, and none may be longer than what the model was trained for.
+        Room { context, cells: context.saturating_mul(sharing).min(trained) }
     }
 
-    /// Bytes the model will take, if its header tells.
+    /// The cells that a model begins with.
+    pub(crate) fn first_cells(&self) -> u32 {
+        self.cells.min(FIRST_CELLS)
+    }
+
+    /// Bytes the model may take, if its header tells.
     pub(crate) fn memory(&self, stored: &StoredModel) -> u64 {
         stored.memory(self.cells.into()).as_ref().map_or(stored.size, MemoryEstimate::total)
     }
@@ -104,6 +114,10 @@ pub(crate) struct Loaded {
     pub(crate) control: ControlTokens,
     /// Those of them that begin and end a thought, which must be seen.
     pub(crate) thought_marks: Vec<i32>,
+    /// Those of them that begin and end a tool call. To a grammar they are the text that they are written as.
+    pub(crate) call_marks: Vec<i32>,
+    /// Made when the first grammar needs it.
+    vocabulary: OnceLock<Result<Arc<Vocabulary>, GrammarError>>,
     pub(crate) room: Room,
     pub(crate) parallel: usize,
     threads: i32,
@@ -158,7 +172,9 @@ impl Loaded {
             template,
             tool_format,
             control: control_tokens(&model),
-            thought_marks: thought_marks(&model),
+            thought_marks: control_marks(&model, thoughts::MARKS.into_iter()),
+            call_marks: control_marks(&model, tool_format.marks()),
+            vocabulary: OnceLock::new(),
             room: Room::of(stored, options),
             parallel: options.parallel.clamp(1, 64),
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
@@ -174,11 +190,11 @@ impl Loaded {
         if self.model.is_recurrent() || self.model.is_hybrid() { Reuse::Nothing } else { Reuse::Prefixes }
     }
 
-    /// The memory and workspace to write answers with.
-    pub(crate) fn writing_context(&self) -> Result<LlamaContext<'_>, EngineError> {
+    /// The memory and workspace to write answers with, for so many tokens.
+    pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
         let batch = u32::try_from(STEP.alone + self.parallel).unwrap_or(1024);
         let params = LlamaContextParams::default()
-            .with_n_ctx(NonZeroU32::new(self.room.cells))
+            .with_n_ctx(NonZeroU32::new(cells))
             .with_n_batch(batch)
             .with_n_ubatch(batch)
             .with_n_seq_max(u32::try_from(self.parallel).unwrap_or(1))
@@ -219,6 +235,33 @@ impl Loaded {
 
     pub(crate) fn longest_embedded(&self) -> u32 {
         self.room.context.min(LONGEST_EMBEDDED)
+    }
+
+    /// The tokens as grammars see them. Slow the first time; not for an async thread.
+    pub(crate) fn vocabulary(&self) -> Result<&Arc<Vocabulary>, EngineError> {
+        let made = self.vocabulary.get_or_init(|| {
+            let vocab = self.model.vocab();
+            let ends = vocab
+                .tokens()
+                .filter(|token| vocab.is_eog(*token))
+                .filter_map(|token| u32::try_from(token.0).ok());
+            let ends = ends.collect();
+            let spelled: Vec<(bool, Vec<u8>)> = vocab
+                .tokens()
+                .map(|token| {
+                    let special = vocab.is_control(token) || vocab.is_eog(token);
+                    (special && !self.call_marks.contains(&token.0), self.bytes_of(token.0, special))
+                })
+                .collect();
+            let spellings = spelled.iter().map(|(control, bytes)| match control {
+                true => Spelling::Control(bytes),
+                false => Spelling::Text(bytes),
+            });
+            Vocabulary::new(spellings, ends).map(Arc::new)
+        });
+        made.as_ref().map_err(|error| {
+            unusable(format!("the tokens of the model '{}' do not fit a grammar: {error}", self.id))
+        })
     }
 
     fn context(&self, params: LlamaContextParams) -> Result<LlamaContext<'_>, EngineError> {
@@ -263,15 +306,14 @@ fn control_tokens(model: &LlamaModel) -> ControlTokens {
     )
 }
 
-/// The marks of thoughts that are control tokens of their own; those that are ordinary text are seen anyway.
-fn thought_marks(model: &LlamaModel) -> Vec<i32> {
+/// The marks that are control tokens of their own; those that are ordinary text are seen anyway.
+fn control_marks(model: &LlamaModel, marks: impl Iterator<Item = &'static str>) -> Vec<i32> {
     let vocab = model.vocab();
-    let tokens = thoughts::MARKS.map(|mark| vocab.tokenize(mark.as_bytes(), false, true));
-    let alone = tokens.iter().filter_map(|tokens| match tokens[..] {
+    let alone = |mark: &'static str| match vocab.tokenize(mark.as_bytes(), false, true)[..] {
         [token] if vocab.is_control(token) => Some(token.0),
         _ => None,
-    });
-    alone.collect()
+    };
+    marks.filter_map(alone).collect()
 }
 
 fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineError> {

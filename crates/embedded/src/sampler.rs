@@ -96,25 +96,23 @@ impl Sampler {
 
     /// Chooses among those tokens that `allowed` leaves over, which sees the candidates with penalties applied and sets the
     /// score of what it forbids to minus infinity.
-    pub(crate) fn choose_allowed(
+    pub(crate) fn choose_allowed<E>(
         &mut self,
         scores: &[f32],
-        allowed: impl FnOnce(&mut Vec<Candidate>),
-    ) -> Option<i32> {
+        allowed: impl FnOnce(&mut [Candidate]) -> Result<(), E>,
+    ) -> Result<Option<i32>, E> {
         let adjusted = self.adjust(scores);
         let scores = if adjusted { self.scratch.as_slice() } else { scores };
         let mut all: Vec<Candidate> =
             (0..).zip(scores).map(|(token, &score)| Candidate { token, score }).collect();
-        allowed(&mut all);
+        allowed(&mut all)?;
         all.retain(|candidate| candidate.score.is_finite());
         if self.params.temperature <= 0.0 {
-            return all
-                .iter()
-                .max_by(|a, b| a.score.total_cmp(&b.score).then(b.token.cmp(&a.token)))
-                .map(|best| best.token);
+            let best = all.iter().max_by(|a, b| a.score.total_cmp(&b.score).then(b.token.cmp(&a.token)));
+            return Ok(best.map(|best| best.token));
         }
         cut(&mut all, self.params.top_k);
-        self.draw(&mut all)
+        Ok(self.draw(&mut all))
     }
 
     /// Remembers a token of the text, for the penalties.
@@ -218,11 +216,13 @@ fn likeliest(scores: &[f32]) -> Option<i32> {
 /// Collects the `k` tokens with the highest scores (all of them for zero) without sorting the rest.
 fn keep_top(scores: &[f32], k: usize, out: &mut Vec<Candidate>) {
     out.clear();
+    // A caller may ask for more than there are, or for so many that four times as many is no number.
+    let kept = if k < scores.len() { k } else { 0 };
     let mut least = f32::NEG_INFINITY;
     for (token, &score) in (0..).zip(scores) {
         if score > least {
             out.push(Candidate { token, score });
-            if k > 0 && out.len() >= k * 4 {
+            if kept > 0 && out.len() / 4 >= kept {
                 cut(out, k);
                 least = out.iter().map(|c| c.score).fold(f32::INFINITY, f32::min);
             }
@@ -271,6 +271,15 @@ mod tests {
     }
 
     #[test]
+    fn more_candidates_than_there_are_tokens_are_all_of_them() {
+        let scores: Vec<f32> = (0..2000).map(|i| (i as f32 * 0.7).sin()).collect();
+        let with = |top_k| drawn(SamplingParams { top_k, ..SamplingParams::new(1.0, 42) }, &scores, 50);
+        for top_k in [2000, 1 << 62, usize::MAX] {
+            assert_eq!(with(top_k), with(0), "{top_k}");
+        }
+    }
+
+    #[test]
     fn a_narrow_top_p_leaves_only_the_likeliest() {
         let params = SamplingParams { top_p: 0.1, ..SamplingParams::new(2.0, 7) };
         assert!(drawn(params, &[1.0, 2.0, 1.5, 0.0], 50).iter().all(|&token| token == 1));
@@ -316,11 +325,14 @@ mod tests {
                 for candidate in candidates.iter_mut().filter(|c| c.token != 1) {
                     candidate.score = f32::NEG_INFINITY;
                 }
+                Ok::<(), ()>(())
             });
-            assert_eq!(choice, Some(1));
-            let nothing =
-                sampler.choose_allowed(&[9.0], |candidates| candidates[0].score = f32::NEG_INFINITY);
-            assert_eq!(nothing, None);
+            assert_eq!(choice, Ok(Some(1)));
+            let nothing = sampler.choose_allowed(&[9.0], |candidates| {
+                candidates[0].score = f32::NEG_INFINITY;
+                Ok::<(), ()>(())
+            });
+            assert_eq!(nothing, Ok(None));
         }
     }
 

@@ -5,13 +5,16 @@ use std::rc::Rc;
 
 use hob_core::{Delta, FinishReason, Usage};
 use serde_json::Value;
+use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::grammar::Grammar;
+use crate::constraint::{Constraint, ToolUse};
+use crate::error::interrupted;
+use crate::grammar::{Grammar, GrammarError};
 use crate::job::{Job, Output};
 use crate::loaded::Loaded;
 use crate::logprobs;
-use crate::prompt::{Prepared, ToolUse};
+use crate::prompt::Prepared;
 use crate::sampler::Sampler;
 use crate::writer::{Reading, Writer};
 
@@ -47,8 +50,21 @@ pub(crate) enum Stage {
 /// How a sequence ended.
 pub(crate) enum Outcome {
     Finished(FinishReason),
+    /// It cannot go on, for this reason: what was written is not the answer.
+    Broken(Broken),
     /// The caller hung up.
     Gone,
+}
+
+/// Why an answer cannot go on.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum Broken {
+    #[error("the model has no next token to offer")]
+    NoToken,
+    #[error("no token of the model continues the text in the prescribed form")]
+    DeadEnd,
+    #[error("the prescribed form is too much to follow: {0}")]
+    Grammar(#[from] GrammarError),
 }
 
 /// One answer.
@@ -69,7 +85,8 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// The answers of a request, one in each slot. The first reads the prompt, from what is `reused` on.
     pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
-        let Prepared { prompt, ask, grammar, tools, thinks } = job.prepared;
+        let Prepared { prompt, ask, constraint, thinks } = job.prepared;
+        let Constraint { grammar, tools, check: _ } = constraint;
         let shared = Rc::new(Shared {
             output: job.output,
             prompt,
@@ -139,10 +156,12 @@ impl Sequence {
 
     /// Chooses the next token and sends what it says.
     pub(crate) fn choose(&mut self, scores: &[f32], loaded: &Loaded) {
-        let Some(token) = self.pick(scores) else {
-            // Under a grammar this is its end: nothing may follow, not even the end of text.
-            self.outcome = Some(Outcome::Finished(FinishReason::Stop));
-            return;
+        let token = match pick(&mut self.sampler, self.grammar.as_mut(), scores) {
+            Ok(token) => token,
+            Err(broken) => {
+                self.outcome = Some(Outcome::Broken(broken));
+                return;
+            }
         };
         if loaded.ends_text(token) {
             self.outcome = Some(Outcome::Finished(FinishReason::Stop));
@@ -152,15 +171,16 @@ impl Sequence {
         self.written += 1;
         self.sampler.accept(token);
         if let Some(grammar) = &mut self.grammar
-            && !grammar.accept(token)
+            && let Err(error) = grammar.accept(token)
         {
-            tracing::warn!(model = %loaded.id, token, "a grammar refused a token it had allowed; the answer ends here");
-            self.outcome = Some(Outcome::Finished(FinishReason::Stop));
+            self.outcome = Some(Outcome::Broken(error.into()));
             return;
         }
         let probabilities = self.logprobs.map(|top| probabilities(scores, token, top, loaded));
         let shown = loaded.thought_marks.contains(&token)
-            || self.tools.as_ref().is_some_and(|tools| tools.markers.contains(&token));
+            || self.tools.as_ref().is_some_and(|tools| tools.markers.contains(&token))
+            // To a grammar such a token is its text, so it is to the caller.
+            || (self.grammar.is_some() && loaded.call_marks.contains(&token));
         let written = self.writer.push(&loaded.bytes_of(token, shown), probabilities);
         for delta in written.deltas {
             if !self.shared.send(delta) {
@@ -168,23 +188,13 @@ impl Sequence {
                 return;
             }
         }
-        if written.stopped {
+        let is_complete = self.grammar.as_ref().is_some_and(Grammar::is_complete);
+        if written.stopped || is_complete {
             self.outcome = Some(Outcome::Finished(FinishReason::Stop));
         } else if self.written >= self.longest {
             self.outcome = Some(Outcome::Finished(FinishReason::Length));
         } else {
             self.watch_for_call(loaded);
-        }
-    }
-
-    fn pick(&mut self, scores: &[f32]) -> Option<i32> {
-        let Some(grammar) = &mut self.grammar else {
-            return self.sampler.choose(scores);
-        };
-        // The free choice is nearly always allowed, and checking one token is a thousand times cheaper than checking all.
-        match self.sampler.choose(scores) {
-            Some(token) if grammar.allows(token) => Some(token),
-            _ => self.sampler.choose_allowed(scores, |candidates| grammar.forbid(candidates)),
         }
     }
 
@@ -199,13 +209,19 @@ impl Sequence {
         };
         let mut grammar = start.clone();
         let fits = loaded.tokens(begun, false).into_iter().all(|token| {
-            let fits = !loaded.ends_text(token) && grammar.allows(token);
-            fits && grammar.accept(token)
+            let fits = !loaded.ends_text(token) && grammar.allows(token) == Ok(true);
+            fits && grammar.accept(token).is_ok()
         });
         // What does not fit is not a call; the parser will find that out by itself.
         if fits {
             self.grammar = Some(grammar);
         }
+    }
+
+    /// Tells the caller that the answer is broken, which ends all answers to the request.
+    pub(crate) fn break_off(&self, broken: &Broken, model: &str) {
+        tracing::warn!(model, "an answer breaks off: {broken}");
+        let _ = self.shared.output.try_send(Err(interrupted(broken.to_string())));
     }
 
     /// Sends the end of the answer, and of the whole request when it was the last one.
@@ -227,7 +243,54 @@ impl Sequence {
     }
 }
 
+/// Chooses the next token, in the prescribed form where there is one.
+fn pick(sampler: &mut Sampler, grammar: Option<&mut Grammar>, scores: &[f32]) -> Result<i32, Broken> {
+    let free = sampler.choose(scores).ok_or(Broken::NoToken)?;
+    let Some(grammar) = grammar else { return Ok(free) };
+    // The free choice is nearly always allowed, and checking one token is a thousand times cheaper than checking all.
+    if grammar.allows(free)? {
+        return Ok(free);
+    }
+    sampler.choose_allowed(scores, |candidates| grammar.forbid(candidates))?.ok_or(Broken::DeadEnd)
+}
+
 fn probabilities(scores: &[f32], token: i32, top: usize, loaded: &Loaded) -> Value {
     let found = logprobs::probabilities(scores, token, top);
     logprobs::entry(&found, |token| loaded.bytes_of(token, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::grammar::{GrammarText, Spelling, Vocabulary};
+    use crate::sampler::SamplingParams;
+    use crate::schema::Enforceable;
+
+    #[test]
+    fn scores_that_are_no_numbers_break_the_answer() {
+        for temperature in [0.0, 1.0] {
+            let mut sampler = Sampler::new(SamplingParams::new(temperature, 1));
+            assert_eq!(pick(&mut sampler, None, &[f32::NAN; 8]), Err(Broken::NoToken));
+            assert_eq!(pick(&mut sampler, None, &[f32::NEG_INFINITY; 8]), Err(Broken::NoToken));
+            assert_eq!(pick(&mut sampler, None, &[f32::NAN, 1.0, f32::NAN]), Ok(1));
+        }
+    }
+
+    #[test]
+    fn a_form_that_no_token_can_continue_breaks_the_answer() {
+        // A model that cannot write what the schema wants.
+        let tokens = [Spelling::Text(b"t"), Spelling::Text(b"x"), Spelling::Control(b"end")];
+        let vocabulary = Arc::new(Vocabulary::new(tokens.into_iter(), vec![2]).expect("a vocabulary"));
+        let schema = Enforceable::read(&json!({"type": "boolean"})).expect("a schema");
+        let mut grammar = vocabulary.start(GrammarText::of_schema(schema)).expect("a grammar");
+        let mut sampler = Sampler::new(SamplingParams::new(0.0, 1));
+        let scores = [0.0, 2.0, 1.0];
+        assert_eq!(pick(&mut sampler, Some(&mut grammar), &scores), Ok(0));
+        grammar.accept(0).expect("it begins a word");
+        assert_eq!(pick(&mut sampler, Some(&mut grammar), &scores), Err(Broken::DeadEnd));
+    }
 }

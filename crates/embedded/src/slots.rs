@@ -55,6 +55,22 @@ impl Slots {
         Slots { slots: (0..count).map(|_| Slot::default()).collect(), cells, reuse, clock: 0 }
     }
 
+    /// Tokens that fit into the memory.
+    pub(crate) fn cells(&self) -> usize {
+        self.cells
+    }
+
+    /// Notes that the memory has become larger.
+    pub(crate) fn grow(&mut self, cells: usize) {
+        self.cells = self.cells.max(cells);
+    }
+
+    /// The memory it would take to give `cells` to one more sequence and to forget nothing.
+    pub(crate) fn wanted(&self, cells: usize) -> usize {
+        let taken = |slot: &Slot| slot.reserved.unwrap_or(slot.tokens.len());
+        self.slots.iter().map(taken).sum::<usize>() + cells
+    }
+
     pub(crate) fn idle(&self) -> usize {
         self.slots.iter().filter(|slot| slot.reserved.is_none()).count()
     }

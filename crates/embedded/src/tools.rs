@@ -2,9 +2,10 @@
 //! template has no place for tools. Knows nothing of sampling or of streams.
 
 use hob_core::{Message, Role, ToolCall, ToolDefinition};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::grammar::{self, SchemaError, literal};
+use crate::grammar::{GrammarText, literal};
+use crate::schema::{Enforceable, reference};
 use crate::template::spaced_json;
 
 /// A model that cannot stop calling is stopped here.
@@ -59,45 +60,49 @@ impl ToolFormat {
         }
     }
 
-    /// The grammar of one or more calls to these tools.
-    pub(crate) fn grammar(
-        self,
-        tools: &[&ToolDefinition],
-        calls: Calls,
-    ) -> Result<String, (String, SchemaError)> {
-        let more = match calls {
-            Calls::One => 0,
-            Calls::Several => MOST_CALLS - 1,
+    /// The texts that mark calls.
+    pub(crate) fn marks(self) -> impl Iterator<Item = &'static str> {
+        [self.opening(), self.closing()].into_iter().filter(|mark| !mark.is_empty())
+    }
+
+    /// The grammar of one or more calls to functions with these names and schemas.
+    pub(crate) fn grammar(self, functions: Vec<(&str, Enforceable)>, calls: Calls) -> GrammarText {
+        let most = match calls {
+            Calls::One => 1,
+            Calls::Several => MOST_CALLS,
         };
-        let mut text = match self {
-            ToolFormat::Tagged => format!(
-                "root ::= call (gap call){{0,{more}}}\ncall ::= {} gap object gap {}\n",
-                literal(self.opening()),
-                literal(self.closing())
-            ),
-            ToolFormat::List => format!(
-                "root ::= {} gap \"[\" gap object (gap \",\" gap object){{0,{more}}} gap \"]\"\n",
-                literal(self.opening())
-            ),
-            ToolFormat::Bare => "root ::= object\n".to_owned(),
-        };
-        text.push_str("gap ::= [ \\n]?\n");
-        let names: Vec<String> = (0..tools.len()).map(|at| format!("tool-{at}")).collect();
-        text.push_str(&format!("object ::= {}\n", names.join(" | ")));
-        for (tool, rule) in tools.iter().zip(&names) {
-            let arguments =
-                grammar::of_schema(&parameters(tool)).map_err(|error| (tool.name.clone(), error))?;
-            let prefix = format!("{rule}-");
-            text.push_str(&format!(
-                "{rule} ::= \"{{\" gap {} gap \":\" gap {} gap \",\" gap {} gap \":\" gap {prefix}root gap \"}}\"\n",
-                literal("\"name\""),
-                literal(&Value::from(tool.name.as_str()).to_string()),
-                literal(&format!("\"{}\"", self.arguments_key())),
-            ));
-            text.push_str(&grammar::prefixed(&arguments, &prefix));
-            text.push('\n');
+        let mut definitions = Map::new();
+        let mut objects = Vec::with_capacity(functions.len());
+        for (at, (name, schema)) in functions.into_iter().enumerate() {
+            let prefix = format!("{at}-");
+            let arguments = self.arguments_key();
+            objects.push(json!({
+                "type": "object",
+                "properties": { "name": { "const": name }, (arguments): { "$ref": reference(&prefix, 0) } },
+                "required": ["name", arguments],
+                "additionalProperties": false,
+            }));
+            definitions.extend(schema.definitions_named(&prefix));
         }
-        Ok(text)
+        let object = json!({ "anyOf": objects });
+        let (opening, closing) = (literal(self.opening()), literal(self.closing()));
+        match self {
+            ToolFormat::Tagged => {
+                let start = match calls {
+                    Calls::One => "call".to_owned(),
+                    Calls::Several => format!("call (GAP? call){{0,{}}}", most - 1),
+                };
+                let rules =
+                    format!("start: {start}\ncall: {opening} GAP? json GAP? {closing}\nGAP: /[ \\n]/");
+                GrammarText::around(&rules, object, definitions)
+            }
+            ToolFormat::List => {
+                let rules = format!("start: {opening} GAP? json\nGAP: /[ \\n]/");
+                let list = json!({ "type": "array", "items": object, "minItems": 1, "maxItems": most });
+                GrammarText::around(&rules, list, definitions)
+            }
+            ToolFormat::Bare => GrammarText::of_document(object, definitions),
+        }
     }
 
     /// A call the way the model would have written it, for histories.
@@ -117,7 +122,7 @@ pub(crate) enum Calls {
 }
 
 /// The schema of a tool's arguments: always an object.
-fn parameters(tool: &ToolDefinition) -> Value {
+pub(crate) fn parameters(tool: &ToolDefinition) -> Value {
     match &tool.parameters {
         Some(Value::Object(schema)) if !schema.is_empty() => {
             let mut schema = schema.clone();
@@ -207,24 +212,6 @@ mod tests {
         assert_eq!(ToolFormat::of_template("[TOOL_CALLS]"), ToolFormat::List);
         assert_eq!(ToolFormat::of_template("{\"name\": x, \"parameters\": y}"), ToolFormat::Bare);
         assert_eq!(ToolFormat::of_template(""), ToolFormat::Tagged);
-    }
-
-    #[test]
-    fn the_grammar_names_every_tool() {
-        let (a, b) = (weather(), ToolDefinition { name: "time".into(), parameters: None, ..weather() });
-        let text = ToolFormat::Tagged.grammar(&[&a, &b], Calls::Several).expect("a grammar");
-        assert!(text.starts_with("root ::= call (gap call){0,15}\n"));
-        assert!(text.contains("object ::= tool-0 | tool-1\n"));
-        assert!(text.contains(r#""\"weather\"""#) && text.contains("tool-1-root ::="));
-    }
-
-    #[test]
-    fn a_schema_that_cannot_be_enforced_is_named_with_its_tool() {
-        let broken = ToolDefinition { parameters: Some(json!({"$ref": "#/nowhere"})), ..weather() };
-        assert_eq!(
-            ToolFormat::Tagged.grammar(&[&broken], Calls::One),
-            Err(("weather".into(), SchemaError::Unsupported))
-        );
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //!
 //! Every step gives each writing sequence its next token and reads a piece of the prompts that wait. Requests come through a
 //! queue and are let in first come, first served, as soon as a slot and the memory they may need are free. Callers who hang up
-//! are noticed before every step, and cost at most the one under way. Knows nothing of requests' wire forms, of files, or of
-//! other models.
+//! are noticed before every step, and cost at most the one under way. While nobody asks, a prompt may be read ahead. Knows
+//! nothing of requests' wire forms, of files, or of other models.
+#![expect(unsafe_code, reason = "the wrapper's functions that move a context's memory are unsafe")]
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use hob_core::EngineError;
@@ -19,7 +20,7 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::embed::Embedder;
 use crate::error::interrupted;
-use crate::job::{EmbedJob, Job};
+use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded::{Loaded, STEP};
 use crate::plan::{Share, shares};
 use crate::sequence::{Outcome, Sequence, Stage};
@@ -29,6 +30,7 @@ use crate::slots::{Place, Slots, Token};
 pub(crate) enum Order {
     Write(Box<Job>),
     Embed(EmbedJob),
+    Warm(WarmJob),
 }
 
 /// What an idle worker does next.
@@ -51,7 +53,17 @@ pub(crate) fn serve(
     let mut embedder = Embedder::new(loaded);
     let mut last_used = Instant::now();
     loop {
-        if worker.is_idle() && embedder.is_idle() {
+        if worker.is_idle() && embedder.is_idle() && worker.warming.is_some() {
+            match orders.try_recv() {
+                Ok(order) => worker.take(order, &mut embedder),
+                Err(TryRecvError::Empty) => {
+                    worker.warm();
+                    last_used = Instant::now();
+                    continue;
+                }
+                Err(TryRecvError::Disconnected) => return,
+            }
+        } else if worker.is_idle() && embedder.is_idle() {
             let Idle::Wait(wait) = idle(last_used.elapsed()) else { return };
             match orders.recv_timeout(wait) {
                 Ok(order) => worker.take(order, &mut embedder),
@@ -81,7 +93,16 @@ pub(crate) struct Worker<'model> {
     alive: Vec<Sequence>,
     /// Sequences to copy once the scores of a step have been used.
     copies: Vec<(usize, usize)>,
+    /// What is read ahead while nobody asks.
+    warming: Option<Warming>,
     turn: usize,
+}
+
+/// A prompt that is read ahead.
+struct Warming {
+    job: WarmJob,
+    /// Where it goes, once it was begun.
+    slot: Option<usize>,
 }
 
 impl<'model> Worker<'model> {
@@ -91,14 +112,15 @@ impl<'model> Worker<'model> {
             loaded,
             context: None,
             batch: LlamaBatch::new(STEP.alone + loaded.parallel, 1),
-            slots: Slots::new(loaded.parallel, loaded.room.cells as usize, loaded.reuse()),
+            slots: Slots::new(loaded.parallel, loaded.room.first_cells() as usize, loaded.reuse()),
             waiting: VecDeque::new(),
             alive: Vec::new(),
             copies: Vec::new(),
+            warming: None,
             turn: 0,
         };
         if !loaded.embeds_only {
-            let mut context = loaded.writing_context()?;
+            let mut context = loaded.writing_context(loaded.room.first_cells())?;
             // A failure here is one of the first request too, which will say so.
             if worker.batch.add(LlamaToken(0), 0, &[0], true).is_ok() {
                 let _ = context.decode(&mut worker.batch);
@@ -115,8 +137,98 @@ impl<'model> Worker<'model> {
 
     fn take(&mut self, order: Order, embedder: &mut Embedder<'_>) {
         match order {
-            Order::Write(job) => self.waiting.push_back(job),
+            Order::Write(job) => {
+                self.stop_warming();
+                self.waiting.push_back(job);
+            }
             Order::Embed(job) => embedder.take(job),
+            Order::Warm(job) => {
+                self.stop_warming();
+                self.warming = Some(Warming { job, slot: None });
+            }
+        }
+    }
+
+    /// Reads a step of the prompt that is read ahead.
+    fn warm(&mut self) {
+        let Some(mut warming) = self.warming.take() else { return };
+        let prompt = &warming.job.prompt;
+        let slot = match warming.slot {
+            Some(slot) => slot,
+            None => {
+                self.grow(prompt.len());
+                let Some(place) = self.slots.place(prompt, prompt.len()) else { return };
+                self.settle(&place);
+                place.slot
+            }
+        };
+        warming.slot = Some(slot);
+        let start = self.slots.len(slot);
+        let end = prompt.len().min(start + STEP.alone);
+        let read = &prompt[start.min(end)..end];
+        self.batch.clear();
+        for (position, &token) in (start..).zip(read) {
+            let position = i32::try_from(position).unwrap_or(i32::MAX);
+            // A step is what the batch was made for.
+            let _ = self.batch.add(LlamaToken(token), position, &[seq_id(slot)], false);
+        }
+        let is_wanted = !warming.job.done.is_closed() && !read.is_empty();
+        let decoded = match &mut self.context {
+            Some(context) if is_wanted => context.decode(&mut self.batch),
+            _ => {
+                self.slots.release(slot);
+                return;
+            }
+        };
+        if let Err(error) = decoded {
+            self.slots.release(slot);
+            self.fail_all(error);
+            return;
+        }
+        self.loaded.computed.fetch_add(read.len() as u64, Ordering::Relaxed);
+        for &token in read {
+            self.slots.append(slot, token);
+        }
+        if end < prompt.len() {
+            self.warming = Some(warming);
+        } else {
+            self.slots.release(slot);
+            let _ = warming.job.done.send(());
+        }
+    }
+
+    /// Ends reading ahead; what was read stays.
+    fn stop_warming(&mut self) {
+        if let Some(Warming { slot: Some(slot), .. }) = self.warming.take() {
+            self.slots.release(slot);
+        }
+    }
+
+    /// Makes the memory larger for one more sequence, so that nothing has to be forgotten, as long as the model is given more.
+    fn grow(&mut self, cells: usize) {
+        let most = self.loaded.room.cells as usize;
+        let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells));
+        let Some(context) = &self.context else { return };
+        if wanted <= now || now >= most {
+            return;
+        }
+        let mut cells = now.max(1);
+        while cells < wanted {
+            cells = cells.saturating_mul(2);
+        }
+        let cells = cells.min(most);
+        let made = u32::try_from(cells).ok().and_then(|cells| self.loaded.writing_context(cells).ok());
+        let moved = made.and_then(|mut larger| move_memory(context, &mut larger).then_some(larger));
+        match moved {
+            Some(larger) => {
+                tracing::debug!(model = %self.loaded.id, cells, "the model's memory grows");
+                self.context = Some(larger);
+                self.slots.grow(cells);
+            }
+            // The others go on with what there is; the new one waits for them.
+            None => {
+                tracing::warn!(model = %self.loaded.id, cells, "there is no more memory for conversations")
+            }
         }
     }
 
@@ -145,7 +257,11 @@ impl<'model> Worker<'model> {
             }
             let (lead, follow) = job.cells();
             let followers = job.prepared.ask.answers - 1;
-            let fits = self.slots.idle() > followers && self.slots.has_room(lead + follow * followers);
+            let needed = lead + follow * followers;
+            if self.slots.idle() > followers {
+                self.grow(needed);
+            }
+            let fits = self.slots.idle() > followers && self.slots.has_room(needed);
             if !fits {
                 if !self.alive.is_empty() {
                     return;
@@ -258,7 +374,7 @@ impl<'model> Worker<'model> {
 
     /// Lets go of the sequences that are finished.
     fn sweep(&mut self) {
-        let slots = &mut self.slots;
+        let (slots, model) = (&mut self.slots, self.loaded.id.as_str());
         self.alive.retain_mut(|sequence| {
             let Some(outcome) = sequence.outcome.take() else {
                 return true;
@@ -266,6 +382,7 @@ impl<'model> Worker<'model> {
             slots.release(sequence.slot);
             match outcome {
                 Outcome::Finished(reason) => sequence.finish(reason),
+                Outcome::Broken(broken) => sequence.break_off(&broken, model),
                 Outcome::Gone => {}
             }
             false
@@ -314,6 +431,17 @@ fn fill(
         }
     }
     outputs
+}
+
+/// Copies all that lies in a context's memory to another one; `false` when that cannot be done.
+fn move_memory(from: &LlamaContext<'_>, to: &mut LlamaContext<'_>) -> bool {
+    let mut state = vec![0; from.get_state_size()];
+    // SAFETY: `state` has the size that this context says its state has, and nothing changes the context in between.
+    let size = unsafe { from.copy_state_data(state.as_mut_ptr()) };
+    state.truncate(size);
+    // SAFETY: the state is of a context of the same model with the same number of sequences; its end is the end of the slice.
+    let read = unsafe { to.set_state_data(&state) };
+    size > 0 && read == size
 }
 
 fn seq_id(slot: usize) -> i32 {
