@@ -43,8 +43,8 @@ pub use memory::{
     Passage, PassagePlace,
 };
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
-pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use model::{ModelInfo, ModelKind};
+pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use routing::{ModelReason, RouterPolicy};
 pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 pub use secret::is_secret;

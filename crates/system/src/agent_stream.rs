@@ -32,11 +32,8 @@ impl Listener for Ear {
 pub(crate) fn ear(bus: &EventBus, run: &str) -> (Ear, Pieces) {
     let (sender, receiver) = mpsc::channel(WAITING_PIECES);
     let steps = sender.clone();
-    let run = run.to_owned();
-    let subscription = bus.subscribe(move |happening| {
-        if *happening.run == *run
-            && let Some(step) = step(happening)
-        {
+    let subscription = bus.subscribe_run(run, move |happening| {
+        if let Some(step) = step(happening) {
             let _ = steps.try_send(Delta::Step(step));
         }
     });
@@ -107,5 +104,27 @@ impl Stream for AgentStream {
             }
         }
         Poll::Ready(this.ending.pop_front())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::RunEvents;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_hears_its_own_run_and_costs_other_runs_nothing() {
+        let bus = EventBus::new();
+        let (_ear, mut pieces) = ear(&bus, "mine");
+        let [mine, other] = ["mine", "other"].map(|run| RunEvents::new(bus.clone(), run));
+        assert!(!other.are_heard(), "nobody makes an event for it");
+        let call = || Event::ToolCallStart { tool: "think".into(), arguments: "{}".into() };
+        other.publish(call());
+        mine.publish(call());
+        assert!(matches!(pieces.receiver.try_recv(), Ok(Delta::Step(_))));
+        assert!(pieces.receiver.try_recv().is_err());
+        drop(pieces);
+        assert!(!mine.are_heard());
     }
 }

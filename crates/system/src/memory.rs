@@ -14,6 +14,7 @@ use hob_memory::context::{Context, context, has_context};
 use hob_memory::read::apart::Apart;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, DocumentParts, Documents, Embedder, EmbedderSource, IndexOptions, Limits,
+    Purpose,
 };
 use tokio::sync::OnceCell;
 
@@ -64,6 +65,7 @@ impl HouseMemory {
             options: IndexOptions {
                 chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
                 limits: Limits { apart: wiring.reader, ..Limits::default() },
+                private: vec![home.canonicalize().unwrap_or_else(|_| home.to_owned())],
             },
             embedders: Arc::new(HouseEmbedder {
                 config: config.clone(),
@@ -115,11 +117,11 @@ impl HouseMemory {
 
     /// What has no vectors yet can still be found by its words.
     async fn look_up(&self, query: MemoryQuery, events: &RunEvents) -> Result<Vec<Passage>, MemoryError> {
-        match self.documents.search_for(&query, events).await {
+        match self.documents.search_for(&query, Purpose::Unasked, events).await {
             Err(error) if error.is_about_vectors() => {
                 tracing::debug!(%error, "looking by words");
                 let by_words = MemoryQuery { backend: Some(MemoryBackend::Sqlite), ..query };
-                Ok(self.documents.search_for(&by_words, events).await?.passages)
+                Ok(self.documents.search_for(&by_words, Purpose::Unasked, events).await?.passages)
             }
             found => Ok(found?.passages),
         }

@@ -8,6 +8,9 @@ use hob_testkit::ScriptedEngine;
 use super::*;
 use crate::{AgentWish, Caller, Recall, System, SystemParts, ToolBox};
 
+/// Where Hob keeps its files, beside the notes.
+const HOME: &str = "home";
+
 struct House {
     root: tempfile::TempDir,
     bus: EventBus,
@@ -18,10 +21,11 @@ struct House {
 impl House {
     async fn new(config: &Config) -> Self {
         let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join(HOME)).unwrap();
         let bus = EventBus::new();
         let memory = HouseMemory::new(
             config,
-            root.path(),
+            &root.path().join(HOME),
             MemoryWiring { bus: bus.clone(), ..MemoryWiring::default() },
         )
         .unwrap();
@@ -80,9 +84,10 @@ async fn an_agent_is_told_what_the_memory_has_and_from_where() {
     });
     house.ask(&owner()).await;
     let told = house.told();
-    assert_eq!(told.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::System, Role::User]);
+    assert_eq!(told.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::User]);
     let text = told[0].content.text();
     assert!(text.contains("gate.md:1") && text.contains("4711"), "{text}");
+    assert!(text.ends_with("</documents>\n\nWhat is the code of the gate?"), "{text}");
     let expected = serde_json::json!({
         "backend": "sqlite", "query": "What is the code of the gate?", "results": 1
     });
@@ -139,5 +144,18 @@ async fn a_house_without_documents_answers_as_ever_and_makes_no_database() {
     let house = House::new(&Config::default()).await;
     house.ask(&owner()).await;
     assert_eq!(house.told(), question().messages);
-    assert!(!house.root.path().join(FILE).exists());
+    assert!(!house.root.path().join(HOME).join(FILE).exists());
+}
+
+#[tokio::test]
+async fn the_house_never_indexes_its_own_files() {
+    let house = House::new(&Config::default()).await;
+    let own = house.root.path().join(HOME).join("config.toml");
+    std::fs::write(&own, "api_key = \"the code of the gate is 4711\"").unwrap();
+    for path in [house.root.path(), own.as_path()] {
+        let report = house.system.memory().unwrap().index(path).await.unwrap();
+        assert_eq!(report.indexed, 0, "{}", path.display());
+    }
+    house.ask(&owner()).await;
+    assert_eq!(house.told(), question().messages);
 }

@@ -1,11 +1,15 @@
 //! Where the tools come from: those of the house, and those of MCP servers, which come and go.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_agent::mcp::{McpServeError, McpServerOptions, McpServers, McpTransport, serve_stdio};
+use hob_agent::mcp::{
+    McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
+    serve_stdio,
+};
 use hob_agent::sandbox::{Runtime, Sandbox, SandboxError, SandboxOptions};
 use hob_agent::tools::{BuiltInOptions, FileReadOptions, LlmOptions, built_in_tools};
-use hob_agent::{Permit, ToolBox, ToolBoxError};
+use hob_agent::{AllowedAfterUntrusted, Permit, ToolBox, ToolBoxError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
 use hob_core::{Channels, Memory, NoTools, Reach, RunEvents, Schedule, Tool, Tools};
 use thiserror::Error;
@@ -37,9 +41,19 @@ const CONDITIONS: &[(&str, &str)] = &[
 const NO_CHANNEL: &str =
     "no channel is configured. Set enabled = true under [channel] or [channel.whatsapp] in config.toml";
 
+/// The file in the configuration directory with the tools that MCP servers were first seen with.
+const PINS: &str = "mcp_tools.json";
+
+/// Believes the tools that an MCP server lists next. `false` when nothing was known of it.
+pub fn accept_mcp_tools(home: &Path, server: &str) -> std::io::Result<bool> {
+    ToolPins::in_file(home.join(PINS)).forget(server)
+}
+
 /// What some tools work with. One that lacks its part is left out.
 #[derive(Clone, Default)]
 pub struct WorkshopParts {
+    /// Where Hob keeps its files. No tool reads below it, and what MCP servers were first seen with is remembered there.
+    pub home: Option<PathBuf>,
     /// For the tool `llm`.
     pub llm: Option<LlmOptions>,
     /// For the tools of the memory.
@@ -53,6 +67,7 @@ pub struct WorkshopParts {
 /// The tools of the house and the MCP servers behind some of them.
 pub struct Workshop {
     built_in: Vec<Arc<dyn Tool>>,
+    allowed: AllowedAfterUntrusted,
     servers: Arc<McpServers>,
     stop: DropGuard,
     /// Those that keep a system up to date.
@@ -62,10 +77,12 @@ pub struct Workshop {
 impl Workshop {
     /// Makes the built-in tools and starts the configured servers; their tools come when they are ready.
     pub fn open(config: &Config, parts: WorkshopParts) -> Self {
+        let pins = parts.home.as_ref().map(|home| ToolPins::in_file(home.join(PINS))).unwrap_or_default();
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
         Workshop {
             built_in: built_in(config, parts),
-            servers: Arc::new(McpServers::start(servers)),
+            servers: Arc::new(McpServers::start(servers, &pins)),
+            allowed: allowed_after_untrusted(config),
             stop: CancellationToken::new().drop_guard(),
             keeping_up: TaskTracker::new(),
         }
@@ -73,7 +90,18 @@ impl Workshop {
 
     /// The tools there are at this moment.
     pub fn tools(&self) -> Result<ToolBox, WorkshopError> {
-        Ok(tool_box(&self.built_in, &self.servers)?)
+        Ok(tool_box(&self.built_in, &self.allowed, &self.servers)?)
+    }
+
+    /// Servers that changed their tools since they were first seen, each with the tools that are therefore not offered.
+    pub fn withheld(&self) -> Vec<(String, Vec<WithheldTool>)> {
+        let changed = self.servers.status().into_iter().filter(|server| !server.withheld.is_empty());
+        changed.map(|server| (server.name, server.withheld)).collect()
+    }
+
+    /// How a configured server is.
+    pub fn server(&self, name: &str) -> Option<McpServerStatus> {
+        self.servers.status().into_iter().find(|server| server.name == name)
     }
 
     /// Waits until every MCP server is ready or has failed.
@@ -84,17 +112,38 @@ impl Workshop {
     /// Gives the system the tools of servers as they come and go, for as long as the workshop is open.
     pub fn keep_up(&self, system: &Arc<System>) {
         let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
+        let allowed = self.allowed.clone();
         let system = Arc::downgrade(system);
         let stop = self.stop.token().clone();
         let mut changes = servers.changes();
         self.keeping_up.spawn(async move {
             while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
                 let Some(system) = system.upgrade() else { return };
-                match tool_box(&built_in, &servers) {
+                match tool_box(&built_in, &allowed, &servers) {
                     Ok(tools) => system.replace_tools(tools),
                     Err(error) => tracing::warn!(%error, "the tools of an MCP server are left out"),
                 }
             }
+        });
+    }
+
+    /// Has the engine read what every whole answer begins with, once all tools are there. Nobody waits for it.
+    pub fn warm(&self, system: &Arc<System>) {
+        let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
+        let (allowed, stop) = (self.allowed.clone(), self.stop.token().clone());
+        let system = Arc::downgrade(system);
+        self.keeping_up.spawn(async move {
+            let warming = async {
+                servers.settled().await;
+                let Some(system) = system.upgrade() else { return };
+                if let Ok(tools) = tool_box(&built_in, &allowed, &servers) {
+                    system.replace_tools(tools);
+                }
+                if let Err(error) = system.warm().await {
+                    tracing::debug!(%error, "the prompt of the agent is not read early");
+                }
+            };
+            stop.run_until_cancelled(warming).await;
         });
     }
 
@@ -133,7 +182,10 @@ pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxErro
 
 fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
     built_in_tools(BuiltInOptions {
-        file_read: FileReadOptions { roots: config.tools.file_roots.clone() },
+        file_read: FileReadOptions {
+            roots: config.tools.file_roots.clone(),
+            private: parts.home.into_iter().collect(),
+        },
         sandbox: config.sandbox.enabled.then(|| Arc::new(Sandbox::new(sandbox_options(&config.sandbox)))),
         llm: parts.llm,
         memory: parts.memory,
@@ -144,14 +196,23 @@ fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
 }
 
 /// A tool of a server that cannot be taken costs itself only.
-fn tool_box(built_in: &[Arc<dyn Tool>], servers: &McpServers) -> Result<ToolBox, ToolBoxError> {
-    let mut tools = ToolBox::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
+fn tool_box(
+    built_in: &[Arc<dyn Tool>],
+    allowed: &AllowedAfterUntrusted,
+    servers: &McpServers,
+) -> Result<ToolBox, ToolBoxError> {
+    let tools = ToolBox::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
+    let mut tools = tools.allowing_after_untrusted(allowed.clone());
     for tool in servers.tools() {
         if let Err(error) = tools.add_foreign(tool) {
             tracing::warn!(%error, "a tool of an MCP server is left out");
         }
     }
     Ok(tools)
+}
+
+fn allowed_after_untrusted(config: &Config) -> AllowedAfterUntrusted {
+    AllowedAfterUntrusted::new(config.tools.allow_after_untrusted.iter().map(String::as_str))
 }
 
 fn sandbox_options(config: &SandboxConfig) -> SandboxOptions {

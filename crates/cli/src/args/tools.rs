@@ -32,4 +32,12 @@ pub enum ToolsCommand {
         #[arg(default_value = "{}")]
         arguments: String,
     },
+    /// Accept the tools that an MCP server has now
+    ///
+    /// Hob remembers the tools that a server had when it was first seen. Tools that are new or described differently later are not
+    /// offered to a model until you accept them. A server that is running notices within a few seconds.
+    Accept {
+        /// The server, as the section [mcp.servers.NAME] names it
+        server: String,
+    },
 }

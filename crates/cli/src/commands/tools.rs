@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use hob_core::{Reach, RunEvents, ToolCall, ToolSpec, Tools};
-use hob_system::{Permit, ToolBox, ToolBoxError, Workshop};
+use hob_system::{McpState, Permit, ToolBox, ToolBoxError, Workshop, accept_mcp_tools};
 use serde_json::{Map, Value, json};
 
 use crate::args::ToolsCommand;
@@ -25,6 +25,13 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     block_on(async {
         let mut signals = Signals::listen()?;
+        if let ToolsCommand::Accept { server } = &command {
+            let servers: Vec<&str> = config.mcp.servers.keys().map(String::as_str).collect();
+            if !servers.contains(&server.as_str()) {
+                bail!("no MCP server '{server}' is configured{}", known(&servers));
+            }
+            accept_mcp_tools(&settings::home()?, server)?;
+        }
         let workshop = Workshop::open(&config, memory::workshop_parts(&config)?);
         // Dropping a call ends the tool's work.
         let outcome = tokio::select! {
@@ -38,9 +45,55 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
 
 async fn obey(workshop: &Workshop, command: &ToolsCommand) -> Result<()> {
     match command {
-        ToolsCommand::List { json } => list(&all(workshop).await?, (*json).into()),
+        ToolsCommand::List { json } => {
+            list(&all(workshop).await?, (*json).into())?;
+            warn_of_withheld(workshop);
+            Ok(())
+        }
         ToolsCommand::Info { name, json } => info(&all_for(workshop, name).await?, name, (*json).into()),
         ToolsCommand::Run { name, arguments } => call(&all_for(workshop, name).await?, name, arguments).await,
+        ToolsCommand::Accept { server } => accept(workshop, server).await,
+    }
+}
+
+/// The owner is told on stderr, so that a program that reads the list is not disturbed.
+fn warn_of_withheld(workshop: &Workshop) {
+    for (server, withheld) in workshop.withheld() {
+        let tools: Vec<String> = withheld
+            .iter()
+            .map(|tool| format!("{} ({})", one_line(&tool.name), tool.change.as_str()))
+            .collect();
+        output::warning(format_args!(
+            "The MCP server '{server}' changed its tools: {}. They are not offered. Run 'hob tools accept {server}' to accept them.",
+            tools.join(", ")
+        ));
+    }
+}
+
+/// What the server lists from now on is believed; it was forgotten before the servers were started.
+async fn accept(workshop: &Workshop, server: &str) -> Result<()> {
+    {
+        let _waiting = Spinner::start("waiting for the MCP servers");
+        workshop.settled().await;
+    }
+    let Some(status) = workshop.server(server) else { bail!("no MCP server '{server}' is configured") };
+    if let McpState::Down { reason } = &status.state {
+        bail!(
+            "the MCP server '{server}' is not running: {reason}. Its tools are accepted when it next starts."
+        );
+    }
+    let names: Vec<String> = status.tools.iter().map(|tool| one_line(&tool.spec().name)).collect();
+    match names.as_slice() {
+        [] => output::line(format_args!("The MCP server '{server}' has no tools."))?,
+        names => output::line(format_args!("Accepted {} tools: {}", names.len(), names.join(", ")))?,
+    }
+    Ok(())
+}
+
+fn known(servers: &[&str]) -> String {
+    match servers {
+        [] => String::new(),
+        servers => format!("; there are {}", servers.join(", ")),
     }
 }
 
@@ -87,6 +140,8 @@ fn describe(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name,
         "reach": spec.reach.as_str(),
+        "effect": spec.effect.as_str(),
+        "untrusted_output": spec.untrusted_output,
         "description": spec.description,
         "parameters": spec.parameters,
         "timeout_seconds": spec.timeout.as_ref().map(Duration::as_secs_f64),

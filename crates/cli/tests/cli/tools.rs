@@ -127,6 +127,35 @@ async fn tools_of_a_server_are_listed_and_run_like_our_own() {
     assert_eq!(ran, Ran { code: Some(0), stdout: "42\n".into(), stderr: String::new() });
 }
 
+#[tokio::test]
+async fn a_server_that_changed_its_tools_is_told_of_and_can_be_accepted() {
+    let hob = env!("CARGO_BIN_EXE_hob");
+    let home = Home::with_config(&format!("[mcp.servers.twin]\ncommand = \"{hob}\"\nargs = [\"mcp\"]\n"));
+    listed(&home).await;
+    // As if the tool had read differently when it was first seen.
+    let path = home.directory().join("mcp_tools.json");
+    let mut kept: Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).expect("it is kept")).expect("JSON");
+    kept["servers"]["twin"]["calculator"] = "0".repeat(64).into();
+    std::fs::write(&path, kept.to_string()).expect("it can be written");
+
+    let ran = home.run(&["tools", "list"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("twin__calculator") && ran.stdout.contains("twin__think"), "{}", ran.stdout);
+    let advice = "The MCP server 'twin' changed its tools: calculator (changed). They are not offered. Run 'hob tools accept twin'";
+    assert!(ran.stderr.contains(advice), "{}", ran.stderr);
+
+    let ran = home.run(&["tools", "accept", "nobody"]).await;
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (Some(1), "error: no MCP server 'nobody' is configured; there are twin\n")
+    );
+    let ran = home.run(&["tools", "accept", "twin"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("Accepted ") && ran.stdout.contains("twin__calculator"), "{}", ran.stdout);
+    assert!(listed(&home).await.iter().any(|tool| tool["name"] == "twin__calculator"));
+}
+
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob the_page_of_tools`.
 #[tokio::test]
 async fn the_page_of_tools_is_up_to_date() {
@@ -166,9 +195,11 @@ fn page(tools: &[Value], absent: &str) -> String {
         let limit = tool["timeout_seconds"].as_f64().unwrap_or(30.0);
         write!(
             page,
-            "\n## {}\n\nReach `{}`; a call may take {limit} s. Its arguments:\n\n```json\n{schema}\n```\n",
+            "\n## {}\n\nReach `{}`, effect `{}`{}; a call may take {limit} s. Its arguments:\n\n```json\n{schema}\n```\n",
             text(tool, "name"),
             text(tool, "reach"),
+            text(tool, "effect"),
+            if tool["untrusted_output"] == true { ", untrusted output" } else { "" },
         )
         .expect("a string takes all");
     }

@@ -1,13 +1,13 @@
 //! Where a conversation's cache is: on the host that had its earlier turns. Pure, and without a memory.
 //!
-//! A conversation is known by its first question, which all its turns share. What the system says before it does not count: it
-//! may hold what was looked up for this turn.
+//! A conversation is known by its first question, which all its turns share. Neither what the system says before it counts, nor the
+//! passages that were looked up for this turn.
 //! Every host has a weight for every conversation (rendezvous hashing), and the heaviest is its home: a host that
 //! comes or goes moves only the conversations that were or will be its own.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hob_core::{Content, GenerateRequest, Message, Part, Role};
+use hob_core::{Content, GenerateRequest, Message, PASSAGES_BEGIN, Part, Role, without_passages};
 
 /// So much of each message tells conversations apart.
 const ENOUGH_BYTES: usize = 16 << 10;
@@ -52,8 +52,9 @@ fn hash_message(message: &Message, hasher: &mut DefaultHasher) {
     message.role.hash(hasher);
     match &message.content {
         Content::Empty => {}
-        Content::Text(text) => hash_text(text, hasher),
+        Content::Text(text) => hash_text(without_passages(text), hasher),
         Content::Parts(parts) => parts.iter().for_each(|part| match part {
+            Part::Text(text) if text.starts_with(PASSAGES_BEGIN) => {}
             Part::Text(text) => hash_text(text, hasher),
             Part::Image(image) => hash_text(&image.url, hasher),
             Part::Other(part) => hash_text(&part.to_string(), hasher),
@@ -81,6 +82,15 @@ mod tests {
     fn home(conversation: u64, hosts: &[&str]) -> usize {
         let weights: Vec<u64> = hosts.iter().map(|address| weight(conversation, host(address))).collect();
         (0..hosts.len()).max_by_key(|index| weights[*index]).unwrap()
+    }
+
+    #[test]
+    fn passages_of_one_turn_make_no_other_conversation() {
+        let told = format!("{PASSAGES_BEGIN}.\n[1] a.md\nSalt.\n{}Hello?", hob_core::PASSAGES_END);
+        let (first, later) =
+            (talk(&[(Role::User, &told)]), talk(&[(Role::User, "Hello?"), (Role::User, "And?")]));
+        assert_eq!(conversation(&first), conversation(&later));
+        assert_ne!(conversation(&first), conversation(&talk(&[(Role::User, "Goodbye?")])));
     }
 
     #[test]

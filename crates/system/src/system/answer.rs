@@ -9,7 +9,9 @@ use hob_core::{
 };
 
 use super::System;
+use super::run::Asked;
 use crate::caller::{AskError, Caller};
+use crate::caller_policy::admit;
 use crate::lane::{Delivery, Lane, Wish, lane};
 use crate::route::Route;
 use crate::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
@@ -58,6 +60,7 @@ impl System {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<Answered, AskError> {
+        let ignored = admit(&mut request, caller, &self.images).await?;
         let wish = self.wish(&caller.agent)?;
         let mut route = self.route(&mut request, caller).await?;
         let outcome = self.ask(&route, request, wish, caller, span).await;
@@ -67,6 +70,7 @@ impl System {
         let AgentOutcome { mut generation, turns, tool_results } = outcome?;
         let told = route.tell(span);
         generation.warnings.extend(told.warning);
+        generation.warnings.extend(ignored);
         Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
     }
 
@@ -86,7 +90,8 @@ impl System {
             Lane::Agent(agent) => {
                 by_agent(span, agent.name());
                 self.recall(&mut request, caller).await;
-                let context = self.context(route, caller, agent.name(), None)?;
+                let asked = Asked { request: &request, caller };
+                let context = self.context(route, asked, agent.name(), None)?;
                 Ok(agent.run(&request, &context).await?)
             }
         }
@@ -118,6 +123,7 @@ impl System {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<Streaming, AskError> {
+        let ignored = admit(&mut request, caller, &self.images).await?;
         let wish = self.wish(&caller.agent)?;
         let mut route = self.route(&mut request, caller).await?;
         let model = request.model.clone();
@@ -132,6 +138,7 @@ impl System {
         };
         let told = route.tell(span);
         warnings.extend(told.warning);
+        warnings.extend(ignored);
         let model = told.model.unwrap_or(model);
         Ok(Streaming { engine: told.engine, model, reason: told.reason, warnings, deltas })
     }

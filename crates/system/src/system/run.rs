@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use hob_core::{Agent, AgentContext, Engine, GenerateRequest, GenerationStream, Listener, RunEvents, Tools};
+use hob_core::{
+    Agent, AgentContext, Engine, GenerateRequest, GenerationStream, Listener, Permit, Role, RunEvents, Tools,
+};
+use hob_memory::context::{has_context, without_context};
 
 use super::System;
 use crate::agent_stream::{AgentStream, ear};
@@ -11,6 +14,33 @@ use crate::lane::Wish;
 use crate::metered::{Metered, Origin};
 use crate::route::Route;
 use crate::trace::TracedTools;
+
+/// What is to be answered, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) request: &'a GenerateRequest,
+    pub(super) caller: &'a Caller,
+}
+
+impl Asked<'_> {
+    /// Whether the request has text from outside in it: passages of documents, results of tools, or the message of somebody who is
+    /// not trusted.
+    fn is_tainted(self) -> bool {
+        let messages = &self.request.messages;
+        let has_results = messages.iter().any(|message| message.role == Role::Tool);
+        self.caller.permit.tainted || has_results || has_context(messages)
+    }
+
+    /// What a caller who is trusted wrote, without the passages that were put beside it.
+    fn owner_words(self) -> String {
+        if self.caller.permit.tainted {
+            return String::new();
+        }
+        let own =
+            self.request.messages.iter().filter(|message| matches!(message.role, Role::User | Role::System));
+        own.map(without_context).collect::<Vec<_>>().join("\n")
+    }
+}
 
 impl System {
     pub(super) fn agent_stream(
@@ -21,7 +51,8 @@ impl System {
         caller: &Caller,
     ) -> Result<GenerationStream, AskError> {
         let (ear, pieces) = ear(&self.bus, &caller.run);
-        let context = self.context(route, caller, agent.name(), Some(Arc::new(ear)))?;
+        let asked = Asked { request: &request, caller };
+        let context = self.context(route, asked, agent.name(), Some(Arc::new(ear)))?;
         let run = Box::pin(async move { agent.run(&request, &context).await });
         Ok(GenerationStream { warnings: Vec::new(), deltas: Box::pin(AgentStream::new(run, pieces)) })
     }
@@ -29,22 +60,30 @@ impl System {
     pub(super) fn context(
         &self,
         route: &Route,
-        caller: &Caller,
+        asked: Asked<'_>,
         agent: &str,
         listener: Option<Arc<dyn Listener>>,
     ) -> Result<AgentContext, AskError> {
+        let caller = asked.caller;
         let events = self.events(caller);
         Ok(AgentContext {
             engine: route.metered(self.origin(caller, Some(agent))),
-            tools: self.tools_for(caller, &events)?,
+            tools: self.tools_for(asked, &events)?,
             events,
-            max_turns: self.max_turns,
+            max_turns: self.max_turns.min(caller.role.most_turns()),
             listener,
         })
     }
 
-    fn tools_for(&self, caller: &Caller, events: &RunEvents) -> Result<Arc<dyn Tools>, AskError> {
-        let tools = Arc::new(self.tools.load().for_run(caller.permit.clone(), events.clone())?);
+    pub(super) fn tools_for(&self, asked: Asked<'_>, events: &RunEvents) -> Result<Arc<dyn Tools>, AskError> {
+        let caller = asked.caller;
+        let mut permit = Permit { tainted: asked.is_tainted(), ..caller.permit.clone() };
+        if !caller.role.may_use_cloud() {
+            permit.except.extend_from_slice(&self.cloud_tools);
+        }
+        let tools = self.tools.load().for_run(permit, events.clone())?;
+        let tools = tools.for_owner_words(asked.owner_words()).with_most_questions(caller.role.most_llm_calls());
+        let tools = Arc::new(tools);
         Ok(match self.spans.are_heard() {
             true => Arc::new(TracedTools { tools, spans: self.spans.clone(), parent: caller.trace_parent }),
             false => tools,

@@ -21,6 +21,10 @@ impl Tools for TracedTools {
         self.tools.definitions()
     }
 
+    fn begin_turn(&self) {
+        self.tools.begin_turn();
+    }
+
     async fn execute(&self, call: &ToolCall) -> ToolResult {
         let mut span =
             self.spans.start(self.parent, Kind::Internal, || format!("execute_tool {}", call.name));

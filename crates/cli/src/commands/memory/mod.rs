@@ -17,7 +17,7 @@ use hob_config::Config;
 use hob_core::{EventBus, Memory, Schedule};
 use hob_system::documents::Documents;
 use hob_system::memory::{HouseMemory, MemoryWiring};
-use hob_system::{HouseChannels, TaskBook, WorkshopParts};
+use hob_system::{BookParts, HouseChannels, TaskBook, WorkshopParts};
 
 use crate::args::{MemoryCommand, Network};
 use crate::commands::block_on;
@@ -25,15 +25,16 @@ use crate::local;
 use crate::settings;
 use crate::signals::Signals;
 
+pub use progress::Named;
 pub use read::{read_file, reader};
 
-pub fn run(command: MemoryCommand) -> Result<ExitCode> {
+pub fn run(command: MemoryCommand, named: Named) -> Result<ExitCode> {
     let config = settings::load()?;
     block_on(async {
         let mut signals = Signals::listen()?;
         let work = async {
             match command {
-                MemoryCommand::Index(args) => index::run(config, args).await,
+                MemoryCommand::Index(args) => index::run(config, args, named).await,
                 MemoryCommand::Search(args) => search::run(&config, args).await,
                 MemoryCommand::Stats { backend, json } => stats::run(&config, backend, json.into()).await,
                 MemoryCommand::Forget { path } => forget::run(&config, &path).await,
@@ -57,9 +58,15 @@ fn documents(config: &Config, network: Network) -> Result<Arc<Documents>> {
 /// What the tools of the house work with where there is no engine.
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
     let memory: Arc<dyn Memory> = documents(config, Network::Offline)?;
-    let tasks: Arc<dyn Schedule> = Arc::new(TaskBook::at(&settings::home()?));
-    let channels = HouseChannels::open(config, &settings::home()?, &EventBus::new())?;
+    let home = settings::home()?;
+    let channels = HouseChannels::open(config, &home, &EventBus::new())?;
+    let parts = match &channels {
+        Some(channels) => BookParts { channels: channels.contract(), ..BookParts::default() },
+        None => BookParts::default(),
+    };
+    let tasks: Arc<dyn Schedule> = Arc::new(TaskBook::with(&home, parts));
     Ok(WorkshopParts {
+        home: Some(settings::home()?),
         memory: Some(memory),
         schedule: Some(tasks),
         channels: channels.as_ref().map(HouseChannels::contract),

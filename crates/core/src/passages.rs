@@ -1,0 +1,28 @@
+//! How passages of documents stand before a question in the same message, so that everybody can tell one from the other.
+
+/// How the passages begin.
+pub const PASSAGES_BEGIN: &str = "<documents>\nPassages from the user's own documents follow";
+
+/// How they end. Whoever puts passages in makes sure that none of them says the same.
+pub const PASSAGES_END: &str = "</documents>\n\n";
+
+/// A message's text without the passages that stand before it.
+pub fn without_passages(text: &str) -> &str {
+    match text.strip_prefix(PASSAGES_BEGIN) {
+        Some(passages) => passages.split_once(PASSAGES_END).map_or("", |(_, question)| question),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_is_what_stands_behind_the_passages() {
+        let told = format!("{PASSAGES_BEGIN}.\n\n[1] a.md\nBleed it.\n{PASSAGES_END}How?");
+        assert_eq!(without_passages(&told), "How?");
+        assert_eq!(without_passages("How?"), "How?");
+        assert_eq!(without_passages(PASSAGES_BEGIN), "", "cut off, it is no question");
+    }
+}

@@ -1,0 +1,96 @@
+//! What an agent's prompt costs before anybody has asked anything.
+
+use std::sync::Arc;
+
+use hob_agent::tools::LlmOptions;
+use hob_config::Config;
+use hob_core::{
+    AnswerDefaults, Engine, EventBus, GenerateRequest, Message, NoChannels, Role, Source, ToolDefinition,
+    Unrecorded,
+};
+use hob_memory::tokens;
+use hob_testkit::ScriptedEngine;
+use serde_json::{Value, json};
+
+use crate::memory::{HouseMemory, MemoryWiring};
+use crate::{Caller, System, SystemParts, TaskBook, Workshop, WorkshopParts};
+
+/// The most that the agent for whole answers may cost, with every built-in tool.
+const MOST_TOKENS: usize = 800;
+
+/// Every built-in tool, and what an agent makes of them before the first question.
+async fn prompt(agent: &str) -> GenerateRequest {
+    let home = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.sandbox.enabled = true;
+    let engine = Arc::new(ScriptedEngine::saying(&["yes"]));
+    let llm = LlmOptions {
+        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        model: Arc::new(|| None),
+        defaults: AnswerDefaults::default(),
+    };
+    let memory = HouseMemory::new(&config, home.path(), MemoryWiring::default()).unwrap();
+    let parts = WorkshopParts {
+        home: Some(home.path().to_owned()),
+        llm: Some(llm),
+        memory: Some(memory.contract()),
+        channels: Some(Arc::new(NoChannels)),
+        schedule: Some(Arc::new(TaskBook::at(home.path()))),
+    };
+    let workshop = Workshop::open(&config, parts);
+    let tools = workshop.tools().unwrap();
+    assert_eq!((tools.specs().count(), tools.absent().count()), (19, 0), "all of them are there");
+    let system = System::new(SystemParts {
+        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        default_model: None,
+        agent: hob_agent::agent(agent),
+        tools,
+        max_turns: 3,
+        bus: EventBus::new(),
+        log: Arc::new(Unrecorded),
+    });
+    let request = GenerateRequest {
+        model: "m".into(),
+        messages: vec![Message::new(Role::User, "")],
+        ..GenerateRequest::default()
+    };
+    system.complete(request, &Caller::trusted(Source::Server, "run")).await.unwrap();
+    engine.requests().remove(0)
+}
+
+/// The request as a chat-completions engine gets it.
+fn rendered(request: &GenerateRequest) -> String {
+    let message =
+        |message: &Message| json!({ "role": message.role.as_str(), "content": message.content.text() });
+    let tool = |tool: &ToolDefinition| {
+        json!({
+            "type": "function",
+            "function": { "name": tool.name, "description": tool.description, "parameters": tool.parameters },
+        })
+    };
+    let messages: Vec<Value> = request.messages.iter().map(message).collect();
+    let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    json!({ "messages": messages, "tools": tools }).to_string()
+}
+
+#[tokio::test]
+async fn an_agents_prompt_with_every_tool_stays_small() {
+    for agent in ["orchestrator", "react"] {
+        let request = prompt(agent).await;
+        let text = rendered(&request);
+        let count = tokens::count(&text);
+        assert!(count <= MOST_TOKENS, "{agent}: {count} tokens\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_is_told_of_each_tool_once_and_how_to_call_it() {
+    let request = prompt("orchestrator").await;
+    let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert!(names.contains(&"memory_search") && !names.contains(&"retrieval"), "{names:?}");
+    for tool in &request.tools {
+        let parameters = tool.parameters.as_ref().unwrap();
+        assert_eq!(parameters["type"], "object", "{}", tool.name);
+        assert!(tool.description.as_ref().is_some_and(|words| words.ends_with('.')), "{}", tool.name);
+    }
+}
