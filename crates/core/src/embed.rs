@@ -1,14 +1,56 @@
 //! Text turned into vectors, by whoever can.
 
-/// Texts to turn into vectors.
+/// What to turn into vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmbedRequest {
     pub model: String,
     /// One vector is made of each.
-    pub inputs: Vec<String>,
+    pub inputs: EmbedInputs,
     /// How long the vectors are to be, for models that can make them shorter.
     pub dimensions: Option<u32>,
     pub overlong: Overlong,
+}
+
+/// What vectors are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EmbedInputs {
+    Texts(Vec<String>),
+    /// Texts as the model's own tokens, from a caller who knows its tokenizer. Only some engines take them; any other must refuse
+    /// them by name.
+    Tokens(Vec<Vec<u32>>),
+}
+
+impl EmbedInputs {
+    pub fn len(&self) -> usize {
+        match self {
+            EmbedInputs::Texts(texts) => texts.len(),
+            EmbedInputs::Tokens(lists) => lists.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The texts; `None` where there are tokens instead.
+    pub fn texts(&self) -> Option<&[String]> {
+        match self {
+            EmbedInputs::Texts(texts) => Some(texts),
+            EmbedInputs::Tokens(_) => None,
+        }
+    }
+}
+
+impl Default for EmbedInputs {
+    fn default() -> Self {
+        EmbedInputs::Texts(Vec::new())
+    }
+}
+
+impl From<Vec<String>> for EmbedInputs {
+    fn from(texts: Vec<String>) -> Self {
+        EmbedInputs::Texts(texts)
+    }
 }
 
 /// What becomes of a text that is longer than the model's context.

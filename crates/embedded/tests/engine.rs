@@ -169,10 +169,10 @@ async fn hanging_up_frees_the_slot_within_a_step() {
     let mut stream = engine.stream(&endless).await.expect("a stream").deltas;
     assert!(stream.next().await.expect("a piece").is_ok());
     drop(stream);
-    // With one slot, this only begins once the other has ended; nobody could write its 900 tokens in this time.
-    let started = Instant::now();
+    // With one slot, this only begins once the other has ended. Its 900 tokens were not computed for nobody.
     engine.generate(&ask("Hello", 1)).await.expect("an answer");
-    assert!(started.elapsed() < Duration::from_secs(6), "took {:?}", started.elapsed());
+    let computed = engine.computed_tokens();
+    assert!(computed < 600, "{computed} tokens were computed");
 }
 
 #[tokio::test]
@@ -426,7 +426,7 @@ async fn an_idle_model_leaves_the_memory_and_comes_back() {
     let dir = models_dir();
     let engine = Embedded::new(EmbeddedOptions { keep_alive: Duration::from_millis(50), ..options(&dir) });
     engine.generate(&ask("Hello", 1)).await.expect("an answer");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !engine.loaded_models().is_empty() {
         assert!(Instant::now() < deadline, "the model stays");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -533,7 +533,7 @@ async fn texts_alike_have_vectors_alike() {
     let texts =
         ["The cat sits on the mat.", "A cat is sitting on a mat.", "Stock prices fell sharply on Monday."]
             .map(str::to_owned);
-    let request = EmbedRequest { model: MODEL.into(), inputs: texts.to_vec(), ..EmbedRequest::default() };
+    let request = EmbedRequest { model: MODEL.into(), inputs: texts.to_vec().into(), ..EmbedRequest::default() };
     let vectors = engine().await.embed(&request).await.expect("vectors").vectors;
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     for vector in &vectors {
@@ -589,6 +589,16 @@ async fn whoever_stops_waiting_for_a_tuning_leaves_nothing_behind() {
     }
     assert!(!work.exists(), "gone at once, although llama.cpp still writes");
     assert!(!is_tuned(&dir));
+}
+
+#[tokio::test]
+async fn a_model_that_was_removed_no_longer_answers() {
+    let dir = models_dir();
+    let engine = Embedded::new(options(&dir));
+    engine.generate(&ask("Hello.", 1)).await.expect("an answer");
+    std::fs::remove_file(dir.path().join("model.gguf")).expect("removed");
+    let refused = engine.generate(&ask("Hello.", 1)).await.expect_err("it is gone, though still in memory");
+    assert!(matches!(refused, EngineError::ModelNotFound { .. }), "{refused}");
 }
 
 /// Waits until a condition about files holds.

@@ -7,6 +7,9 @@ use crate::wire::client::Endpoint;
 /// Texts in one request. An answer of so many vectors, however long they are, stays well within what is read.
 pub(crate) const MAX_INPUTS: usize = 256;
 
+/// What tells an engine that a caller's tokens cannot be taken.
+pub(crate) const ONLY_TEXT: &str = "it takes texts and no arrays of tokens; send the text itself";
+
 /// Bytes of text in one request, unless a single one is longer. OpenAI takes 300,000 tokens at a time.
 const MAX_BYTES: usize = 512 << 10;
 
@@ -18,13 +21,32 @@ pub(crate) enum Habit {
     Obeys,
 }
 
+/// Something a vector is made of.
+pub(crate) trait Input {
+    /// About as many as it takes in a request.
+    fn bytes(&self) -> usize;
+}
+
+impl Input for String {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Tokens. Each stands for some four bytes of text.
+impl Input for Vec<u32> {
+    fn bytes(&self) -> usize {
+        self.len().saturating_mul(4)
+    }
+}
+
 /// The inputs in pieces that can be sent, each with at least one.
-pub(crate) fn batches(inputs: &[String], most: usize) -> impl Iterator<Item = &[String]> {
+pub(crate) fn batches<T: Input>(inputs: &[T], most: usize) -> impl Iterator<Item = &[T]> {
     let mut rest = inputs;
     std::iter::from_fn(move || {
         let mut bytes = 0;
         let fitting = rest.iter().take(most).take_while(|input| {
-            bytes += input.len();
+            bytes += input.bytes();
             bytes <= MAX_BYTES
         });
         let count = fitting.count().max(1).min(rest.len());
@@ -107,5 +129,7 @@ mod tests {
         let too_long = "x".repeat(MAX_BYTES + 1);
         assert_eq!(sizes(&[too_long.clone(), "y".to_owned(), too_long], 9), [1, 1, 1]);
         assert_eq!(sizes(&[], 9), [] as [usize; 0]);
+        let tokens = vec![vec![7_u32; MAX_BYTES / 8]; 3];
+        assert_eq!(batches(&tokens, 9).map(<[Vec<u32>]>::len).collect::<Vec<_>>(), [2, 1]);
     }
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
-use hob_core::{Cut, EmbedRequest, Embeddings, Engine, EngineError, Overlong};
+use hob_core::{Cut, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, Overlong};
 use hob_engine::{Endpoint, EndpointOptions, Ollama, OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Recorded, Reply, Transcript};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn compat(style: Style, server: &FakeServer) -> OpenAiCompat {
 
 fn request(inputs: &[&str]) -> EmbedRequest {
     let inputs = inputs.iter().map(ToString::to_string).collect();
-    EmbedRequest { model: "smollm2".into(), inputs, ..EmbedRequest::default() }
+    EmbedRequest { model: "smollm2".into(), inputs: EmbedInputs::Texts(inputs), ..EmbedRequest::default() }
 }
 
 fn body(request: &Recorded) -> Value {
@@ -93,6 +93,24 @@ async fn texts_are_cut_only_where_the_engine_can_and_never_in_secret() {
     let ollama = Ollama::new(endpoint("ollama", &server));
     assert_eq!(ollama.embed(&cut).await.unwrap().cut, Cut::Untold);
     assert_eq!(body(&server.requests()[0])["truncate"], true);
+}
+
+#[tokio::test]
+async fn tokens_go_to_those_who_take_them_and_the_others_say_so() {
+    let tokens = EmbedInputs::Tokens(vec![vec![1, 2], vec![3]]);
+    let asked = EmbedRequest { model: "smollm2".into(), inputs: tokens, ..EmbedRequest::default() };
+    let answer = r#"{"data":[{"index":0,"embedding":[1.0]},{"index":1,"embedding":[2.0]}]}"#;
+    let server = FakeServer::replying(Reply::json(200, answer)).await;
+    let embeddings = compat(Style::VLLM, &server).embed(&asked).await.unwrap();
+    assert_eq!(embeddings.vectors, [vec![1.0], vec![2.0]]);
+    assert_eq!(body(&server.requests()[0])["input"], json!([[1, 2], [3]]));
+
+    let refused = Ollama::new(endpoint("ollama", &server)).embed(&asked).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "ollama does not support 'input': it takes texts and no arrays of tokens; send the text itself"
+    );
+    assert_eq!(server.requests().len(), 1, "nothing was sent");
 }
 
 async fn failure(style: Style, reply: Reply, request: &EmbedRequest) -> EngineError {

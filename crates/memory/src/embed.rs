@@ -43,7 +43,7 @@ impl Embedder {
         let count = inputs.len();
         let request = EmbedRequest {
             model: self.model.clone(),
-            inputs,
+            inputs: inputs.into(),
             overlong: Overlong::Cut,
             ..EmbedRequest::default()
         };

@@ -59,7 +59,13 @@ impl Engine for WordVectors {
         self.embedded.fetch_add(request.inputs.len(), Ordering::Relaxed);
         Ok(Embeddings {
             model: request.model.clone(),
-            vectors: request.inputs.iter().map(|text| Self::vector(text)).collect(),
+            vectors: request
+                .inputs
+                .texts()
+                .unwrap_or_default()
+                .iter()
+                .map(|text| Self::vector(text))
+                .collect(),
             prompt_tokens: None,
             cut: Cut::Inputs(Vec::new()),
         })

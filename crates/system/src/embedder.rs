@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((house.engine.key(), house.model.as_str()), ("embedded", "all-minilm-l6-v2"));
         let request = hob_core::EmbedRequest {
             model: house.model.clone(),
-            inputs: vec!["a".into()],
+            inputs: vec!["a".to_owned()].into(),
             ..hob_core::EmbedRequest::default()
         };
         let told = explain(house.engine.embed(&request).await.unwrap_err()).to_string();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use futures::Stream;
 use hob_core::{
-    Answer, Delta, DeltaStream, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event, FinishReason,
+    Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event, FinishReason,
     GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo, RunEvents, Source,
     TraceParent, Usage,
 };
@@ -147,8 +147,11 @@ impl Engine for Metered {
 
     /// A question without an answer in words, so nothing was written.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
-        let bytes = request.inputs.iter().map(|input| input.len() as u64).sum();
-        let mut tally = self.begin(Operation::Embed, &request.model, tokens_of(bytes));
+        let tokens = match &request.inputs {
+            EmbedInputs::Texts(texts) => tokens_of(texts.iter().map(|text| text.len() as u64).sum()),
+            EmbedInputs::Tokens(lists) => lists.iter().map(|tokens| tokens.len() as u64).sum(),
+        };
+        let mut tally = self.begin(Operation::Embed, &request.model, tokens);
         match within(tally.span.place(), self.engine.embed(request)).await {
             Ok(mut embeddings) => {
                 tally.usage = embeddings.prompt_tokens.map(|prompt_tokens| Usage {

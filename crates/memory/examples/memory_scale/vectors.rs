@@ -106,7 +106,7 @@ impl Engine for Asked {
         let one = |_: &String| question(self.chunks, self.count.fetch_add(1, Ordering::Relaxed));
         Ok(Embeddings {
             model: MODEL.to_owned(),
-            vectors: request.inputs.iter().map(one).collect(),
+            vectors: request.inputs.texts().unwrap_or_default().iter().map(one).collect(),
             prompt_tokens: None,
             cut: Cut::Inputs(Vec::new()),
         })
