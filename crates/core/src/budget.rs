@@ -20,19 +20,19 @@ pub const BODY_DEPTH: usize = 127;
 /// Values in all fields of a request that Hob gives no meaning to.
 pub const EXTRA_VALUES: usize = 20_000;
 
-pub const MODEL_NAME_BYTES: usize = 512;
+pub const MODEL_NAME_CHARS: usize = 512;
 pub const MESSAGES: usize = 20_000;
 pub const MESSAGE_PARTS: usize = 4_096;
 /// Length of the `name` of a message, and of the name of a function that it calls.
-pub const MESSAGE_NAME_BYTES: usize = 512;
+pub const MESSAGE_NAME_CHARS: usize = 512;
 pub const MESSAGE_TOOL_CALLS: usize = 1_024;
 
 pub const TOOLS: usize = 1_024;
-pub const TOOL_NAME_BYTES: usize = 256;
-pub const TOOL_DESCRIPTION_BYTES: usize = 65_536;
+pub const TOOL_NAME_CHARS: usize = 256;
+pub const TOOL_DESCRIPTION_CHARS: usize = 65_536;
 
 pub const STOPS: usize = 64;
-pub const STOP_BYTES: usize = 1_024;
+pub const STOP_CHARS: usize = 1_024;
 pub const LOGIT_BIASES: usize = 4_096;
 /// Answers to one question.
 pub const ANSWERS: usize = 128;
@@ -51,15 +51,15 @@ pub const SCHEMA_EXPANDED_VALUES: usize = 250_000;
 /// Properties (or definitions) of one object.
 pub const SCHEMA_PROPERTIES: usize = 1_000;
 /// Length of the name of a property or definition, and of a `$ref`.
-pub const SCHEMA_NAME_BYTES: usize = 512;
-pub const SCHEMA_PATTERN_BYTES: usize = 4_096;
+pub const SCHEMA_NAME_CHARS: usize = 512;
+pub const SCHEMA_PATTERN_CHARS: usize = 4_096;
 /// Values of one `enum`.
 pub const ENUM_VALUES: usize = 2_000;
 /// Text of all `enum` and `const` values of a schema together.
 pub const ENUM_BYTES: usize = 262_144;
 /// Length of the name of a response format's schema.
-pub const SCHEMA_TITLE_BYTES: usize = 256;
-pub const SCHEMA_DESCRIPTION_BYTES: usize = 65_536;
+pub const SCHEMA_TITLE_CHARS: usize = 256;
+pub const SCHEMA_DESCRIPTION_CHARS: usize = 65_536;
 
 pub const EMBEDDING_INPUTS: usize = 2_048;
 /// Tokens of all inputs together, where they are sent as numbers.
@@ -78,16 +78,16 @@ pub const LIMITS: &[Limit] = &[
     Limit { field: "any body", what: "JSON values", most: BODY_VALUES },
     Limit { field: "any body", what: "levels of nesting", most: BODY_DEPTH },
     Limit { field: "fields that Hob does not know", what: "JSON values in all of them", most: EXTRA_VALUES },
-    Limit { field: "`model`", what: "bytes", most: MODEL_NAME_BYTES },
+    Limit { field: "`model`", what: "characters", most: MODEL_NAME_CHARS },
     Limit { field: "`messages`", what: "messages", most: MESSAGES },
     Limit { field: "`messages[].content`", what: "parts", most: MESSAGE_PARTS },
-    Limit { field: "`messages[].name`", what: "bytes", most: MESSAGE_NAME_BYTES },
+    Limit { field: "`messages[].name`", what: "characters", most: MESSAGE_NAME_CHARS },
     Limit { field: "`messages[].tool_calls`", what: "calls", most: MESSAGE_TOOL_CALLS },
     Limit { field: "`tools`", what: "tools", most: TOOLS },
-    Limit { field: "`tools[].function.name`", what: "bytes", most: TOOL_NAME_BYTES },
-    Limit { field: "`tools[].function.description`", what: "bytes", most: TOOL_DESCRIPTION_BYTES },
+    Limit { field: "`tools[].function.name`", what: "characters", most: TOOL_NAME_CHARS },
+    Limit { field: "`tools[].function.description`", what: "characters", most: TOOL_DESCRIPTION_CHARS },
     Limit { field: "`stop`", what: "sequences", most: STOPS },
-    Limit { field: "`stop[]`", what: "bytes", most: STOP_BYTES },
+    Limit { field: "`stop[]`", what: "characters", most: STOP_CHARS },
     Limit { field: "`logit_bias`", what: "entries", most: LOGIT_BIASES },
     Limit { field: "`n`", what: "answers", most: ANSWERS },
     Limit { field: "`top_logprobs`", what: "alternatives", most: TOP_LOGPROBS },
@@ -105,15 +105,15 @@ pub const LIMITS: &[Limit] = &[
         what: "properties or definitions of one object",
         most: SCHEMA_PROPERTIES,
     },
-    Limit { field: "a JSON Schema", what: "bytes of a name or `$ref`", most: SCHEMA_NAME_BYTES },
-    Limit { field: "a JSON Schema", what: "bytes of a `pattern`", most: SCHEMA_PATTERN_BYTES },
+    Limit { field: "a JSON Schema", what: "characters of a name or `$ref`", most: SCHEMA_NAME_CHARS },
+    Limit { field: "a JSON Schema", what: "characters of a `pattern`", most: SCHEMA_PATTERN_CHARS },
     Limit { field: "a JSON Schema", what: "values of one `enum`", most: ENUM_VALUES },
     Limit { field: "a JSON Schema", what: "bytes of all `enum` and `const` values", most: ENUM_BYTES },
-    Limit { field: "`response_format.json_schema.name`", what: "bytes", most: SCHEMA_TITLE_BYTES },
+    Limit { field: "`response_format.json_schema.name`", what: "characters", most: SCHEMA_TITLE_CHARS },
     Limit {
         field: "`response_format.json_schema.description`",
-        what: "bytes",
-        most: SCHEMA_DESCRIPTION_BYTES,
+        what: "characters",
+        most: SCHEMA_DESCRIPTION_CHARS,
     },
     Limit { field: "`input` of embeddings", what: "inputs", most: EMBEDDING_INPUTS },
     Limit { field: "`input` of embeddings", what: "tokens sent as numbers", most: EMBEDDING_TOKENS },
@@ -182,28 +182,33 @@ fn count(field: &str, found: usize, things: &str, limit: usize) -> Result<(), Ov
 }
 
 fn length(field: &str, text: &str, limit: usize) -> Result<(), OverBudget> {
-    if text.len() <= limit {
-        return Ok(());
+    match too_long(text, limit) {
+        None => Ok(()),
+        Some(found) => Err(OverBudget::new(field, format!("has {} characters", thousands(found)), limit)),
     }
-    Err(OverBudget::new(field, format!("is {} bytes long", thousands(text.len())), limit))
+}
+
+/// How many characters `text` has, if those are more than `limit`. They are counted only where there could be.
+fn too_long(text: &str, limit: usize) -> Option<usize> {
+    (text.len() > limit).then(|| text.chars().count()).filter(|found| *found > limit)
 }
 
 /// Checks everything of a request that has a limit. Cheap for what real clients send: nothing is copied.
 pub fn check_request(request: &GenerateRequest) -> Result<(), OverBudget> {
-    length("model", &request.model, MODEL_NAME_BYTES)?;
+    length("model", &request.model, MODEL_NAME_CHARS)?;
     check_messages(request)?;
     check_tools(request)?;
     if let ResponseFormat::JsonSchema(format) = &request.response_format {
-        length("response_format.json_schema.name", &format.name, SCHEMA_TITLE_BYTES)?;
+        length("response_format.json_schema.name", &format.name, SCHEMA_TITLE_CHARS)?;
         let description = format.description.as_deref().unwrap_or_default();
-        length("response_format.json_schema.description", description, SCHEMA_DESCRIPTION_BYTES)?;
+        length("response_format.json_schema.description", description, SCHEMA_DESCRIPTION_CHARS)?;
         check_schema(&format.schema, "response_format.json_schema.schema")?;
     }
     let sampling = &request.sampling;
     count("stop", sampling.stop.len(), "sequences", STOPS)?;
     for (index, stop) in sampling.stop.iter().enumerate() {
-        if stop.len() > STOP_BYTES {
-            length(&format!("stop[{index}]"), stop, STOP_BYTES)?;
+        if stop.len() > STOP_CHARS {
+            length(&format!("stop[{index}]"), stop, STOP_CHARS)?;
         }
     }
     let answers = request.answers() as usize;
@@ -223,18 +228,18 @@ fn check_messages(request: &GenerateRequest) -> Result<(), OverBudget> {
             count(&format!("messages[{index}].content"), parts.len(), "parts", MESSAGE_PARTS)?;
         }
         if let Some(name) = &message.name
-            && name.len() > MESSAGE_NAME_BYTES
+            && name.len() > MESSAGE_NAME_CHARS
         {
-            length(&format!("messages[{index}].name"), name, MESSAGE_NAME_BYTES)?;
+            length(&format!("messages[{index}].name"), name, MESSAGE_NAME_CHARS)?;
         }
         if message.tool_calls.len() > MESSAGE_TOOL_CALLS {
             let field = format!("messages[{index}].tool_calls");
             count(&field, message.tool_calls.len(), "calls", MESSAGE_TOOL_CALLS)?;
         }
         for (at, call) in message.tool_calls.iter().enumerate() {
-            if call.name.len() > MESSAGE_NAME_BYTES {
+            if call.name.len() > MESSAGE_NAME_CHARS {
                 let field = format!("messages[{index}].tool_calls[{at}].function.name");
-                length(&field, &call.name, MESSAGE_NAME_BYTES)?;
+                length(&field, &call.name, MESSAGE_NAME_CHARS)?;
             }
         }
     }
@@ -244,13 +249,13 @@ fn check_messages(request: &GenerateRequest) -> Result<(), OverBudget> {
 fn check_tools(request: &GenerateRequest) -> Result<(), OverBudget> {
     count("tools", request.tools.len(), "tools", TOOLS)?;
     for (index, tool) in request.tools.iter().enumerate() {
-        if tool.name.len() > TOOL_NAME_BYTES {
-            length(&format!("tools[{index}].function.name"), &tool.name, TOOL_NAME_BYTES)?;
+        if tool.name.len() > TOOL_NAME_CHARS {
+            length(&format!("tools[{index}].function.name"), &tool.name, TOOL_NAME_CHARS)?;
         }
         let description = tool.description.as_deref().unwrap_or_default();
-        if description.len() > TOOL_DESCRIPTION_BYTES {
+        if description.len() > TOOL_DESCRIPTION_CHARS {
             let field = format!("tools[{index}].function.description");
-            length(&field, description, TOOL_DESCRIPTION_BYTES)?;
+            length(&field, description, TOOL_DESCRIPTION_CHARS)?;
         }
         if let Some(parameters) = &tool.parameters {
             check_schema(parameters, &format!("tools[{index}].function.parameters"))?;
@@ -369,9 +374,9 @@ fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Vec<&'a str>, Ove
             Value::Object(object) => {
                 count(field, object.len(), "properties in one object", SCHEMA_PROPERTIES)?;
                 for (name, value) in object {
-                    if name.len() > SCHEMA_NAME_BYTES {
-                        let what = format!("has a name of {} bytes", thousands(name.len()));
-                        return Err(OverBudget::new(field, what, SCHEMA_NAME_BYTES));
+                    if let Some(found) = too_long(name, SCHEMA_NAME_CHARS) {
+                        let what = format!("has a name of {} characters", thousands(found));
+                        return Err(OverBudget::new(field, what, SCHEMA_NAME_CHARS));
                     }
                     let inner = match reading {
                         Reading::Schema => {
@@ -404,17 +409,20 @@ fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Vec<&'a str>, Ove
 }
 
 fn check_keyword(keyword: &str, value: &Value, field: &str) -> Result<(), OverBudget> {
-    match (keyword, value) {
-        ("enum", Value::Array(values)) => count(field, values.len(), "values in one 'enum'", ENUM_VALUES),
-        ("pattern", Value::String(pattern)) if pattern.len() > SCHEMA_PATTERN_BYTES => {
-            let what = format!("has a 'pattern' of {} bytes", thousands(pattern.len()));
-            Err(OverBudget::new(field, what, SCHEMA_PATTERN_BYTES))
+    let limit = match (keyword, value) {
+        ("enum", Value::Array(values)) => {
+            return count(field, values.len(), "values in one 'enum'", ENUM_VALUES);
         }
-        ("$ref", Value::String(reference)) if reference.len() > SCHEMA_NAME_BYTES => {
-            let what = format!("has a '$ref' of {} bytes", thousands(reference.len()));
-            Err(OverBudget::new(field, what, SCHEMA_NAME_BYTES))
+        ("pattern", Value::String(_)) => SCHEMA_PATTERN_CHARS,
+        ("$ref", Value::String(_)) => SCHEMA_NAME_CHARS,
+        _ => return Ok(()),
+    };
+    match too_long(value.as_str().unwrap_or_default(), limit) {
+        None => Ok(()),
+        Some(found) => {
+            let what = format!("has a '{keyword}' of {} characters", thousands(found));
+            Err(OverBudget::new(field, what, limit))
         }
-        _ => Ok(()),
     }
 }
 

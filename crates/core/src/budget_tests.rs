@@ -125,14 +125,14 @@ fn a_schema_that_is_too_large_is_refused_by_what_is_too_large() {
             json!({ "enum": vec!["x".repeat(1_000); 300] }),
             "schema has too many bytes of 'enum' and 'const' values; the limit is 262,144",
         ),
-        (json!({ "properties": long_name }), "schema has a name of 600 bytes; the limit is 512"),
+        (json!({ "properties": long_name }), "schema has a name of 600 characters; the limit is 512"),
         (
             json!({ "pattern": "x".repeat(5_000) }),
-            "schema has a 'pattern' of 5,000 bytes; the limit is 4,096",
+            "schema has a 'pattern' of 5,000 characters; the limit is 4,096",
         ),
         (
             json!({ "$ref": format!("#/{}", "x".repeat(600)) }),
-            "schema has a '$ref' of 602 bytes; the limit is 512",
+            "schema has a '$ref' of 602 characters; the limit is 512",
         ),
     ] {
         assert_eq!(refusal(&schema), expected);
@@ -185,7 +185,10 @@ fn each_field_of_a_request_has_its_limit() {
     let format =
         JsonSchema { name: "answer".into(), description: None, schema: json!({ "$ref": "#" }), strict: None };
     for (request, expected) in [
-        (GenerateRequest { model: "m".repeat(600), ..asking() }, "model is 600 bytes long; the limit is 512"),
+        (
+            GenerateRequest { model: "m".repeat(600), ..asking() },
+            "model has 600 characters; the limit is 512",
+        ),
         (
             GenerateRequest { messages: vec![Message::new(Role::User, "hi"); 20_001], ..asking() },
             "messages has 20,001 messages; the limit is 20,000",
@@ -206,7 +209,7 @@ fn each_field_of_a_request_has_its_limit() {
         ),
         (
             GenerateRequest { tools: vec![tool("f"), tool(&"f".repeat(300))], ..asking() },
-            "tools[1].function.name is 300 bytes long; the limit is 256",
+            "tools[1].function.name has 300 characters; the limit is 256",
         ),
         (
             GenerateRequest {
@@ -225,7 +228,7 @@ fn each_field_of_a_request_has_its_limit() {
         ),
         (
             sampling(Sampling { stop: vec!["x".into(), "x".repeat(2_000)], ..Sampling::default() }),
-            "stop[1] is 2,000 bytes long; the limit is 1,024",
+            "stop[1] has 2,000 characters; the limit is 1,024",
         ),
         (
             sampling(Sampling { n: NonZeroU32::new(129), ..Sampling::default() }),
@@ -244,6 +247,8 @@ fn each_field_of_a_request_has_its_limit() {
         assert_eq!(check_request(&request).expect_err("over budget").to_string(), expected);
     }
     assert_eq!(check_request(&asking()), Ok(()));
+    let umlauts = GenerateRequest { model: "ü".repeat(MODEL_NAME_CHARS), ..asking() };
+    assert_eq!(check_request(&umlauts), Ok(()), "characters count, not bytes");
     assert_eq!(check_request(&with_extra(&json!({ "top_k": -1, "logit_bias": {} }))), Ok(()));
 }
 

@@ -15,6 +15,7 @@ use crate::body::read_json;
 use crate::error::ApiError;
 use crate::router::App;
 use crate::wire::read::read;
+use crate::wire::whole::Whole;
 
 /// Passages that are given when the caller does not say how many, and the most one can have.
 const USUAL: i64 = 5;
@@ -24,7 +25,7 @@ const MOST: i64 = 100;
 #[derive(Deserialize)]
 struct SearchBody {
     query: String,
-    top_k: Option<i64>,
+    top_k: Option<Whole>,
     backend: Option<String>,
 }
 
@@ -63,7 +64,7 @@ fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
     if query.trim().is_empty() {
         return Err(ApiError::invalid("query", "query is empty; say what to look for"));
     }
-    let top_k = top_k.unwrap_or(USUAL);
+    let top_k = top_k.map_or(USUAL, |top_k| top_k.0);
     if !(1..=MOST).contains(&top_k) {
         return Err(ApiError::invalid(
             "top_k",

@@ -4,8 +4,13 @@ use std::fmt;
 
 use hob_core::{Content, Image, Part};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
+use super::ignored::Ignored;
 use crate::error::ApiError;
+
+/// Kinds of parts that Hob gives no meaning to and engines of the same format may know.
+const PASSED_ON: [&str; 4] = ["input_audio", "audio_url", "file", "video_url"];
 
 /// The content as typed.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct WirePart {
     refusal: Option<String>,
     #[serde(default)]
     image_url: Option<WireImage>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Debug, serde::Deserialize)]
@@ -34,6 +41,8 @@ struct WireImage {
     url: String,
     #[serde(default)]
     detail: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// Which of the three it is shows at its first byte, so nothing is buffered to find out.
@@ -75,14 +84,18 @@ impl<'de> Deserialize<'de> for WireContent {
 
 impl WireContent {
     /// The content of the message at `path`; `None` for null.
-    pub(crate) fn resolve(self, path: &dyn fmt::Display) -> Result<Option<Content>, ApiError> {
+    pub(crate) fn resolve(
+        self,
+        path: &dyn fmt::Display,
+        ignored: &mut Ignored,
+    ) -> Result<Option<Content>, ApiError> {
         match self {
             WireContent::Null => Ok(None),
             WireContent::Text(text) => Ok(Some(Content::Text(text))),
             WireContent::Parts(parts) => {
                 let mut resolved = Vec::with_capacity(parts.len());
                 for (index, part) in parts.into_iter().enumerate() {
-                    resolved.push(part.resolve(&format_args!("{path}.content[{index}]"))?);
+                    resolved.push(part.resolve(&format_args!("{path}.content[{index}]"), ignored)?);
                 }
                 Ok(Some(simplest(resolved)))
             }
@@ -100,26 +113,38 @@ fn simplest(mut parts: Vec<Part>) -> Content {
 }
 
 impl WirePart {
-    fn resolve(self, path: &dyn fmt::Display) -> Result<Part, ApiError> {
+    fn resolve(self, path: &dyn fmt::Display, ignored: &mut Ignored) -> Result<Part, ApiError> {
         let missing = |field: &str| {
             ApiError::invalid(
                 format!("{path}.{field}"),
                 format!("a part of type '{}' needs '{field}'", self.kind),
             )
         };
-        match self.kind.as_str() {
-            "text" => self.text.map(Part::Text).ok_or_else(|| missing("text")),
-            "refusal" => self.refusal.map(Part::Text).ok_or_else(|| missing("refusal")),
+        let part = match self.kind.as_str() {
+            "text" => self.text.map(Part::Text).ok_or_else(|| missing("text"))?,
+            "refusal" => self.refusal.map(Part::Text).ok_or_else(|| missing("refusal"))?,
             "image_url" => {
                 let image = self.image_url.ok_or_else(|| missing("image_url"))?;
-                Ok(Part::Image(Image { url: image.url, detail: image.detail }))
+                ignored.note_all("messages[].content[].image_url", &image.rest);
+                Part::Image(Image { url: image.url, detail: image.detail })
             }
-            other => Err(ApiError::invalid(
-                format!("{path}.type"),
-                format!(
-                    "'{other}' is no kind of content that can be passed on; there are 'text' and 'image_url'"
-                ),
-            )),
-        }
+            kind if PASSED_ON.contains(&kind) => {
+                if !self.rest.get(kind).is_some_and(Value::is_object) {
+                    return Err(missing(kind));
+                }
+                let mut part = Map::from_iter([("type".to_owned(), Value::String(self.kind))]);
+                part.extend(self.rest);
+                return Ok(Part::Other(Value::Object(part)));
+            }
+            other => {
+                let known = PASSED_ON.map(|kind| format!("'{kind}'")).join(", ");
+                let message = format!(
+                    "'{other}' is no kind of content that can be passed on; there are 'text', 'image_url', {known}"
+                );
+                return Err(ApiError::invalid(format!("{path}.type"), message));
+            }
+        };
+        ignored.note_all("messages[].content[]", &self.rest);
+        Ok(part)
     }
 }

@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 
+use hob_core::OverBudget;
 use serde::de::DeserializeOwned;
 
+use super::values;
 use crate::error::ApiError;
 
 /// As much of a wrong value as is shown.
@@ -12,7 +14,19 @@ const SHOWN_CHARS: usize = 60;
 
 /// The body as typed; the error names the field at fault.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    values::check(body).map_err(over_budget)?;
+    read_bounded(body)
+}
+
+/// The same for a `T` that takes little memory whatever the body is: it neither keeps nor buffers values that it does not know.
+pub(crate) fn read_bounded<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| explain::<T>(body, &error))
+}
+
+/// More than a caller may send.
+pub(crate) fn over_budget(over: OverBudget) -> ApiError {
+    let message = over.to_string();
+    ApiError::invalid(over.field, message)
 }
 
 /// The name in the field `model`, which may not be left out.
@@ -24,6 +38,10 @@ pub(crate) fn required_model(model: Option<String>) -> Result<String, ApiError> 
 /// Reads the body a second time to learn where it is wrong. Good requests do not pay for that knowledge.
 fn explain<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> ApiError {
     if !error.is_data() {
+        // The parser has no other way to say so.
+        if error.to_string().starts_with("recursion limit exceeded") {
+            return over_budget(OverBudget::body_depth());
+        }
         return ApiError::malformed(format!("the request body is not valid JSON: {error}"));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(body);

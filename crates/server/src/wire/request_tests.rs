@@ -29,6 +29,8 @@ fn plain() -> ChatRequest {
         },
         reply: Reply::Whole,
         agent: AgentWish::Configured,
+        calls: CallForm::Tools,
+        warnings: Vec::new(),
     }
 }
 
@@ -118,6 +120,144 @@ fn whole_numbers_are_temperatures_too() {
     for (written, meant) in [("0", 0.0), ("2", 2.0), ("1e0", 1.0)] {
         let expected = plain_with(|request| request.temperature = Some(Temperature::new(meant).unwrap()));
         assert_eq!(parse(&with(&format!(r#""temperature":{written}"#))), expected);
+    }
+}
+
+#[test]
+fn a_whole_number_may_be_written_as_a_fraction() {
+    let expected = plain_with(|request| {
+        request.max_tokens = Some(MaxTokens::new(20).unwrap());
+        request.sampling.n = NonZeroU32::new(1);
+        request.sampling.seed = Some(-7);
+        request.sampling.top_logprobs = Some(3);
+    });
+    assert_eq!(parse(&with(r#""max_tokens":20.0,"n":1.0,"seed":-7.0,"top_logprobs":3.0"#)), expected);
+}
+
+#[test]
+fn a_field_that_says_what_holds_anyway_reaches_no_engine() {
+    assert_eq!(parse(&with(r#""logit_bias":{},"modalities":["text"]"#)), plain());
+    let with_effect = parse(&with(r#""logit_bias":{"5":1},"modalities":["text","audio"]"#)).request.extra;
+    assert_eq!(
+        Value::Object(with_effect),
+        json!({ "logit_bias": { "5": 1 }, "modalities": ["text", "audio"] })
+    );
+}
+
+#[test]
+fn what_no_engine_will_see_is_named() {
+    let body = r#"{"model":"m","messages":[
+            {"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}},
+                {"type":"text","text":"there","cache_control":null},
+                {"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","format":"png"}}]},
+            {"role":"assistant","tool_calls":[
+                {"id":"a","type":"function","index":0,"extra_content":{},"function":{"name":"f"}},
+                {"id":"b","type":"function","index":1,"extra_content":{},"function":{"name":"f"}}]}],
+        "stream_options":{"include_usage":true,"include_obfuscation":false},
+        "tools":[{"function":{"name":"f","deferred":true},"cache_control":{}}],
+        "response_format":{"type":"json_schema","json_schema":{"schema":{},"title":"x"},"schema":{}}}"#;
+    let named: Vec<String> = parse(body).warnings.iter().map(|warning| warning.text().into_owned()).collect();
+    assert_eq!(
+        named,
+        [
+            "ignored=messages[].content[].cache_control",
+            "ignored=messages[].content[].image_url.format",
+            "ignored=messages[].tool_calls[].extra_content",
+            "ignored=tools[].cache_control",
+            "ignored=tools[].function.deferred",
+            "ignored=response_format.schema",
+            "ignored=response_format.json_schema.title",
+            "ignored=stream_options.include_obfuscation",
+        ]
+    );
+    let many: Vec<String> = (0..1_000).map(|at| format!(r#""f{at}":1"#)).collect();
+    let many = parse(&with(&format!(r#""stream_options":{{{}}}"#, many.join(","))));
+    assert_eq!(many.warnings.len(), 16, "an answer's head has no room for all of them");
+}
+
+#[test]
+fn content_that_only_some_engines_take_is_passed_on_as_it_came() {
+    let parts = json!([
+        { "type": "input_audio", "input_audio": { "data": "AAAA", "format": "wav" } },
+        { "type": "file", "file": { "file_id": "f" }, "cache_control": { "type": "ephemeral" } },
+        { "type": "video_url", "video_url": { "url": "data:video/mp4;base64,AAAA" } },
+        { "type": "text", "text": "What is this?" },
+    ]);
+    let chat = parse(&saying(&format!(r#"{{"role":"user","content":{parts}}}"#)));
+    let mut expected: Vec<Part> = parts.as_array().unwrap()[..3].iter().cloned().map(Part::Other).collect();
+    expected.push(Part::Text("What is this?".into()));
+    assert_eq!(chat, plain_with(|request| request.messages[0].content = Content::Parts(expected)));
+}
+
+#[test]
+fn functions_are_tools_by_their_older_name() {
+    let definition = |name: &str| ToolDefinition {
+        name: name.into(),
+        description: None,
+        parameters: Some(json!({ "type": "object" })),
+        strict: None,
+    };
+    let functions = r#""functions":[{"name":"f","parameters":{"type":"object"}}]"#;
+    for (choice, meant) in [
+        ("null", None),
+        (r#""auto""#, Some(ToolChoice::Auto)),
+        (r#""none""#, Some(ToolChoice::None)),
+        (r#"{"name":"f"}"#, Some(ToolChoice::Function("f".into()))),
+    ] {
+        let mut expected = plain_with(|request| {
+            request.tools = vec![definition("f")];
+            request.tool_choice = meant;
+        });
+        expected.calls = CallForm::Function;
+        assert_eq!(parse(&with(&format!(r#"{functions},"function_call":{choice}"#))), expected);
+    }
+    assert_eq!(parse(&with(r#""functions":[],"function_call":null"#)), plain());
+}
+
+#[test]
+fn a_conversation_of_functions_is_one_of_tools() {
+    let body = saying(
+        r#"{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"a\":1}"}},
+           {"role":"function","name":"f","content":"7"},
+           {"role":"assistant","function_call":{"name":"f","arguments":"{}"}},
+           {"role":"function","name":"f","content":null},
+           {"role":"tool","tool_call_id":"x"}"#,
+    );
+    let calling = |id: &str, arguments: &str| Message {
+        content: Content::Empty,
+        tool_calls: vec![ToolCall { id: id.into(), name: "f".into(), arguments: arguments.into() }],
+        ..Message::new(Role::Assistant, "")
+    };
+    let messages = vec![
+        calling("function_call_0", r#"{"a":1}"#),
+        Message::tool_result("function_call_0", "7"),
+        calling("function_call_2", "{}"),
+        Message::tool_result("function_call_2", ""),
+        Message::tool_result("x", ""),
+    ];
+    assert_eq!(parse(&body), plain_with(|request| request.messages = messages));
+}
+
+#[test]
+fn what_is_over_the_budget_is_named_as_the_caller_wrote_it() {
+    let stops = vec!["x"; 65];
+    let long_name = "f".repeat(300);
+    for (fields, param, message) in [
+        (json!({ "stop": stops }), "stop", "stop has 65 sequences; the limit is 64"),
+        (
+            json!({ "tools": [{ "function": { "name": long_name } }] }),
+            "tools[0].function.name",
+            "tools[0].function.name has 300 characters; the limit is 256",
+        ),
+        (
+            json!({ "functions": [{ "name": long_name }] }),
+            "functions[0].name",
+            "functions[0].name has 300 characters; the limit is 256",
+        ),
+    ] {
+        let fields = fields.to_string();
+        let body = with(&fields[1..fields.len() - 1]);
+        assert_eq!(refusal(body.as_bytes()), (Some(param.to_owned()), message.to_owned()));
     }
 }
 
@@ -285,14 +425,24 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
         (
             saying(&format!(r#"{user},{user},{{"role":"robot","content":"x"}}"#)),
             "messages[2].role",
-            "'robot' is no role; there are system, developer, user, assistant and tool",
+            "'robot' is no role; there are system, developer, user, assistant, tool and function",
         ),
         (saying(r#"{"content":"x"}"#), "messages[0].role", "a message needs a 'role'"),
         (saying(r#"{"role":"user"}"#), "messages[0].content", "a message of the role 'user' needs 'content'"),
         (
-            saying(r#"{"role":"tool","content":null}"#),
+            saying(r#"{"role":"system","content":null}"#),
             "messages[0].content",
-            "a message of the role 'tool' needs 'content'",
+            "a message of the role 'system' needs 'content'",
+        ),
+        (
+            saying(r#"{"role":"function","content":"7"}"#),
+            "messages[0].name",
+            "a message of the role 'function' needs 'name'",
+        ),
+        (
+            saying(r#"{"role":"function","name":"f","content":"7"}"#),
+            "messages[0].name",
+            "no message before it calls the function 'f'",
         ),
         (saying(&format!("{user},7")), "messages[1]", "messages[1]: expected an object, got the number 7"),
         (
@@ -306,9 +456,14 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
             "messages[0].role: expected a string, got an array",
         ),
         (
-            saying(r#"{"role":"user","content":[{"type":"input_audio"}]}"#),
+            saying(r#"{"role":"user","content":[{"type":"hologram"}]}"#),
             "messages[0].content[0].type",
-            "'input_audio' is no kind of content that can be passed on; there are 'text' and 'image_url'",
+            "'hologram' is no kind of content that can be passed on; there are 'text', 'image_url', 'input_audio', 'audio_url', 'file', 'video_url'",
+        ),
+        (
+            saying(r#"{"role":"user","content":[{"type":"input_audio","input_audio":"AAAA"}]}"#),
+            "messages[0].content[0].input_audio",
+            "a part of type 'input_audio' needs 'input_audio'",
         ),
         (
             saying(r#"{"role":"user","content":[{"text":"x"}]}"#),
@@ -413,6 +568,27 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
             "a chosen function is written {\"type\": \"function\", \"function\": {\"name\": \"…\"}}",
         ),
         (with(r#""tool_choice":7"#), "tool_choice", "expected a word or an object"),
+        (
+            with(r#""tools":[{"function":{"name":"f","parameters":7}}]"#),
+            "tools[0].function.parameters",
+            "tools[0].function.parameters: expected a JSON Schema, which is an object",
+        ),
+        (with(r#""functions":[{"name":""}]"#), "functions[0].name", "a tool needs a name"),
+        (
+            with(r#""functions":[{"name":"f"}],"tools":[{"function":{"name":"f"}}]"#),
+            "functions",
+            "'functions' is the older name of 'tools'; send one of them",
+        ),
+        (
+            with(r#""functions":[{"name":"f"}],"function_call":{"name":"g"}"#),
+            "function_call",
+            "there is no function 'g' in 'functions'",
+        ),
+        (
+            with(r#""functions":[{"name":"f"}],"function_call":"required""#),
+            "function_call",
+            "expected auto, none, or a function by name",
+        ),
         // Formats.
         (
             with(r#""response_format":{"type":"json_schema"}"#),
@@ -438,7 +614,7 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
 
 #[test]
 fn what_is_no_json_is_told_so_without_a_field() {
-    let bomb = with(&format!(r#""x":{}"#, "[".repeat(100_000)));
+    let bomb = with(&format!(r#""x":{}"#, "[".repeat(50_000)));
     let whole_bomb = with(&format!(r#""x":{}0{}"#, r#"{"x":"#.repeat(1000), "}".repeat(1000)));
     let table: &[(&[u8], &str)] = &[
         (b"", "the request body is not valid JSON: EOF while parsing a value"),
@@ -452,8 +628,8 @@ fn what_is_no_json_is_told_so_without_a_field() {
         (b"{\"model\":\"\\ud800\"}", "the request body is not valid JSON: unexpected end of hex escape"),
         (b"{\"model\":\"\xff\"}", "the request body is not valid JSON: invalid unicode code point"),
         (b"{\"temperature\":1e999}", "the request body is not valid JSON: number out of range"),
-        (bomb.as_bytes(), "the request body is not valid JSON: recursion limit exceeded"),
-        (whole_bomb.as_bytes(), "the request body is not valid JSON: recursion limit exceeded"),
+        (bomb.as_bytes(), "the request body is nested too deep; the limit is 127"),
+        (whole_bomb.as_bytes(), "the request body is nested too deep; the limit is 127"),
         (b"[]", "the request body is wrong: expected an object, got an array"),
         (b"null", "the request body is wrong: expected an object, got null"),
         (b"\"hi\"", "the request body is wrong: expected an object, got the string \"hi\""),

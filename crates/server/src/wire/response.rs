@@ -1,10 +1,29 @@
 //! Answers as our HTTP API gives them.
 
 use hob_core::routing::AUTO;
-use hob_core::{Answer, Generation, ToolCall, Usage};
+use hob_core::{Answer, FinishReason, Generation, ModelKind, ToolCall, Usage};
 use hob_system::ListedModel;
 use serde::Serialize;
 use serde_json::Value;
+
+/// How an answer writes calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CallForm {
+    #[default]
+    Tools,
+    /// As it was before there were tools, for callers that sent `functions`: one call, without an id.
+    Function,
+}
+
+impl CallForm {
+    /// The word for why an answer ended.
+    pub(crate) fn finish_reason(self, reason: &FinishReason) -> &str {
+        match (self, reason) {
+            (CallForm::Function, FinishReason::ToolCalls) => "function_call",
+            (CallForm::Function | CallForm::Tools, reason) => reason.as_str(),
+        }
+    }
+}
 
 /// The body of a whole answer.
 #[derive(Debug, Serialize)]
@@ -33,6 +52,8 @@ struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<&'a str>,
     tool_calls: Option<Vec<WireCall<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Function<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,7 +97,7 @@ impl From<Usage> for WireUsage {
 }
 
 impl<'a> Completion<'a> {
-    pub(crate) fn new(id: &'a str, created: u64, generation: &'a Generation) -> Self {
+    pub(crate) fn new(id: &'a str, created: u64, generation: &'a Generation, calls: CallForm) -> Self {
         Completion {
             id,
             object: "chat.completion",
@@ -85,7 +106,7 @@ impl<'a> Completion<'a> {
             choices: generation
                 .answers()
                 .enumerate()
-                .map(|(index, answer)| Choice::new(index, answer))
+                .map(|(index, answer)| Choice::new(index, answer, calls))
                 .collect(),
             usage: generation.usage.map(WireUsage::from).unwrap_or_default(),
         }
@@ -93,8 +114,11 @@ impl<'a> Completion<'a> {
 }
 
 impl<'a> Choice<'a> {
-    fn new(index: usize, answer: &'a Answer) -> Self {
-        let calls: Vec<_> = answer.tool_calls.iter().map(WireCall::new).collect();
+    fn new(index: usize, answer: &'a Answer, form: CallForm) -> Self {
+        let (calls, function_call): (Vec<_>, _) = match form {
+            CallForm::Tools => (answer.tool_calls.iter().map(WireCall::new).collect(), None),
+            CallForm::Function => (Vec::new(), answer.tool_calls.first().map(Function::new)),
+        };
         Choice {
             index,
             message: Message {
@@ -102,20 +126,23 @@ impl<'a> Choice<'a> {
                 content: &answer.content,
                 reasoning_content: answer.reasoning.as_deref(),
                 tool_calls: Some(calls).filter(|calls| !calls.is_empty()),
+                function_call,
             },
             logprobs: answer.logprobs.as_ref(),
-            finish_reason: answer.finish_reason.as_str(),
+            finish_reason: form.finish_reason(&answer.finish_reason),
         }
     }
 }
 
 impl<'a> WireCall<'a> {
     fn new(call: &'a ToolCall) -> Self {
-        WireCall {
-            id: &call.id,
-            kind: "function",
-            function: Function { name: &call.name, arguments: &call.arguments },
-        }
+        WireCall { id: &call.id, kind: "function", function: Function::new(call) }
+    }
+}
+
+impl<'a> Function<'a> {
+    fn new(call: &'a ToolCall) -> Self {
+        Function { name: &call.name, arguments: &call.arguments }
     }
 }
 
@@ -126,18 +153,41 @@ pub(crate) struct Model {
     object: &'static str,
     created: i64,
     owned_by: String,
+    /// What the model is for, where that is not answering.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    /// Whether `default` stands for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    default: bool,
 }
 
 impl From<ListedModel> for Model {
     fn from(ListedModel { engine, model }: ListedModel) -> Self {
-        Model { id: model.id, object: "model", created: model.created.unwrap_or(0), owned_by: engine }
+        let kind = match model.kind {
+            ModelKind::Text => None,
+            ModelKind::Embedding => Some("embedding"),
+        };
+        let created = model.created.unwrap_or(0);
+        Model { id: model.id, object: "model", created, owned_by: engine, kind, default: false }
     }
 }
 
 impl Model {
     /// The one that leaves the choice to us.
     pub(crate) fn auto() -> Self {
-        Model { id: AUTO.to_owned(), object: "model", created: 0, owned_by: "hob".to_owned() }
+        Model {
+            id: AUTO.to_owned(),
+            object: "model",
+            created: 0,
+            owned_by: "hob".to_owned(),
+            kind: None,
+            default: false,
+        }
+    }
+
+    /// The same as the model that `default` stands for, or not.
+    pub(crate) fn marked(self, default: bool) -> Self {
+        Model { default, ..self }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use hob_core::{JsonSchema, ResponseFormat, ToolChoice, ToolDefinition};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::ignored::Ignored;
 use crate::error::ApiError;
 
 #[derive(Debug, Deserialize)]
@@ -13,11 +14,14 @@ pub(crate) struct WireTool {
     kind: String,
     #[serde(default)]
     function: Option<WireFunction>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
+/// A function of a tool, or of the legacy `functions`.
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
-struct WireFunction {
+pub(crate) struct WireFunction {
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -25,6 +29,8 @@ struct WireFunction {
     parameters: Option<Value>,
     #[serde(default)]
     strict: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 fn function_type() -> String {
@@ -32,7 +38,7 @@ fn function_type() -> String {
 }
 
 impl WireTool {
-    pub(crate) fn resolve(self, index: usize) -> Result<ToolDefinition, ApiError> {
+    pub(crate) fn resolve(self, index: usize, ignored: &mut Ignored) -> Result<ToolDefinition, ApiError> {
         if self.kind != "function" {
             let message =
                 format!("'{}' is no kind of tool that can be passed on; there is 'function'", self.kind);
@@ -41,16 +47,45 @@ impl WireTool {
         let Some(function) = self.function else {
             return Err(ApiError::invalid(format!("tools[{index}].function"), "a tool needs a 'function'"));
         };
-        if function.name.is_empty() {
-            return Err(ApiError::invalid(format!("tools[{index}].function.name"), "a tool needs a name"));
+        ignored.note_all("tools[]", &self.rest);
+        ignored.note_all("tools[].function", &function.rest);
+        function.resolve(&format!("tools[{index}].function"))
+    }
+}
+
+impl WireFunction {
+    /// An entry of the legacy `functions`.
+    pub(crate) fn resolve_legacy(
+        self,
+        index: usize,
+        ignored: &mut Ignored,
+    ) -> Result<ToolDefinition, ApiError> {
+        ignored.note_all("functions[]", &self.rest);
+        self.resolve(&format!("functions[{index}]"))
+    }
+
+    fn resolve(self, path: &str) -> Result<ToolDefinition, ApiError> {
+        if self.name.is_empty() {
+            return Err(ApiError::invalid(format!("{path}.name"), "a tool needs a name"));
+        }
+        if let Some(parameters) = &self.parameters {
+            demand_object(parameters, &format!("{path}.parameters"))?;
         }
         Ok(ToolDefinition {
-            name: function.name,
-            description: function.description,
-            parameters: function.parameters,
-            strict: function.strict,
+            name: self.name,
+            description: self.description,
+            parameters: self.parameters,
+            strict: self.strict,
         })
     }
+}
+
+/// A schema that says something is an object.
+fn demand_object(schema: &Value, field: &str) -> Result<(), ApiError> {
+    if schema.is_object() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(field, format!("{field}: expected a JSON Schema, which is an object")))
 }
 
 /// Whose tools a choice is about.
@@ -91,7 +126,7 @@ pub(crate) fn tool_choice(value: &Value, offered: Offered<'_>) -> Result<ToolCho
                 "'{other}' is no choice; there are auto, none, required, or a function by name"
             )),
         },
-        Value::Object(object) => match object.get("function").and_then(|function| function.get("name")) {
+        Value::Object(object) => match chosen_name(object) {
             Some(Value::String(name)) if offered.may_have(name) => Ok(ToolChoice::Function(name.clone())),
             Some(Value::String(name)) => invalid(format!("there is no tool '{name}' in 'tools'")),
             _ => invalid(
@@ -103,6 +138,28 @@ pub(crate) fn tool_choice(value: &Value, offered: Offered<'_>) -> Result<ToolCho
     }
 }
 
+fn chosen_name(choice: &Map<String, Value>) -> Option<&Value> {
+    let is_function = choice.get("type").is_none_or(|kind| kind == "function");
+    choice.get("function").filter(|_| is_function)?.get("name")
+}
+
+/// Reads the legacy `function_call`: `auto`, `none` and `{"name": …}`.
+pub(crate) fn legacy_choice(value: &Value, functions: &[ToolDefinition]) -> Result<ToolChoice, ApiError> {
+    let invalid = |message: String| Err(ApiError::invalid("function_call", message));
+    match value {
+        Value::String(word) if word == "auto" => Ok(ToolChoice::Auto),
+        Value::String(word) if word == "none" => Ok(ToolChoice::None),
+        Value::Object(object) => match object.get("name") {
+            Some(Value::String(name)) if functions.iter().any(|function| function.name == *name) => {
+                Ok(ToolChoice::Function(name.clone()))
+            }
+            Some(Value::String(name)) => invalid(format!("there is no function '{name}' in 'functions'")),
+            _ => invalid("a chosen function is written {\"name\": \"…\"}".into()),
+        },
+        _ => invalid("expected auto, none, or a function by name".into()),
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(crate) struct WireFormat {
@@ -110,6 +167,8 @@ pub(crate) struct WireFormat {
     kind: String,
     #[serde(default)]
     json_schema: Option<WireSchema>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,20 +182,26 @@ struct WireSchema {
     schema: Option<Value>,
     #[serde(default)]
     strict: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 impl WireFormat {
-    pub(crate) fn resolve(self) -> Result<ResponseFormat, ApiError> {
+    pub(crate) fn resolve(self, ignored: &mut Ignored) -> Result<ResponseFormat, ApiError> {
+        ignored.note_all("response_format", &self.rest);
         match self.kind.as_str() {
             "text" => Ok(ResponseFormat::Text),
             "json_object" => Ok(ResponseFormat::JsonObject),
             "json_schema" => {
-                let Some(WireSchema { name, description, schema: Some(schema), strict }) = self.json_schema
+                let Some(WireSchema { name, description, schema: Some(schema), strict, rest }) =
+                    self.json_schema
                 else {
                     let message =
                         "a response format of type 'json_schema' needs 'json_schema' with a 'schema'";
                     return Err(ApiError::invalid("response_format.json_schema", message));
                 };
+                demand_object(&schema, "response_format.json_schema.schema")?;
+                ignored.note_all("response_format.json_schema", &rest);
                 let name = name.unwrap_or_else(|| "answer".to_owned());
                 Ok(ResponseFormat::JsonSchema(JsonSchema { name, description, schema, strict }))
             }

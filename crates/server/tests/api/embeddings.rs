@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::{EmbedRequest, Engine, Overlong};
+use hob_core::{EmbedInputs, EmbedRequest, Engine, Overlong};
 use hob_engine::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn texts_become_vectors_in_their_order() {
     );
     let asked = EmbedRequest {
         model: "e".into(),
-        inputs: vec!["two words".into(), "one".into()],
+        inputs: vec!["two words".to_owned(), "one".to_owned()].into(),
         dimensions: Some(3),
         overlong: Overlong::Refuse,
     };
@@ -68,8 +68,12 @@ async fn what_is_no_request_for_embeddings_is_refused_by_its_field() {
         (json!({ "input": [] }), json!("input")),
         (json!({ "input": "" }), json!("input[0]")),
         (json!({ "input": ["a", ""] }), json!("input[1]")),
-        (json!({ "input": [1, 2, 3] }), json!("input")),
-        (json!({ "input": [[1, 2], [3]] }), json!("input")),
+        (json!({ "input": [[1], []] }), json!("input[1]")),
+        (json!({ "input": [1, "a"] }), json!("input[1]")),
+        (json!({ "input": ["a", 1] }), json!("input[1]")),
+        (json!({ "input": [[1], 2] }), json!("input[1]")),
+        (json!({ "input": [-1] }), json!("input[0]")),
+        (json!({ "input": [[4_294_967_296_u64]] }), json!("input[0][0]")),
         (json!({ "input": { "text": "a" } }), json!("input")),
         (json!({ "input": vec!["a"; 2049] }), json!("input")),
         (json!({ "encoding_format": "int8" }), json!("encoding_format")),
@@ -87,8 +91,44 @@ async fn what_is_no_request_for_embeddings_is_refused_by_its_field() {
         assert_eq!(answer["detail"], answer["error"]["message"]);
     }
     assert_eq!(engine.embed_requests(), [], "nothing of it reached the engine");
-    let tokens = embed(&server, &json!({ "model": "e", "input": [1] })).await.1;
-    assert!(tokens["detail"].as_str().unwrap().contains("send the text itself"), "{tokens}");
+}
+
+#[tokio::test]
+async fn tokens_reach_the_engine_as_they_are() {
+    let (server, engine) = scripted().await;
+    for (input, expected) in [
+        (json!([1, 2.0, 3]), vec![vec![1, 2, 3]]),
+        (json!([[1, 2], [4_294_967_295_u32]]), vec![vec![1, 2], vec![u32::MAX]]),
+    ] {
+        let (status, answer) = embed(&server, &json!({ "model": "e", "input": input })).await;
+        assert_eq!((status, answer["data"].as_array().unwrap().len()), (200, expected.len()), "{answer}");
+        assert_eq!(engine.embed_requests().pop().unwrap().inputs, EmbedInputs::Tokens(expected));
+    }
+}
+
+#[tokio::test]
+async fn an_engine_of_the_same_format_gets_the_tokens() {
+    let fake = FakeServer::start(|request| match request.path.as_str() {
+        "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"e"}]}"#),
+        _ => Reply::json(200, r#"{"data":[{"index":0,"embedding":[1.0]},{"index":1,"embedding":[2.0]}]}"#),
+    })
+    .await;
+    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    let (status, answer) = embed(&server, &json!({ "model": "e", "input": [[1, 2], [3]] })).await;
+    assert_eq!(status, 200, "{answer}");
+    let sent = fake.requests().into_iter().find(|request| request.path == "/v1/embeddings").unwrap();
+    let sent: Value = serde_json::from_str(&sent.text()).unwrap();
+    assert_eq!(sent["input"], json!([[1, 2], [3]]));
+}
+
+#[tokio::test]
+async fn a_field_that_no_api_has_is_ignored_and_named() {
+    let (server, _engine) = scripted().await;
+    let body = json!({ "model": "e", "input": "a", "future_field": [1], "user": "ada", "nothing": null });
+    let response = server.client.post(server.url("/v1/embeddings")).json(&body).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let named: Vec<_> = response.headers().get_all("x-hob-warning").iter().collect();
+    assert_eq!(named, ["ignored=future_field"]);
 }
 
 #[tokio::test]

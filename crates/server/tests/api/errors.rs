@@ -58,9 +58,9 @@ async fn a_wrong_request_is_told_which_field_is_wrong() {
         { "role": "user", "content": "a" }, { "role": "user", "content": "b" }, { "role": "robot", "content": "c" } ] });
     insta::assert_json_snapshot!(server.chat(&body).await.json::<Value>().await.unwrap(), @r#"
     {
-      "detail": "'robot' is no role; there are system, developer, user, assistant and tool",
+      "detail": "'robot' is no role; there are system, developer, user, assistant, tool and function",
       "error": {
-        "message": "'robot' is no role; there are system, developer, user, assistant and tool",
+        "message": "'robot' is no role; there are system, developer, user, assistant, tool and function",
         "type": "invalid_request_error",
         "param": "messages[2].role",
         "code": null
@@ -74,7 +74,7 @@ async fn a_wrong_request_is_told_which_field_is_wrong() {
             "invalid_request_error",
             Some("messages[2].role"),
             None,
-            "'robot' is no role; there are system, developer, user, assistant and tool"
+            "'robot' is no role; there are system, developer, user, assistant, tool and function"
         )
     );
 }
