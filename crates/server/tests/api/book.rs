@@ -1,16 +1,45 @@
-//! `docs/api.md`: the description of the API as a page of the book.
+//! `docs/api.md`: the description of the API as a page of the book; and the limits of requests in `docs/security.md`.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use hob_core::budget::{LIMITS, thousands};
 use serde_json::{Map, Value};
+
+fn page_at(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+const BUDGET_BEGINS: &str = "<!-- request-budget: made from crates/core/src/budget.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_table_of_limits -->\n";
+const BUDGET_ENDS: &str = "<!-- /request-budget -->";
+
+/// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_table_of_limits`.
+#[test]
+fn the_table_of_limits_is_up_to_date() {
+    let mut table = "| Field | What is counted | Most |\n| --- | --- | ---: |\n".to_owned();
+    for limit in LIMITS {
+        writeln!(table, "| {} | {} | {} |", limit.field, limit.what, thousands(limit.most)).unwrap();
+    }
+    let path = page_at("security.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BUDGET_BEGINS).expect("the table's beginning is marked");
+    let (written, after) = rest.split_once(BUDGET_ENDS).expect("the table's end is marked");
+    if std::env::var_os("HOB_WRITE_DOCS").is_some() {
+        std::fs::write(&path, format!("{before}{BUDGET_BEGINS}{table}{BUDGET_ENDS}{after}")).unwrap();
+    } else {
+        assert_eq!(
+            written, table,
+            "run: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_table_of_limits"
+        );
+    }
+}
 
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_page_of_the_api`.
 #[test]
 fn the_page_of_the_api_is_up_to_date() {
     let document: Value = serde_json::from_str(include_str!("../../assets/openapi.json")).unwrap();
     let page = page(&document);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
+    let path = page_at("api.md");
     if std::env::var_os("HOB_WRITE_DOCS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
@@ -25,7 +54,8 @@ fn page(document: &Value) -> String {
     let mut page = "# API\n\n\
         <!-- Made from crates/server/assets/openapi.json. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_page_of_the_api -->\n\n\
         What a running server answers, as `GET /openapi.json` tells programs. How to use it is told in [Serving](serving.md). Where\n\
-        `[server] api_key` is set, every request but `GET /health` and the pages for browsers sends it: `authorization: Bearer KEY`.\n\n\
+        `[server] api_key` is set, every request but `GET /health` and the pages for browsers sends it: `authorization: Bearer KEY`.\n\
+        Every answer has `x-request-id`, by which the server's log and traces name the request.\n\n\
         | Request | What it does |\n| --- | --- |\n"
         .to_owned();
     let operations = operations(document);
@@ -33,7 +63,7 @@ fn page(document: &Value) -> String {
         writeln!(page, "| [`{title}`](#{}) | {} |", anchor(title), text(operation, "summary")).unwrap();
     }
     for (title, operation) in &operations {
-        describe(&mut page, title, operation);
+        describe(&mut page, title, operation, document);
     }
     page += "\n## Schemas\n";
     for (name, schema) in fields(&document["components"]["schemas"]) {
@@ -53,7 +83,13 @@ fn operations(document: &Value) -> Vec<(String, &Value)> {
         .collect()
 }
 
-fn describe(page: &mut String, title: &str, operation: &Value) {
+/// What a value stands for, itself or elsewhere in the document.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let named = text(value, "$ref").strip_prefix('#').and_then(|name| document.pointer(name));
+    named.unwrap_or(value)
+}
+
+fn describe(page: &mut String, title: &str, operation: &Value, document: &Value) {
     write!(page, "\n## `{title}`\n\n{}.", text(operation, "summary")).unwrap();
     if !text(operation, "description").is_empty() {
         write!(page, " {}", sentence(text(operation, "description"))).unwrap();
@@ -75,6 +111,7 @@ fn describe(page: &mut String, title: &str, operation: &Value) {
     }
     *page += "\n| Status | Meaning | Body |\n| --- | --- | --- |\n";
     for (status, response) in fields(&operation["responses"]) {
+        let response = resolved(document, response);
         let bodies: Vec<String> = fields(&response["content"])
             .map(|(media, content)| match media {
                 "application/json" => kind(&content["schema"]),
@@ -84,15 +121,25 @@ fn describe(page: &mut String, title: &str, operation: &Value) {
         let about = cell(text(response, "description"));
         writeln!(page, "| {status} | {about} | {} |", bodies.join("; or ")).unwrap();
     }
-    describe_headers(page, &operation["responses"]);
+    let refusals = operation["x-also-refused"].as_array().map_or(&[][..], Vec::as_slice);
+    if !refusals.is_empty() {
+        *page += "\n| Field | Refused with 400, although it fits the schema, when |\n| --- | --- |\n";
+        for refusal in refusals {
+            writeln!(page, "| `{}` | {} |", text(refusal, "param"), cell(text(refusal, "when"))).unwrap();
+        }
+    }
+    describe_headers(page, &operation["responses"], document);
 }
 
 /// What answers say besides their bodies.
-fn describe_headers(page: &mut String, responses: &Value) {
+fn describe_headers(page: &mut String, responses: &Value, document: &Value) {
     let mut rows = fields(responses)
         .flat_map(|(status, response)| {
-            fields(&response["headers"]).map(move |(name, header)| (status, name, header))
+            let headers = fields(&resolved(document, response)["headers"]);
+            headers.map(move |(name, header)| (status, name, resolved(document, header)))
         })
+        // Every answer has it.
+        .filter(|(_, name, _)| *name != "x-request-id")
         .peekable();
     if rows.peek().is_some() {
         *page += "\n| Header | With | What it says |\n| --- | --- | --- |\n";
@@ -121,10 +168,11 @@ fn describe_schema(page: &mut String, schema: &Value) {
 
 /// A row for each field, those of objects inside included, by their path: `choices[].index`.
 fn collect(schema: &Value, path: &str, rows: &mut Vec<String>) {
-    let parts = schema["allOf"].as_array().into_iter().flatten();
+    let parts = ["allOf", "anyOf"].into_iter().flat_map(|word| schema[word].as_array().into_iter().flatten());
     for part in parts {
         let base = text(part, "$ref");
-        if base.is_empty() {
+        // Of a choice, the schemas that have a name are described under it.
+        if base.is_empty() || schema["anyOf"].is_array() {
             collect(part, path, rows);
         } else {
             rows.push(format!("| … | | all of {} |\n", link(base)));
@@ -150,6 +198,12 @@ fn about(schema: &Value) -> String {
         (least, Value::Null) => facts.push(format!("{least} or more")),
         (Value::Null, most) => facts.push(format!("{most} at most")),
         (least, most) => facts.push(format!("{least} to {most}")),
+    }
+    for (bound, unit) in [("maxLength", "characters"), ("maxItems", "entries"), ("maxProperties", "entries")]
+    {
+        if let Some(most) = schema[bound].as_u64().and_then(|most| usize::try_from(most).ok()) {
+            facts.push(format!("{} {unit} at most", thousands(most)));
+        }
     }
     if !schema["default"].is_null() {
         facts.push(format!("`{}` when left out", schema["default"]));
