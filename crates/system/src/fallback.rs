@@ -9,11 +9,12 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    ModelReason, Warning,
+    CallerRole, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelInfo, ModelReason, Warning,
 };
 use hob_engine::select::CLOUD_KEY;
 
+use crate::caller_policy::may_use;
 use crate::catalog::{Catalog, Lookup};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
@@ -42,11 +43,20 @@ impl Fallback {
     }
 
     /// Who answers in place of `asked`, if anybody can.
-    pub(crate) async fn find(&self, pool: &Pool, asked: &str, error: &EngineError) -> Option<StandIn> {
+    pub(crate) async fn find(
+        &self,
+        pool: &Pool,
+        asked: &str,
+        error: &EngineError,
+        role: CallerRole,
+    ) -> Option<StandIn> {
         let engine = match pool.engine_of(&self.model).await {
             Ok(engine) if !is_down(engine.as_ref(), error) => engine,
             Ok(_) | Err(_) => self.in_the_cloud().await?,
         };
+        if !may_use(engine.key(), role) {
+            return None;
+        }
         let leaves_the_house = engine.key() == CLOUD_KEY && failed(pool, error) != CLOUD_KEY;
         if leaves_the_house && self.cloud.is_none() {
             tracing::warn!(
@@ -125,6 +135,8 @@ pub(crate) struct Relay {
     pub(crate) first: Metered,
     pub(crate) fallback: Arc<Fallback>,
     pub(crate) pool: Arc<Pool>,
+    /// On whose behalf.
+    pub(crate) role: CallerRole,
     /// Whose questions these are.
     pub(crate) origin: Origin,
     pub(crate) handover: Arc<Handover>,
@@ -136,7 +148,7 @@ impl Relay {
         if !is_missing(error) || self.handover.over.load(Ordering::Relaxed) {
             return None;
         }
-        self.fallback.find(&self.pool, &request.model, error).await
+        self.fallback.find(&self.pool, &request.model, error, self.role).await
     }
 
     /// The engine of a stand-in, its work put down to the same caller, and the request as it gets it.

@@ -236,7 +236,8 @@ async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
             engine: "vllm".into(),
             status: 400,
             message: "too long".into(),
-            code: None, param: None,
+            code: None,
+            param: None,
             retry_after: None,
         })]
     });

@@ -19,7 +19,8 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     for (default, engine, model) in
         [(Some(AUTO), "ollama", "small"), (None, "ollama", "small"), (Some("large"), "litellm", "large")]
     {
-        let llm = llm_tool(&pool, default, &accounts).await;
+        let named = DefaultModel::new(default.map(str::to_owned));
+        let llm = llm_tool(&pool, &named, &accounts).await;
         assert_eq!((llm.engine.key(), (llm.model)().as_deref()), (engine, Some(model)), "{default:?}");
     }
 }

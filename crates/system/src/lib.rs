@@ -59,8 +59,8 @@ pub use hob_engine::select::{
 };
 pub use hob_memory as documents;
 pub use hob_store as store;
-pub use images::ImageFetcher;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
+pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
 pub use pool::{ListedModel, Pool};
 pub use record::{Record, find_telemetry, open_telemetry};

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use futures::stream::{FuturesOrdered, StreamExt};
-use hob_core::routing::AUTO;
 use hob_core::{Engine, EngineError, ModelInfo};
 use hob_engine::select::CLOUD_KEY;
 
@@ -79,18 +78,9 @@ impl Pool {
         self.others.iter().map(|catalog| catalog.engine().key())
     }
 
-    /// The first model of the chosen engine that can answer.
-    pub(crate) async fn first(&self) -> Result<Option<String>, EngineError> {
-        self.chosen.first().await
-    }
-
-    /// The model for work that needs one and the same: the default, or where there is none or it is `auto`, the first of the
-    /// chosen engine.
-    pub(crate) async fn steady(&self, default: Option<&str>) -> Result<Option<String>, EngineError> {
-        match default {
-            Some(model) if model != AUTO => Ok(Some(model.to_owned())),
-            _ => self.first().await,
-        }
+    /// The models of the chosen engine.
+    pub(crate) fn chosen_catalog(&self) -> &Catalog {
+        &self.chosen
     }
 
     /// The engine that has a model that a caller named. Where the engine that had it is down, the error is that engine's.
@@ -202,11 +192,6 @@ impl Pool {
             Ok(models) => Ok(models),
             Err(_) => self.list().await,
         }
-    }
-
-    /// The model that a caller means by `id`, if any engine lists it.
-    pub(crate) async fn show(&self, id: &str) -> Result<Option<ListedModel>, EngineError> {
-        Ok(self.list().await?.into_iter().find(|listed| self.means(id, listed)))
     }
 
     /// Whether a caller who asks for `id` means this model, by the rules of the engine that lists it.

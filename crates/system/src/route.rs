@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{Engine, EngineError, ModelReason, Warning};
+use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
 use hob_engine::select::CLOUD_KEY;
 
 use crate::fallback::{Fallback, Handover, Relay, StandIn};
@@ -26,6 +26,8 @@ pub(crate) struct Route {
 struct Behind {
     fallback: Arc<Fallback>,
     pool: Arc<Pool>,
+    /// On whose behalf.
+    role: CallerRole,
     handover: Arc<Handover>,
 }
 
@@ -67,9 +69,9 @@ impl Route {
     }
 
     /// The same with somebody behind it.
-    pub(crate) fn before(self, fallback: &Arc<Fallback>, pool: &Arc<Pool>) -> Self {
+    pub(crate) fn before(self, fallback: &Arc<Fallback>, pool: &Arc<Pool>, role: CallerRole) -> Self {
         let (fallback, pool) = (Arc::clone(fallback), Arc::clone(pool));
-        Route { behind: Some(Behind { fallback, pool, handover: Arc::default() }), ..self }
+        Route { behind: Some(Behind { fallback, pool, role, handover: Arc::default() }), ..self }
     }
 
     /// The same, where the cloud is the engine of the house only because no other answered when it was opened.
@@ -100,10 +102,11 @@ impl Route {
         let first = |origin| Metered::new(Arc::clone(&self.engine), origin);
         match &self.behind {
             None => Arc::new(first(origin)),
-            Some(Behind { fallback, pool, handover }) => Arc::new(Relay {
+            Some(Behind { fallback, pool, role, handover }) => Arc::new(Relay {
                 first: first(origin.clone()),
                 fallback: Arc::clone(fallback),
                 pool: Arc::clone(pool),
+                role: *role,
                 origin,
                 handover: Arc::clone(handover),
             }),

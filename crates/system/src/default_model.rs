@@ -1,0 +1,163 @@
+//! The model that `default` stands for.
+//!
+//! A model that the owner named is the default. Otherwise the first model of the engine is chosen once and recorded in the home
+//! directory, for each engine: a model that is pulled later never becomes the default because of its name. A recorded model that
+//! has gone is replaced, and the log says so.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use hob_config::{Config, Overwrite, write_new};
+use hob_core::routing::AUTO;
+use hob_core::{Engine, EngineError};
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use crate::catalog::{Catalog, Lookup};
+use crate::pool::Pool;
+
+/// The file in the home directory with the recorded choices, by engine.
+const FILE: &str = "default_models.json";
+
+/// The default model of an engine, whatever else is in the pool.
+pub(crate) struct DefaultModel {
+    /// As the owner named it, which may be `auto`.
+    configured: Option<String>,
+    /// Where choices are recorded; `None` keeps them in memory only.
+    file: Option<PathBuf>,
+    /// Whether a choice is written there, or only read.
+    recording: Recording,
+    chosen: ArcSwapOption<String>,
+    /// Held by whoever chooses, so that a crowd chooses once.
+    choosing: Mutex<()>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recording {
+    On,
+    Off,
+}
+
+impl DefaultModel {
+    pub(crate) fn new(configured: Option<String>) -> Self {
+        DefaultModel {
+            configured,
+            file: None,
+            recording: Recording::On,
+            chosen: ArcSwapOption::empty(),
+            choosing: Mutex::new(()),
+        }
+    }
+
+    /// The same with a home directory that keeps the choice.
+    pub(crate) fn recorded_at(self, home: &Path) -> Self {
+        DefaultModel { file: Some(home.join(FILE)), ..self }
+    }
+
+    /// As the owner named it, which may be `auto`.
+    pub(crate) fn configured(&self) -> Option<&str> {
+        self.configured.as_deref()
+    }
+
+    /// The default, which may be `auto`; `None` when the engine has no model.
+    pub(crate) async fn get(&self, pool: &Pool) -> Result<Option<String>, EngineError> {
+        match &self.configured {
+            Some(model) => Ok(Some(model.clone())),
+            None => self.chosen(pool.chosen_catalog()).await,
+        }
+    }
+
+    /// The model for work that needs one and the same: the default, or where that is `auto`, the one that was chosen.
+    pub(crate) async fn steady(&self, pool: &Pool) -> Result<Option<String>, EngineError> {
+        match &self.configured {
+            Some(model) if model != AUTO => Ok(Some(model.clone())),
+            _ => self.chosen(pool.chosen_catalog()).await,
+        }
+    }
+
+    /// The model that was chosen for an engine, chosen now where none was.
+    async fn chosen(&self, catalog: &Catalog) -> Result<Option<String>, EngineError> {
+        if let Some(model) = self.chosen.load_full()
+            && catalog.recall(&model) != Some(false)
+        {
+            return Ok(Some(model.as_ref().clone()));
+        }
+        let _choosing = self.choosing.lock().await;
+        let engine = catalog.engine().key();
+        let recorded = match self.chosen.load_full() {
+            Some(model) => Some(model.as_ref().clone()),
+            None => self.read().remove(engine),
+        };
+        if let Some(model) = &recorded
+            && !matches!(catalog.look_up(model).await, Lookup::Lacks)
+        {
+            self.chosen.store(Some(Arc::new(model.clone())));
+            return Ok(recorded);
+        }
+        let first = catalog.first().await?;
+        if let Some(gone) = recorded {
+            let now = first.as_deref().unwrap_or("none");
+            tracing::warn!(
+                engine,
+                gone,
+                default = now,
+                "the default model is gone, and another takes its place; 'hob model use NAME' chooses"
+            );
+        }
+        self.chosen.store(first.clone().map(Arc::new));
+        self.record(engine, first.as_deref());
+        Ok(first)
+    }
+
+    /// The recorded choices. A file that cannot be read counts as empty: choosing anew harms less than not answering.
+    fn read(&self) -> BTreeMap<String, String> {
+        let Some(file) = &self.file else { return BTreeMap::new() };
+        match fs::read(file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::warn!(file = %file.display(), %error, "the recorded default models cannot be read");
+                BTreeMap::new()
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => {
+                tracing::warn!(file = %file.display(), %error, "the recorded default models cannot be read");
+                BTreeMap::new()
+            }
+        }
+    }
+
+    /// Records a choice. Where that is not possible it lasts as long as the process.
+    fn record(&self, engine: &str, model: Option<&str>) {
+        let Some(file) = self.file.as_deref().filter(|_| self.recording == Recording::On) else { return };
+        let mut choices = self.read();
+        let is_new = match model {
+            Some(model) => choices.insert(engine.to_owned(), model.to_owned()).as_deref() != Some(model),
+            None => choices.remove(engine).is_some(),
+        };
+        if !is_new {
+            return;
+        }
+        let text = format!("{:#}\n", json!(choices));
+        if let Err(error) = write_new(file, &text, Overwrite::Force) {
+            tracing::info!(%error, "the default model cannot be recorded");
+        }
+    }
+}
+
+/// The model that `default` stands for when this engine answers, for those who only look: nothing is recorded.
+pub async fn default_model(
+    config: &Config,
+    home: &Path,
+    engine: &Arc<dyn Engine>,
+) -> Result<Option<String>, EngineError> {
+    let default = DefaultModel::new(config.default_model().map(str::to_owned)).recorded_at(home);
+    let default = DefaultModel { recording: Recording::Off, ..default };
+    default.get(&Pool::new(Arc::clone(engine), Vec::new())).await
+}
+
+#[cfg(test)]
+#[path = "default_model_tests.rs"]
+mod tests;

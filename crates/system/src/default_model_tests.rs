@@ -1,0 +1,80 @@
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+
+fn engine(models: &[&str]) -> Arc<dyn Engine> {
+    Arc::new(ScriptedEngine::saying(&["hi"]).with_models(models))
+}
+
+/// What `default` stands for in a process that has just been started.
+async fn started(home: &Path, models: &[&str]) -> Option<String> {
+    let default = DefaultModel::new(None).recorded_at(home);
+    default.get(&Pool::new(engine(models), Vec::new())).await.unwrap()
+}
+
+fn record(home: &Path) -> Option<String> {
+    fs::read_to_string(home.join(FILE)).ok()
+}
+
+#[tokio::test]
+async fn a_model_that_is_pulled_later_does_not_become_the_default() {
+    let home = tempfile::tempdir().unwrap();
+    assert_eq!(started(home.path(), &["mistral"]).await.as_deref(), Some("mistral"));
+    assert_eq!(started(home.path(), &["a-new-one", "mistral"]).await.as_deref(), Some("mistral"));
+    assert_eq!(record(home.path()).as_deref(), Some("{\n  \"scripted\": \"mistral\"\n}\n"));
+}
+
+#[tokio::test]
+async fn a_default_that_is_gone_is_replaced_once() {
+    let home = tempfile::tempdir().unwrap();
+    started(home.path(), &["mistral"]).await;
+    assert_eq!(started(home.path(), &["b", "c"]).await.as_deref(), Some("b"));
+    assert_eq!(started(home.path(), &["a", "b", "c"]).await.as_deref(), Some("b"));
+    assert_eq!(started(home.path(), &[]).await, None);
+    assert_eq!(started(home.path(), &["c"]).await.as_deref(), Some("c"));
+}
+
+#[tokio::test]
+async fn each_engine_has_a_default_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    started(home.path(), &["mistral"]).await;
+    let other: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&[]).called("other").with_models(&["x"]));
+    let default = DefaultModel::new(None).recorded_at(home.path());
+    assert_eq!(default.get(&Pool::new(other, Vec::new())).await.unwrap().as_deref(), Some("x"));
+    assert_eq!(started(home.path(), &["a", "mistral"]).await.as_deref(), Some("mistral"));
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_keeps_its_default() {
+    let home = tempfile::tempdir().unwrap();
+    started(home.path(), &["mistral"]).await;
+    let down = Arc::new(ScriptedEngine::saying(&[]).with_models(&["a", "mistral"]));
+    down.set_gone(true);
+    let pool = Pool::new(down, Vec::new());
+    let default = DefaultModel::new(None).recorded_at(home.path());
+    assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("mistral"));
+}
+
+#[tokio::test]
+async fn what_the_owner_named_is_neither_replaced_nor_recorded() {
+    let home = tempfile::tempdir().unwrap();
+    let default = DefaultModel::new(Some("named".into())).recorded_at(home.path());
+    let pool = Pool::new(engine(&["a"]), Vec::new());
+    assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("named"));
+    assert_eq!(default.steady(&pool).await.unwrap().as_deref(), Some("named"));
+    assert_eq!(record(home.path()), None);
+    let auto = DefaultModel::new(Some(AUTO.into())).recorded_at(home.path());
+    assert_eq!(auto.get(&pool).await.unwrap().as_deref(), Some(AUTO));
+    assert_eq!(auto.steady(&pool).await.unwrap().as_deref(), Some("a"));
+}
+
+#[tokio::test]
+async fn looking_records_nothing_and_a_damaged_record_is_no_obstacle() {
+    let home = tempfile::tempdir().unwrap();
+    let (config, engine) = (Config::default(), engine(&["b"]));
+    assert_eq!(default_model(&config, home.path(), &engine).await.unwrap().as_deref(), Some("b"));
+    assert_eq!(record(home.path()), None);
+    fs::write(home.path().join(FILE), "{ half").unwrap();
+    assert_eq!(started(home.path(), &["b"]).await.as_deref(), Some("b"));
+    assert_eq!(started(home.path(), &["a", "b"]).await.as_deref(), Some("b"), "it was written anew");
+}
