@@ -1,5 +1,6 @@
 //! `[channel]`: messaging through a gateway, and `[channel.whatsapp]`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use secrecy::SecretString;
 use crate::agent::{AGENT, AgentKey};
 use crate::keys::keys_of;
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, REACH, ReachKey, SECONDS, SECRET, TEXT, TEXTS, WEBSOCKET_URL,
+    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, ReachKey, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT,
+    WEBSOCKET_URL,
 };
 
 /// Settings of messaging.
@@ -25,9 +27,9 @@ pub struct ChannelConfig {
     pub token: Option<SecretString>,
     /// Whether messages are answered, or only received.
     pub reply: bool,
-    /// How far the tools reach that a message may make an agent use.
-    pub trust: ReachKey,
-    /// Senders whose messages may also read the memory; everybody else's words may not.
+    /// How far the tools reach that a sender's messages may make an agent use, by `channel:sender`. Everyone else has `pure`.
+    pub trust: BTreeMap<String, ReachKey>,
+    /// Senders, as `channel:sender`, whose messages may also read the memory; everybody else's words may not.
     pub allow_from: Vec<String>,
     /// Messages of one sender that are answered within a minute.
     pub messages_per_minute: usize,
@@ -45,7 +47,7 @@ impl Default for ChannelConfig {
             reconnect_interval: Duration::from_secs(5),
             token: None,
             reply: true,
-            trust: ReachKey::Pure,
+            trust: BTreeMap::new(),
             allow_from: Vec::new(),
             messages_per_minute: 20,
             history: 20,
@@ -62,8 +64,8 @@ keys_of! {
         reconnect_interval: SECONDS, "Seconds between attempts to connect.";
         token: SECRET, "Token the gateway wants; \"\" sends none.";
         reply: FLAG, "Whether messages are answered, or only received.";
-        trust: REACH, "How far the tools reach that a message may set to work: pure, read or act.";
-        allow_from: TEXTS, "Senders whose messages may also read your memory, such as telegram:12345; nobody else's may.";
+        trust: SENDERS_TRUST, "How far the tools reach that a sender's messages may set to work. Everyone who is not named here has pure.";
+        allow_from: SENDERS, "Senders whose messages may also read your memory; nobody else's may.";
         messages_per_minute: COUNT, "Messages of one sender that are answered within a minute.";
         history: COUNT_OR_NONE, "Earlier messages of a conversation that the agent is told of.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";

@@ -165,14 +165,18 @@ fn rules(config: &ChannelConfig) -> InboundRules {
             Some(agent) => AgentWish::Named(agent.as_str().to_owned()),
             None => AgentWish::None,
         },
-        trust: match config.trust {
-            ReachKey::Pure => Reach::Pure,
-            ReachKey::Read => Reach::Read,
-            ReachKey::Act => Reach::Act,
-        },
+        trust: config.trust.iter().map(|(sender, trust)| (sender.clone(), reach(*trust))).collect(),
         allow_from: config.allow_from.clone(),
         messages_per_minute: config.messages_per_minute,
         history: config.history,
+    }
+}
+
+fn reach(key: ReachKey) -> Reach {
+    match key {
+        ReachKey::Pure => Reach::Pure,
+        ReachKey::Read => Reach::Read,
+        ReachKey::Act => Reach::Act,
     }
 }
 

@@ -4,7 +4,7 @@
 mod ledger;
 mod pace;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -46,9 +46,9 @@ const TROUBLE: &str = "I cannot answer right now: my model does not respond. I h
 #[derive(Debug, Clone)]
 pub(crate) struct InboundRules {
     pub agent: AgentWish,
-    /// How far tools may reach on a sender's behalf.
-    pub trust: Reach,
-    /// Senders, bare or as `channel:sender`, who may have the memory read.
+    /// How far tools may reach on behalf of senders, by `channel:sender`; on behalf of everyone else they only compute.
+    pub trust: BTreeMap<String, Reach>,
+    /// Senders, as `channel:sender`, who may have the memory read.
     pub allow_from: Vec<String>,
     pub messages_per_minute: usize,
     /// Earlier messages that the agent is told of.
@@ -96,29 +96,36 @@ impl Inbound {
             .then(|| Some(format!("That message is too long for me: I read {MAX_CHARS} characters at most.")))
     }
 
+    /// Whether a sender may have the memory read.
     fn is_allowed(&self, channel: &str, sender: &str) -> bool {
-        !sender.is_empty()
-            && self.rules.allow_from.iter().any(|allowed| match allowed.split_once(':') {
-                Some(named) => named == (channel, sender),
-                None => allowed == sender,
-            })
+        self.rules.allow_from.iter().any(|entry| names(entry, channel, sender))
     }
 
-    fn caller(&self, system: &System, message: &ChannelMessage) -> Caller {
-        let permit = Permit::up_to(self.rules.trust);
-        let permit = if self.is_allowed(&message.channel, &message.sender) {
-            Permit { also: MEMORY_READS.map(str::to_owned).to_vec(), ..permit }
-        } else {
-            // However far trust goes, the owner's documents are not for everybody.
-            let tools = system.tools();
-            let others = tools.specs().map(|spec| spec.name.clone());
-            Permit {
-                only: Some(others.filter(|name| !MEMORY_READS.contains(&name.as_str())).collect()),
-                ..permit
-            }
+    /// How far tools may reach on a sender's behalf.
+    fn trust(&self, channel: &str, sender: &str) -> Reach {
+        let mut trusted = self.rules.trust.iter();
+        let found = trusted.find(|(entry, _)| names(entry, channel, sender));
+        found.map_or(CallerRole::ChannelSender.reach(), |(_, reach)| *reach)
+    }
+
+    fn caller(&self, message: &ChannelMessage) -> Caller {
+        let ChannelMessage { channel, sender, .. } = message;
+        let trust = self.trust(channel, sender);
+        // A message is text from outside. Only a sender whom the owner lets act is taken at their word.
+        let permit = Permit { tainted: trust < Reach::Act, ..Permit::up_to(trust) };
+        let memory_reads = MEMORY_READS.map(str::to_owned).to_vec();
+        let permit = match self.is_allowed(channel, sender) {
+            true => Permit { also: memory_reads, ..permit },
+            // However far a sender's trust goes, the owner's documents need leave of their own.
+            false => Permit { except: memory_reads, ..permit },
         };
         let agent = self.rules.agent.clone();
-        Caller { role: CallerRole::ChannelSender, permit, agent, ..Caller::trusted(Source::Channel, run_id("channel")) }
+        Caller {
+            role: CallerRole::ChannelSender,
+            permit,
+            agent,
+            ..Caller::trusted(Source::Channel, run_id("channel"))
+        }
     }
 
     async fn request(&self, message: &ChannelMessage) -> GenerateRequest {
@@ -134,8 +141,8 @@ impl Inbound {
         GenerateRequest { model: "default".to_owned(), messages, ..GenerateRequest::default() }
     }
 
-    /// What was said before. Somebody who may have the memory read is not told what others said in the same group: their words
-    /// would be read with a trust they do not have.
+    /// What was said before. A sender with more trust is not told what others with less said in the same group: their words would
+    /// be read with a trust that they do not have.
     async fn history(&self, message: &ChannelMessage) -> Vec<Line> {
         let Some(conversations) = self.conversations.clone().filter(|_| self.rules.history > 0) else {
             return Vec::new();
@@ -153,11 +160,12 @@ impl Inbound {
             }
             None => return Vec::new(),
         };
-        let is_trusted = self.is_allowed(&message.channel, &message.sender);
-        lines
-            .into_iter()
-            .filter(|line| !is_trusted || self.is_allowed(&message.channel, &line.sender))
-            .collect()
+        let is_allowed = |sender: &str| self.is_allowed(&message.channel, sender);
+        let trust = |sender: &str| self.trust(&message.channel, sender);
+        let (asker_is_allowed, asker_trust) = (is_allowed(&message.sender), trust(&message.sender));
+        let has_as_much =
+            |sender: &str| (is_allowed(sender) || !asker_is_allowed) && trust(sender) >= asker_trust;
+        lines.into_iter().filter(|line| has_as_much(&line.sender)).collect()
     }
 
     async fn remember(&self, message: &ChannelMessage, answer: &str) {
@@ -192,7 +200,7 @@ impl Handler for Inbound {
         if let Some(told) = self.refusal(message) {
             return Ok(told);
         }
-        let caller = self.caller(&system, message);
+        let caller = self.caller(message);
         let request = self.request(message).await;
         let failed = match timeout(ANSWER_WITHIN, system.complete(request, &caller)).await {
             Ok(Ok(outcome)) => {
@@ -208,6 +216,12 @@ impl Handler for Inbound {
         tracing::warn!(channel = %message.channel, error = %failed, "a message could not be answered");
         Ok(self.tell_of_trouble(message).then(|| TROUBLE.to_owned()))
     }
+}
+
+/// Whether an entry of the configuration, as `channel:sender`, names this sender. One without a channel names nobody: the same id
+/// may be anybody's on another channel.
+fn names(entry: &str, channel: &str, sender: &str) -> bool {
+    !sender.is_empty() && entry.split_once(':') == Some((channel, sender))
 }
 
 /// Without a thread id, everybody who writes has a conversation of their own.

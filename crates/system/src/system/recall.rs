@@ -22,8 +22,8 @@ impl System {
 /// made it.
 fn may_recall(caller: &Caller) -> bool {
     let reads_memory = |names: &Vec<String>| names.iter().any(|name| MEMORY_READS.contains(&name.as_str()));
-    let Permit { most, also, only } = &caller.permit;
-    if caller.recall == Recall::Unwanted {
+    let Permit { most, also, only, except, .. } = &caller.permit;
+    if caller.recall == Recall::Unwanted || reads_memory(except) {
         return false;
     }
     match caller.source {
