@@ -4,11 +4,15 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
 use crate::config::Config;
+use crate::edit::set_text;
 use crate::env::Environment;
 use crate::error::ConfigError;
 use crate::read::{Source, line_of, read};
 use crate::warning::Warning;
+use crate::write::{Overwrite, WriteError, write_new};
 
 /// A configuration has a few kilobytes; anything this large is some other file.
 const LARGEST: usize = 1024 * 1024;
@@ -42,6 +46,29 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
     loaded.config.provider_keys = environment.provider_keys()?;
     loaded.config.hub = environment.hub()?;
     Ok(loaded)
+}
+
+/// Why a setting could not be written into the file.
+#[derive(Debug, Error)]
+pub enum SetError {
+    #[error(transparent)]
+    Read(#[from] ConfigError),
+    #[error("{file} has {key} in a form that cannot be changed in place. Change it with an editor.")]
+    Form { file: String, key: &'static str },
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// Writes the default model into the configuration file, which is made where there is none, and keeps all else that is in it. The
+/// file that was written.
+pub fn set_default_model(environment: &Environment, model: &str) -> Result<PathBuf, SetError> {
+    let path = environment.config_file()?;
+    let file = shown(&path, environment.home());
+    let text = read_file(&path, &file)?.unwrap_or_default();
+    let edited = set_text(&text, "intelligence", "default_model", model)
+        .ok_or(SetError::Form { file, key: "[intelligence] default_model" })?;
+    write_new(&path, &edited, Overwrite::Force)?;
+    Ok(path)
 }
 
 /// The text of the file; `None` when it does not exist.

@@ -37,6 +37,13 @@ pub enum ModelCommand {
         #[arg(long)]
         offline: bool,
     },
+    /// Choose the model that answers when a request names none
+    ///
+    /// Writes [intelligence] default_model into the configuration file. 'auto' lets Hob choose a model for each question.
+    Use {
+        /// The model, as 'hob model list' names it, or 'auto'
+        model: String,
+    },
     /// Remove a model of the embedded engine from the disk
     Rm {
         /// The model, as 'hob model list' names it

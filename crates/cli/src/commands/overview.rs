@@ -9,8 +9,8 @@ use anyhow::Result;
 use futures::future::join_all;
 use hob_config::Config;
 use hob_core::routing::AUTO;
-use hob_core::{Engine, EngineError, ModelKind};
-use hob_system::{Pool, Wishes, beside, choose, is_default_missed};
+use hob_core::{Engine, EngineError};
+use hob_system::{Pool, Wishes, beside, choose, default_model, is_default_missed};
 use tokio::time::timeout;
 
 use crate::advice;
@@ -110,7 +110,7 @@ async fn who_answers(config: &Config, home: &Path) -> Result<Answering> {
     let model = match config.default_model() {
         Some(AUTO) => Standing::Auto,
         Some(model) => standing_of(model, &engine, beside(&engine, &all, config)).await,
-        None => first_model(engine.as_ref()).await.map_or(Standing::None, Standing::There),
+        None => chosen_model(config, home, &engine).await.map_or(Standing::None, Standing::There),
     };
     Ok(Answering::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
 }
@@ -124,10 +124,9 @@ async fn standing_of(model: &str, engine: &Arc<dyn Engine>, others: Vec<Arc<dyn 
     }
 }
 
-/// The first model of the engine that can answer, unless its list takes too long.
-async fn first_model(engine: &dyn Engine) -> Option<String> {
-    let models = timeout(PROBE, engine.list_models()).await.ok()?.ok()?;
-    models.into_iter().find(|model| model.kind == ModelKind::Text).map(|model| model.id)
+/// The default model of the engine where the owner named none, unless its list takes too long.
+async fn chosen_model(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<String> {
+    timeout(PROBE, default_model(config, home, engine)).await.ok()?.ok()?
 }
 
 impl Scene {

@@ -70,7 +70,7 @@ async fn a_house_in_order_is_ready() {
     · cloud      no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
     · embedded   has no model yet; 'hob model pull smollm2-135m-instruct' gets one
     ✓ engine     ollama answers
-    ✓ model      smollm2:latest, the first of ollama
+    ✓ model      smollm2:latest
     ✓ port       PORT is free for 'hob serve'
     ✓ access     'hob serve' answers this machine only (127.0.0.1)
 
@@ -95,7 +95,7 @@ async fn an_engine_that_stands_in_is_a_warning() {
     assert_eq!(check(&ran, "engine"), one("warning", "vllm answers in place of ollama"));
     assert_eq!(check(&ran, "ollama"), one("warning", "http://127.0.0.1:9 does not answer"));
     assert_eq!(check(&ran, "sglang"), one("off", "http://127.0.0.1:9 does not answer"));
-    assert_eq!(check(&ran, "model"), one("good", "smollm2, the first of vllm"));
+    assert_eq!(check(&ran, "model"), one("good", "smollm2"));
 }
 
 #[tokio::test]

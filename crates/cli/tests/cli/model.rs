@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::fakes;
-use crate::home::{Home, NOWHERE, Ran};
+use crate::home::{Home, NOWHERE, Ran, engines_config};
 
 async fn two_engines() -> (FakeServer, FakeServer, Home) {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
@@ -21,10 +21,10 @@ async fn the_models_of_all_engines_stand_in_one_table() {
     let ran = home.run(&["model", "list"]).await;
     assert_eq!(ran.code, Some(0));
     insta::assert_snapshot!(ran.stdout, @r"
-    ENGINE  MODEL                 PARAMS  CONTEXT    VRAM
-    ollama  smollm2:latest        134.5M       8k  ~94 MB
-    ollama  smollm2-tools:latest  134.5M       8k  ~94 MB
-    vllm    smollm2                    -       2k       -
+    ENGINE  MODEL                     PARAMS  CONTEXT    VRAM
+    ollama  smollm2:latest (default)  134.5M       8k  ~94 MB
+    ollama  smollm2-tools:latest      134.5M       8k  ~94 MB
+    vllm    smollm2                        -       2k       -
     ");
     insta::assert_snapshot!(ran.stderr, @r"
     Not running: sglang at http://127.0.0.1:9, llamacpp at http://127.0.0.1:9, litellm at http://127.0.0.1:9
@@ -45,8 +45,97 @@ async fn a_program_reads_the_list_as_json() {
         "size": 98363034,
         "quantization": "Q4_1",
         "kind": "text",
+        "default": true,
     });
     assert_eq!(list[0], expected);
+    assert_eq!(list[1]["default"], false);
+}
+
+#[tokio::test]
+async fn a_model_is_chosen_by_name_and_the_file_keeps_its_comments() {
+    let (_ollama, _vllm, home) = two_engines().await;
+    let before = format!("# mine\n{}", std::fs::read_to_string(home.config_file()).expect("a file"));
+    std::fs::write(home.config_file(), &before).expect("written");
+    let ran = home.run(&["model", "use", "smollm2-tools"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("The default model is now smollm2-tools:latest ("), "{}", ran.stdout);
+    let after = std::fs::read_to_string(home.config_file()).expect("a file");
+    assert_eq!(after, format!("{before}\n[intelligence]\ndefault_model = \"smollm2-tools:latest\"\n"));
+    let listed = home.run(&["model", "list"]).await.stdout;
+    assert!(listed.contains("smollm2-tools:latest (default)"), "{listed}");
+    assert!(!listed.contains("smollm2:latest (default)"), "{listed}");
+
+    let auto = home.run(&["model", "use", "auto"]).await;
+    assert_eq!(auto.code, Some(0), "{}", auto.stderr);
+    let after = std::fs::read_to_string(home.config_file()).expect("a file");
+    assert!(after.ends_with("[intelligence]\ndefault_model = \"auto\"\n"), "{after}");
+}
+
+#[tokio::test]
+async fn only_a_model_that_can_answer_is_chosen() {
+    let (_ollama, _vllm, home) = two_engines().await;
+    let before = std::fs::read_to_string(home.config_file()).expect("a file");
+    for (name, said) in [("smolm2", "Did you mean smollm2"), ("default", "stands for the model")] {
+        let ran = home.run(&["model", "use", name]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    assert_eq!(std::fs::read_to_string(home.config_file()).expect("a file"), before);
+}
+
+#[tokio::test]
+async fn a_chosen_model_that_will_not_be_asked_is_said_so() {
+    let (_ollama, vllm, home) = two_engines().await;
+    let only_there = FakeServer::start(|request| match request.path.as_str() {
+        "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"large","object":"model"}]}"#),
+        _ => Reply::json(404, "{}"),
+    })
+    .await;
+    let text = std::fs::read_to_string(home.config_file()).expect("a file");
+    std::fs::write(home.config_file(), text.replace(&vllm.url(), &only_there.url())).expect("written");
+    let ran = home.run(&["model", "use", "large"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("vllm has this model, but ollama answers."), "{}", ran.stderr);
+}
+
+/// An Ollama with these models.
+async fn ollama_with(models: &'static [&'static str]) -> FakeServer {
+    FakeServer::start(move |request| match request.path.as_str() {
+        "/api/tags" => {
+            let models: Vec<Value> =
+                models.iter().map(|name| json!({ "name": name, "model": name })).collect();
+            Reply::json(200, json!({ "models": models }).to_string())
+        }
+        "/api/chat" => Reply::ndjson(format!("{}{}", fakes::piece("hi"), fakes::END)),
+        _ => Reply::json(404, "{}"),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_default_stays_when_another_model_is_pulled() {
+    let before = ollama_with(&["mistral:latest"]).await;
+    let home = Home::with_engines(&[("ollama", &before.url())]);
+    assert_eq!(home.run(&["ask", "hello"]).await.code, Some(0));
+    // The same machine, with a model more that comes first in the list.
+    let after = ollama_with(&["alpha:latest", "mistral:latest"]).await;
+    std::fs::write(home.config_file(), engines_config(&[("ollama", &after.url())])).expect("written");
+    let listed = home.run(&["model", "list"]).await.stdout;
+    assert!(listed.contains("mistral:latest (default)"), "{listed}");
+    for name in [&[][..], &["-m", "default"]] {
+        let ran = home.run(&[&["ask", "hello"], name].concat()).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let asked = after.requests().into_iter().rfind(|request| request.path == "/api/chat").expect("asked");
+        assert!(asked.text().contains("mistral:latest"), "{}", asked.text());
+    }
+    // What is gone cannot stay.
+    let without = ollama_with(&["alpha:latest", "beta:latest"]).await;
+    std::fs::write(home.config_file(), engines_config(&[("ollama", &without.url())])).expect("written");
+    let ran = home.run(&["ask", "hello"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the default model is gone"), "{}", ran.stderr);
+    let again = home.run(&["ask", "hello"]).await;
+    assert!(!again.stderr.contains("gone"), "it is said once: {}", again.stderr);
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ const CROWDS: [usize; 3] = [1, 4, 16];
 pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
     if let Some(model) = &args.model {
-        config.server.model = Some(model.clone());
+        config.use_model(model);
     }
     // What is measured must not change meanwhile.
     config.engine.embedded.tune = false;

@@ -52,7 +52,7 @@ pub fn run(args: ChatArgs, thoughts: Thoughts) -> Result<ExitCode> {
     config.memory.context = true;
     let answering = args.answering;
     if let Some(model) = &answering.model {
-        config.server.model = Some(model.clone());
+        config.use_model(model);
     }
     // That is for those who stay without asking.
     config.engine.embedded.tune = false;

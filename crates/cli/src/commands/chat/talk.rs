@@ -11,7 +11,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use hob_config::WriteError;
 use hob_core::routing::AUTO;
-use hob_core::{Message, ModelKind};
+use hob_core::{CallerRole, Message, ModelKind};
 use hob_system::AskError;
 use hob_system::store::chats::ChatId;
 use tokio::time::timeout;
@@ -224,7 +224,7 @@ impl Talk<'_> {
         let current = self.session.settings().model.as_ref().unwrap_or(&self.house.default_model);
         let listed = {
             let _waiting = Spinner::start(ASKING);
-            system.listed_models().await?
+            system.listed_models(CallerRole::Owner).await?
         };
         // Others may have a model by the same name; the first of them answers.
         let answering = listed.iter().position(|listed| system.pool().means(current, listed));

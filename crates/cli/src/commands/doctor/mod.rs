@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
-use hob_system::{Wishes, choose, is_default_missed};
+use hob_system::{Wishes, choose, default_model, is_default_missed};
 
 use self::engines::Answering;
 use self::report::{Check, Report};
@@ -93,7 +93,8 @@ async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec
         Answering::Nobody => false,
         Answering::Startable => true,
         Answering::Engine(engine, models) => {
-            let (has_model, check) = model::check(engine.as_ref(), models, config.default_model());
+            let default = default_model(config, home, &engine).await.ok().flatten();
+            let (has_model, check) = model::check(engine.as_ref(), models, default.as_deref());
             checks.push(check);
             has_model
         }

@@ -29,7 +29,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             Check::new(NAME, Status::Good, format!("{AUTO}: one of {key}'s is chosen for each question")),
         ),
         (Some(wanted), Some(models)) if models.iter().any(|model| engine.means(wanted, &model.id)) => {
-            (true, Check::new(NAME, Status::Good, wanted))
+            (true, Check::new(NAME, Status::Good, one_line(wanted)))
         }
         (Some(wanted), Some(_)) if engine.lists_every_model() => {
             let check =

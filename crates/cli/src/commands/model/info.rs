@@ -113,7 +113,7 @@ impl Known<'_> {
     }
 }
 
-fn not_found(name: &str, found: &[Surveyed]) -> Error {
+pub fn not_found(name: &str, found: &[Surveyed]) -> Error {
     let names = found.iter().flat_map(|surveyed| match &surveyed.state {
         State::Answers { models } => models.as_slice(),
         State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => &[],

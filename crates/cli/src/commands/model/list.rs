@@ -10,11 +10,12 @@ use hob_core::{ModelInfo, ModelKind};
 use hob_system::ollama;
 use serde_json::{Value, json};
 
-use super::{Format, look_around, silent};
+use super::{Format, asked, chosen, look_around, silent};
 use crate::output;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
+use crate::settings;
 use crate::survey::{State, Surveyed};
 
 /// How many models Ollama is asked about at once, and how long it may take for each.
@@ -36,9 +37,15 @@ pub async fn run(config: &Config, format: Format) -> Result<ExitCode> {
             add_contexts(config, models).await?;
         }
     }
+    let default = default(config, &found).await?;
+    let listed: Vec<Listed> = found
+        .iter()
+        .flat_map(|surveyed| models(surveyed).iter().map(|model| (surveyed.engine.key(), model)))
+        .map(|(engine, model)| Listed { engine, model, is_default: default == Some((engine, &model.id)) })
+        .collect();
     match format {
-        Format::Json => output::json(&found.iter().flat_map(as_json).collect::<Vec<_>>())?,
-        Format::People => print(&found)?,
+        Format::Json => output::json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>())?,
+        Format::People => print(&listed)?,
     }
     tell_of_others(&found);
     Ok(ExitCode::SUCCESS)
@@ -58,16 +65,37 @@ async fn add_contexts(config: &Config, models: &mut [ModelInfo]) -> Result<()> {
     Ok(())
 }
 
-fn models(surveyed: &Surveyed) -> &[ModelInfo] {
+/// The default model, and the engine that answers with it; `None` where that is chosen for each question, or is not there.
+async fn default<'a>(config: &Config, found: &'a [Surveyed]) -> Result<Option<(&'a str, &'a str)>> {
+    let Some(chosen) = chosen(config, found).await else { return Ok(None) };
+    let default = hob_system::default_model(config, &settings::home()?, &chosen.engine).await;
+    let Some(default) = default.ok().flatten() else { return Ok(None) };
+    Ok(asked(chosen, found, config).into_iter().find_map(|surveyed| {
+        let model = models(surveyed).iter().find(|model| surveyed.engine.means(&default, &model.id))?;
+        Some((surveyed.engine.key(), model.id.as_str()))
+    }))
+}
+
+pub fn models(surveyed: &Surveyed) -> &[ModelInfo] {
     match &surveyed.state {
         State::Answers { models } => models,
         State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => &[],
     }
 }
 
-fn as_json(surveyed: &Surveyed) -> Vec<Value> {
-    let engine = surveyed.engine.key();
-    models(surveyed).iter().map(|model| describe(engine, model)).collect()
+/// A line of the list.
+struct Listed<'a> {
+    engine: &'a str,
+    model: &'a ModelInfo,
+    is_default: bool,
+}
+
+impl Listed<'_> {
+    fn as_json(&self) -> Value {
+        let mut value = describe(self.engine, self.model);
+        value["default"] = json!(self.is_default);
+        value
+    }
 }
 
 /// A model for another program. What is not known is null.
@@ -86,11 +114,8 @@ pub fn describe(engine: &str, model: &ModelInfo) -> Value {
     })
 }
 
-fn print(found: &[Surveyed]) -> Result<()> {
-    let rows: Vec<Vec<String>> = found
-        .iter()
-        .flat_map(|surveyed| models(surveyed).iter().map(|model| row(surveyed.engine.key(), model)))
-        .collect();
+fn print(listed: &[Listed<'_>]) -> Result<()> {
+    let rows: Vec<Vec<String>> = listed.iter().map(row).collect();
     if rows.is_empty() {
         output::note("No engine has a model yet. Get one, such as with 'hob model pull qwen3:0.6b'.");
     } else {
@@ -99,11 +124,12 @@ fn print(found: &[Surveyed]) -> Result<()> {
     Ok(())
 }
 
-fn row(engine: &str, model: &ModelInfo) -> Vec<String> {
+fn row(Listed { engine, model, is_default }: &Listed<'_>) -> Vec<String> {
     let known = |number: Option<u64>, shown: fn(u64) -> String| number.map_or_else(|| "-".to_owned(), shown);
     vec![
-        engine.to_owned(),
+        (*engine).to_owned(),
         match model.kind {
+            ModelKind::Text if *is_default => format!("{} (default)", one_line(&model.id)),
             ModelKind::Text => one_line(&model.id),
             ModelKind::Embedding => format!("{} (embeddings)", one_line(&model.id)),
         },

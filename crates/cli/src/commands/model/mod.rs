@@ -3,11 +3,15 @@
 mod info;
 mod list;
 mod pull;
+mod use_model;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_config::{Config, EngineKey};
+use hob_core::Engine;
+use hob_system::{Wishes, choose};
 
 use crate::args::ModelCommand;
 use crate::commands::block_on;
@@ -27,6 +31,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
                 None => pull::run(&config, &model).await,
             }
         }),
+        ModelCommand::Use { model } => block_on(use_model::run(&config, &model)),
         ModelCommand::Rm { model } => local::remove(&config, &model),
         ModelCommand::Tune { model, always } => block_on(local::tune(&config, &model, always)),
     }
@@ -62,6 +67,24 @@ async fn look_around(config: &Config) -> Result<Vec<Surveyed>> {
         false => "",
     };
     bail!("no engine answers: {}. Start one of them{own}; or run 'hob doctor'.", addresses.join(", "))
+}
+
+/// The engine that answers, by the rules of selection, among those that were found to answer.
+async fn chosen<'a>(config: &Config, found: &'a [Surveyed]) -> Option<&'a Surveyed> {
+    let answering: Vec<Arc<dyn Engine>> = found
+        .iter()
+        .filter(|surveyed| matches!(surveyed.state, State::Answers { .. }))
+        .map(|surveyed| Arc::clone(&surveyed.engine))
+        .collect();
+    let chosen = choose(&answering, config, &Wishes::default()).await.ok()?;
+    found.iter().find(|surveyed| surveyed.engine.key() == chosen.engine.key())
+}
+
+/// The engines that are asked for a model: the one that answers, and those of the pool.
+fn asked<'a>(chosen: &'a Surveyed, found: &'a [Surveyed], config: &Config) -> Vec<&'a Surveyed> {
+    let in_pool = |key: &EngineKey| found.iter().find(|surveyed| surveyed.engine.key() == key.as_str());
+    let others = config.engine.pool.iter().filter_map(in_pool);
+    std::iter::once(chosen).chain(others.filter(|other| other.engine.key() != chosen.engine.key())).collect()
 }
 
 /// An engine that does not answer, with its address.

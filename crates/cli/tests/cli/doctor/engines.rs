@@ -73,7 +73,7 @@ async fn the_embedded_engine_needs_a_model_that_is_whole() {
     std::os::unix::fs::symlink(model, home.directory().join("models/smollm2.gguf")).expect("a link");
     let found = Diagnosis::of(&home).await;
     found
-        .shows("model", "good", "smollm2, the first of embedded")
+        .shows("model", "good", "smollm2")
         .is_ready_and_next_is("hob model rm broken");
 }
 
