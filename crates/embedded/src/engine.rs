@@ -284,7 +284,14 @@ impl Engine for Embedded {
             return Ok(());
         }
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
-        let prompt = tokio::task::spawn_blocking(move || prompt_of(&loaded, &request))
+        let read = move || {
+            if schema_field(&request).is_some() {
+                // The first grammar needs it, and it takes a while to make.
+                loaded.vocabulary()?;
+            }
+            prompt_of(&loaded, &request)
+        };
+        let prompt = tokio::task::spawn_blocking(read)
             .await
             .map_err(|error| interrupted(format!("the request could not be read: {error}")))??;
         let (done, finished) = oneshot::channel();

@@ -65,21 +65,23 @@ pub(crate) struct Room {
     pub(crate) cells: u32,
 }
 
-/// Cells that a model begins with: a few short conversations, or one with an agent's prompt.
-const FIRST_CELLS: u32 = 2048;
+/// Cells that a model begins with: a few short conversations, or an agent's prompt that is read ahead.
+const FIRST_CELLS: u32 = 1024;
 
 impl Room {
     pub(crate) fn of(stored: &StoredModel, options: &EmbeddedOptions) -> Self {
-        let trained = stored
-            .header
-            .as_ref()
-            .and_then(|header| header.context_length)
+        Self::sized(stored.header.as_ref().and_then(|header| header.context_length), options)
+    }
+
+    /// The room for a model that was trained for contexts of that length.
+    fn sized(trained: Option<u64>, options: &EmbeddedOptions) -> Self {
+        let trained = trained
             .and_then(|length| u32::try_from(length).ok())
             .filter(|length| *length > 0)
             .unwrap_or(USUAL_CONTEXT);
         let context = options.context.unwrap_or(USUAL_CONTEXT).clamp(1, trained);
         let sharing = u32::try_from(options.parallel.clamp(1, 2)).unwrap_or(1);
-        // One conversation may use all cells, and none may be longer than what the model was trained for.
+        // llama.cpp takes all cells for the longest conversation, which none may be beyond what the model was trained for.
         Room { context, cells: context.saturating_mul(sharing).min(trained) }
     }
 
@@ -337,5 +339,25 @@ fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineErr
             tracing::warn!(model = name, "{error}; a form that llama.cpp knows is used instead");
             Ok(Template::BuiltIn(template))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_conversation_has_more_room_than_the_model_was_trained_for() {
+        let room = |trained: u64, context: Option<u32>, parallel: usize| {
+            let room = Room::sized(
+                Some(trained),
+                &EmbeddedOptions { context, parallel, ..EmbeddedOptions::new("") },
+            );
+            (room.context, room.cells, room.first_cells())
+        };
+        assert_eq!(room(8192, None, 8), (8192, 8192, 1024));
+        assert_eq!(room(2048, Some(100_000), 8), (2048, 2048, 1024));
+        assert_eq!(room(131_072, None, 8), (8192, 16_384, 1024));
+        assert_eq!(room(131_072, Some(512), 1), (512, 512, 512));
     }
 }
