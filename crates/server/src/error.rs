@@ -37,7 +37,7 @@ pub(crate) struct ApiError {
     param: Option<String>,
     code: Option<&'static str>,
     /// The engine's own code for its error, which clients are told instead of ours.
-    engine_code: Option<String>,
+    engine_code: Option<Box<str>>,
     retry_after: Option<u64>,
 }
 
@@ -477,7 +477,7 @@ impl From<EngineError> for ApiError {
                 // Its code for a refused key, such as `invalid_api_key`, would be read as one for the caller's.
                 None => ApiError {
                     param,
-                    engine_code: code.filter(|_| !matches!(status, 401 | 403)),
+                    engine_code: code.filter(|_| !matches!(status, 401 | 403)).map(String::into_boxed_str),
                     retry_after,
                     ..Self::refused(status, message)
                 },

@@ -176,3 +176,44 @@ fn take(head: &mut Head, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+
+    /// A connection and its other end.
+    async fn link() -> (Link, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (Link::new(socket, Patience::new(Duration::from_secs(60))), listener.accept().await.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_request_that_comes_after_the_end_is_turned_away() {
+        for _ in 0..20 {
+            let (mut link, other_end) = link().await;
+            drop(other_end);
+            assert!(matches!(link.exchange(REQUEST).await, Err(Broken::Lost(_))));
+            assert!(link.has_turned_away().await);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_read_or_answered_in_part_was_not_turned_away() {
+        for said in [&b""[..], b"HTTP/1.1 2"] {
+            let (mut link, mut other_end) = link().await;
+            let hang_up = async move {
+                assert_eq!(other_end.read(&mut [0; 64]).await.unwrap(), REQUEST.len());
+                other_end.write_all(said).await.unwrap();
+            };
+            let (exchanged, ()) = tokio::join!(link.exchange(REQUEST), hang_up);
+            assert!(matches!(exchanged, Err(Broken::Lost(_))));
+            assert!(!link.has_turned_away().await);
+        }
+    }
+}
