@@ -87,10 +87,7 @@ fn one_of_several_tools_is_called_by_the_name_the_model_writes() {
     let lines = [line("{\"name\": \"weather\", ", ""), line("\"arguments\": {\"city\": \"Rome\"}}", "stop")];
     let packets: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
     let call = ("weather".to_owned(), "{\"city\":\"Rome\"}".to_owned());
-    assert_eq!(
-        outcome(decode(&request, &packets).unwrap()),
-        (vec![call], String::new(), "tool_calls")
-    );
+    assert_eq!(outcome(decode(&request, &packets).unwrap()), (vec![call], String::new(), "tool_calls"));
     // Whole answers are read by the same rules.
     let whole = line("{\"name\":\"weather\",\"arguments\":{\"city\":\"Rome\"}}", "stop");
     let answer = read_whole(&whole, &request).unwrap().answer;
