@@ -17,7 +17,9 @@ use crate::support::{Running, engine_at};
 
 #[tokio::test]
 async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
-    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]));
+    // A model that only makes vectors is not offered.
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]);
+    let engine = Arc::new(engine.with_embedding_models(&["minilm"]));
     let server = Running::start(Arc::clone(&engine) as _).await;
     let browser = page_at(&server, Reader::DESK).await;
     let choose = |model: &str| {
