@@ -1,5 +1,7 @@
 //! Bodies that are small on the wire and large once they are read.
 
+#![cfg(target_os = "linux")]
+
 use hob_core::budget::{BODY_VALUES, EXTRA_VALUES};
 use serde_json::{Value, json};
 
@@ -36,7 +38,6 @@ fn zeros(before: &str, after: &str) -> Vec<u8> {
     format!("{before}0{}{after}", ",0".repeat(count)).into_bytes()
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_body_of_millions_of_values_costs_no_more_than_ten_times_its_size() {
     let server = serving(hob_config::ServerConfig::default()).await;
@@ -68,7 +69,6 @@ async fn a_body_of_millions_of_values_costs_no_more_than_ten_times_its_size() {
     }
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_large_body_with_as_many_values_as_it_may_have_is_answered() {
     let server = serving(hob_config::ServerConfig::default()).await;
