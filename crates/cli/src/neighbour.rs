@@ -101,6 +101,15 @@ pub async fn look(host: &str, port: u16) -> Neighbour {
     tokio::time::timeout(PATIENCE, asking).await.unwrap_or(Neighbour::Stranger)
 }
 
+/// How many calls the Hob that listens there could not record; `None` when it records them all, or nobody says.
+pub async fn unrecorded_calls(host: &str, port: u16) -> Option<u64> {
+    let asking = async { ask(TcpStream::connect((reachable(host).as_str(), port)).await?).await };
+    let head = tokio::time::timeout(PATIENCE, asking).await.ok()?.ok()?;
+    let warnings = head.lines().filter_map(|line| line.split_once(':'));
+    let mut warnings = warnings.filter(|(name, _)| name.eq_ignore_ascii_case("x-hob-warning"));
+    warnings.find_map(|(_, warning)| warning.trim().strip_prefix("calls-not-recorded=")?.parse().ok())
+}
+
 /// Where a server that is bound to `host` can be reached from here.
 pub fn reachable(host: &str) -> String {
     match host.parse() {

@@ -13,8 +13,8 @@ use hob_core::{
 use hob_memory::context::{Context, context, has_context};
 use hob_memory::read::apart::Apart;
 use hob_memory::{
-    ChunkOptions, ChunkOptionsError, DocumentParts, Documents, Embedder, EmbedderSource, IndexOptions, Limits,
-    Purpose,
+    ChunkOptions, ChunkOptionsError, DocumentParts, Documents, Embedder, EmbedderSource, IndexOptions,
+    Limits, Purpose,
 };
 use tokio::sync::OnceCell;
 

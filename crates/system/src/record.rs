@@ -1,7 +1,8 @@
-//! The record of inferences: opens it, keeps it within its retention, and does without it when there is none to be had.
+//! The record of inferences: opens it, keeps it within its retention, and does without it while it cannot be opened.
 
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use hob_config::Config;
@@ -12,76 +13,56 @@ use hob_store::{Moment, Schema, Store, StoreError, Telemetry, TelemetryWriter, Z
 /// The file in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
 
-/// The longest wait for the last records at the end.
-const LAST_RECORDS: Duration = Duration::from_secs(5);
-
 /// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
 const LATEST_RECORDS: Duration = Duration::from_millis(250);
 
 /// The record, or nothing: an answer never depends on it.
 #[derive(Clone)]
 pub struct Record {
-    kept: Result<Kept, NotKept>,
+    /// `None` when nothing is to be recorded, or no thread can be had for it.
+    kept: Option<Kept>,
     prices: Arc<Prices>,
 }
 
 #[derive(Clone)]
 struct Kept {
-    telemetry: Telemetry,
+    /// Empty while the database cannot be opened.
+    telemetry: Arc<OnceLock<Telemetry>>,
     writer: Arc<TelemetryWriter>,
-}
-
-/// Why there is no record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NotKept {
-    NotWanted,
-    /// The log says why.
-    CannotBeOpened,
 }
 
 impl Default for Record {
     /// Keeps nothing.
     fn default() -> Self {
-        Record { kept: Err(NotKept::NotWanted), prices: Arc::new(Prices::standard()) }
+        Record { kept: None, prices: Arc::new(Prices::standard()) }
     }
 }
 
 impl Record {
-    /// Opens the record in `home`, where it is wanted. One that cannot be opened is told of, and done without.
+    /// Opens the record in `home`, where it is wanted. One that cannot be opened is told of, and tried again: until then calls
+    /// wait to be recorded, as many as there is room for.
     pub fn open(config: &Config, home: &Path) -> Self {
-        let kept = if config.telemetry.enabled {
-            Self::try_open(config, home).map_err(|error| {
-                tracing::warn!(%error, "nothing is recorded");
-                NotKept::CannotBeOpened
-            })
-        } else {
-            Err(NotKept::NotWanted)
-        };
+        let kept = config.telemetry.enabled.then(|| Kept::open(config, home)).transpose();
+        let kept = kept.unwrap_or_else(|error| {
+            tracing::error!(%error, "no calls are recorded: the system gives no thread for it");
+            None
+        });
         Record { kept, prices: Arc::new(prices(config)) }
     }
 
-    fn try_open(config: &Config, home: &Path) -> Result<Kept, Box<dyn std::error::Error + Send + Sync>> {
-        let telemetry = open_telemetry(config, home)?;
-        let retention_days = u32::try_from(config.telemetry.retention_days).unwrap_or(u32::MAX);
-        let writer = TelemetryWriter::start(telemetry.clone(), retention_days)?;
-        Ok(Kept { writer: Arc::new(writer), telemetry })
-    }
-
-    /// What was recorded, for reports; `None` when nothing is.
+    /// What was recorded, for reports; `None` when nothing is, or the database cannot be opened yet.
     pub fn telemetry(&self) -> Option<&Telemetry> {
-        self.kept.as_ref().ok().map(|kept| &kept.telemetry)
+        self.kept.as_ref().and_then(|kept| kept.telemetry.get())
     }
 
     /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
     /// recorded. Blocks.
     pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, StoreError> {
-        match &self.kept {
-            Ok(kept) => {
-                // What the disk does not take now is told by a later report.
-                kept.writer.flush(LATEST_RECORDS);
-                kept.telemetry.savings(now, zone)
-            }
-            Err(_) => Ok(savings(Served::default(), &self.prices, Moment::of(now), zone)),
+        // What the disk does not take now is told by a later report.
+        self.settle();
+        match self.telemetry() {
+            Some(telemetry) => telemetry.savings(now, zone),
+            None => Ok(savings(Served::default(), &self.prices, Moment::of(now), zone)),
         }
     }
 
@@ -92,41 +73,81 @@ impl Record {
 
     /// Waits a moment for records that are not written yet. Blocks.
     pub(crate) fn settle(&self) {
-        if let Ok(kept) = &self.kept {
+        if let Some(kept) = &self.kept {
             kept.writer.flush(LATEST_RECORDS);
         }
     }
 
-    /// Why there are no figures and how to get them; `None` when calls are recorded.
-    pub fn why_not(&self) -> Option<&'static str> {
-        match self.kept {
-            Ok(_) => None,
-            Err(NotKept::NotWanted) => Some(
-                "calls are not recorded, so there are no figures; set [telemetry] enabled = true for some",
-            ),
-            Err(NotKept::CannotBeOpened) => Some(
-                "calls are not recorded, because the database cannot be opened; the server's log says why",
+    /// What is wrong with the figures and what to do; `None` when all calls are recorded.
+    pub fn why_not(&self) -> Option<String> {
+        let Some(_) = &self.kept else {
+            let why =
+                "calls are not recorded, so there are no figures; set [telemetry] enabled = true for some";
+            return Some(why.to_owned());
+        };
+        match (self.telemetry(), self.dropped()) {
+            (Some(_), 0) => None,
+            (Some(_), dropped) => Some(format!(
+                "{dropped} calls are missing: they could not be written to the database; the server's log says why"
+            )),
+            (None, _) => Some(
+                "calls are not recorded, because the database cannot be opened; Hob tries again, and its log says why"
+                    .to_owned(),
             ),
         }
     }
 
-    /// Records that were lost because they came faster than they could be written.
+    /// Whether calls are lost, or will be if nothing changes: some were already, or the database cannot be opened.
+    pub fn is_losing(&self) -> bool {
+        self.kept.is_some() && (self.telemetry().is_none() || self.dropped() > 0)
+    }
+
+    /// Records that were lost because they could not be written, or not in time.
     pub fn dropped(&self) -> u64 {
         self.kept.as_ref().map_or(0, |kept| kept.writer.dropped())
     }
 
-    /// Writes what is still under way.
-    pub async fn close(self) {
-        if let Ok(Kept { writer, .. }) = self.kept {
-            // A failure is the blocking pool's end, which comes only with the program's.
-            let _ = tokio::task::spawn_blocking(move || writer.flush(LAST_RECORDS)).await;
-        }
+    /// Writes what is still under way, and says how many calls could not be recorded at the end; the log says so, too. Everything
+    /// in the database is then in its file, and not in the log beside it.
+    pub async fn close(self) -> u64 {
+        let Some(Kept { writer, telemetry }) = self.kept else { return 0 };
+        let closing = tokio::task::spawn_blocking(move || {
+            let unsaved = writer.close();
+            if let Some(Err(error)) = telemetry.get().map(Telemetry::checkpoint) {
+                tracing::debug!(%error, "what was written last stays in the log beside the database");
+            }
+            unsaved
+        });
+        // A failure is the blocking pool's end, which comes only with the program's.
+        closing.await.unwrap_or(0)
+    }
+}
+
+impl Kept {
+    fn open(config: &Config, home: &Path) -> io::Result<Self> {
+        let retention_days = u32::try_from(config.telemetry.retention_days).unwrap_or(u32::MAX);
+        let telemetry = Arc::new(OnceLock::new());
+        let opened = Arc::clone(&telemetry);
+        let (config, home) = (config.clone(), home.to_owned());
+        let open = move || {
+            let telemetry = open_telemetry(&config, &home)?;
+            Ok(opened.get_or_init(|| telemetry).clone())
+        };
+        let writer = match open() {
+            Ok(telemetry) => TelemetryWriter::start(telemetry, retention_days)?,
+            Err(error) => {
+                let error: StoreError = error;
+                tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
+                TelemetryWriter::start_unopened(open, retention_days)?
+            }
+        };
+        Ok(Kept { telemetry, writer: Arc::new(writer) })
     }
 }
 
 impl InferenceLog for Record {
     fn record(&self, inference: Inference) {
-        if let Ok(kept) = &self.kept {
+        if let Some(kept) = &self.kept {
             kept.writer.record(inference);
         }
     }
@@ -148,4 +169,86 @@ fn prices(config: &Config) -> Prices {
         prices.set(model, Price { input: price.input, output: price.output });
     }
     prices
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Instant;
+
+    use hob_core::{Ending, FinishReason, Source, Usage};
+
+    use super::*;
+
+    fn inference() -> Inference {
+        Inference {
+            started: SystemTime::now(),
+            run: Arc::from("run-1"),
+            source: Source::Ask,
+            engine: "ollama".to_owned(),
+            model: "m".to_owned(),
+            agent: None,
+            streamed: false,
+            usage: Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None },
+            estimated: false,
+            latency: Duration::from_millis(20),
+            first_token: None,
+            energy: None,
+            ending: Ending::Complete(FinishReason::Stop),
+        }
+    }
+
+    fn calls(record: &Record) -> u64 {
+        record.savings(SystemTime::now(), &Zone::UTC).unwrap().total_calls
+    }
+
+    #[tokio::test]
+    async fn a_database_that_cannot_be_opened_at_the_start_gets_its_calls_when_it_can() {
+        let home = tempfile::tempdir().unwrap();
+        let database = home.path().join(DATABASE);
+        fs::create_dir(&database).unwrap();
+        let record = Record::open(&Config::default(), home.path());
+        record.record(inference());
+        assert!(record.telemetry().is_none() && record.is_losing());
+        assert!(record.why_not().unwrap().contains("cannot be opened; Hob tries again"));
+        assert_eq!((calls(&record), record.dropped()), (0, 0), "nothing is lost yet");
+
+        fs::remove_dir(&database).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while calls(&record) < 1 {
+            assert!(Instant::now() < deadline, "it is never tried again");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!record.is_losing());
+        assert_eq!(record.why_not(), None);
+        assert_eq!(record.close().await, 0);
+    }
+
+    #[tokio::test]
+    async fn calls_of_a_database_that_can_never_be_opened_are_counted_as_lost() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join(DATABASE)).unwrap();
+        let record = Record::open(&Config::default(), home.path());
+        for _ in 0..7 {
+            record.record(inference());
+        }
+        let another = record.clone();
+        assert_eq!(record.close().await, 7);
+        assert_eq!(another.dropped(), 7);
+    }
+
+    #[tokio::test]
+    async fn after_the_end_the_database_itself_has_everything() {
+        let home = tempfile::tempdir().unwrap();
+        let record = Record::open(&Config::default(), home.path());
+        // Whoever else has the database open keeps it from being closed.
+        let another = open_telemetry(&Config::default(), home.path()).unwrap();
+        record.record(inference());
+        record.close().await;
+        let copy = tempfile::tempdir().unwrap();
+        fs::copy(home.path().join(DATABASE), copy.path().join(DATABASE)).unwrap();
+        let copied = open_telemetry(&Config::default(), copy.path()).unwrap();
+        assert_eq!(copied.overview(None).unwrap().figures.calls, 1);
+        drop(another);
+    }
 }

@@ -75,7 +75,7 @@ pub struct SchedulerCreateArgs {
     #[arg(long, allow_hyphen_values = true)]
     pub value: String,
 
-    /// Where the clock hangs, such as Europe/Berlin [default: UTC]
+    /// Time zone, e.g. Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
 

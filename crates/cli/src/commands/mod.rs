@@ -48,7 +48,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Chat(chat) => chat::run(chat, args.verbose.into()),
         Command::Model(model) => model::run(model),
         Command::Tools(tools) => tools::run(tools),
-        Command::Memory(memory) => memory::run(memory),
+        Command::Memory(memory) => memory::run(memory, args.verbose.into()),
         Command::Scheduler(scheduler) => scheduler::run(scheduler),
         Command::Mcp(mcp) => mcp::run(&mcp),
         Command::Channel(channel) => channel::run(channel),

@@ -172,7 +172,7 @@ async fn commands_tell_and_change_who_answers() {
 async fn answers_draw_on_the_memory_until_it_is_switched_off() {
     let ollama = answering([saying("It is 4711.")]).await;
     let home = home(&ollama);
-    let notes = home.directory().join("notes");
+    let notes = home.documents().join("notes");
     std::fs::create_dir(&notes).expect("a directory");
     std::fs::write(notes.join("gate.md"), "The code of the gate is 4711.\n").expect("a file");
     let indexed = home.run(&["memory", "index", &notes.display().to_string()]).await;

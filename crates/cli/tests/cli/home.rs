@@ -26,12 +26,14 @@ pub struct Ran {
 
 pub struct Home {
     directory: TempDir,
+    documents: TempDir,
 }
 
 impl Home {
     /// Without a configuration file.
     pub fn empty() -> Self {
-        Home { directory: tempfile::tempdir().expect("a directory") }
+        let directory = || tempfile::tempdir().expect("a directory");
+        Home { directory: directory(), documents: directory() }
     }
 
     /// With this configuration file.
@@ -45,6 +47,11 @@ impl Home {
     /// what happens to run on the machine.
     pub fn with_engines(engines: &[(&str, &str)]) -> Self {
         Self::with_config(&engines_config(engines))
+    }
+
+    /// The user's files: nothing in Hob's own directory is ever indexed.
+    pub fn documents(&self) -> &std::path::Path {
+        self.documents.path()
     }
 
     pub fn directory(&self) -> &std::path::Path {
@@ -75,6 +82,8 @@ impl Home {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.directory.path())
             .env("HOB_HOME", self.directory.path())
+            // Not that of the machine the tests run on.
+            .env("TZ", "UTC")
             // The model hub, which no test may ask.
             .env("HF_ENDPOINT", NOWHERE)
             .stdin(Stdio::null())

@@ -19,7 +19,7 @@ const NOTES: [(&str, &str); 3] = [
 ];
 
 fn notes(home: &Home) -> PathBuf {
-    let directory = home.directory().join("notes");
+    let directory = home.documents().join("notes");
     std::fs::create_dir(&directory).expect("a directory");
     for (name, text) in NOTES {
         std::fs::write(directory.join(name), text).expect("a file");
@@ -49,8 +49,8 @@ async fn index(home: &Home, directory: &std::path::Path) -> String {
 async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     let home = Home::empty();
     let notes = notes(&home);
-    assert_eq!(index(&home, &notes).await, "Indexed 2 files: 2 passages, 127 B in T s; 1 not text.\n");
-    assert_eq!(index(&home, &notes).await, "Indexed 0 files; 2 unchanged; 1 not text.\n");
+    assert_eq!(index(&home, &notes).await, "Indexed 2 files: 2 passages, 127 B in T s; 1 skipped.\n");
+    assert_eq!(index(&home, &notes).await, "Indexed 0 files; 2 unchanged; 1 skipped.\n");
 
     let ran = home.run(&["memory", "search", "who serviced the boiler?"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -147,8 +147,23 @@ async fn a_file_that_cannot_be_read_is_named_and_the_others_are_indexed() {
     assert!(ran.stderr.starts_with(&named), "{}", ran.stderr);
     assert_eq!(
         without_time(&ran.stdout),
-        "Indexed 2 files: 2 passages, 127 B in T s; 1 not text; 1 not readable.\n"
+        "Indexed 2 files: 2 passages, 127 B in T s; 1 skipped; 1 not readable.\n"
     );
+}
+
+#[tokio::test]
+async fn files_that_are_skipped_are_named_with_the_reason_when_somebody_wants_to_know() {
+    let home = Home::empty();
+    let notes = notes(&home);
+    std::fs::write(notes.join("server.pem"), "-----BEGIN").expect("a file");
+    let ran = home.run(&["memory", "index", "-v", path(&notes)]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let said = format!(
+        "skipped {}: the file is named like a key or a password file, and those are never read",
+        notes.join("server.pem").display()
+    );
+    assert!(ran.stderr.lines().any(|line| line == said), "{}", ran.stderr);
+    assert!(ran.stdout.contains("; 2 skipped."), "{}", ran.stdout);
 }
 
 #[tokio::test]

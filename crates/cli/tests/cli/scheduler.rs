@@ -107,7 +107,7 @@ async fn tasks_that_are_over_are_listed_only_on_request() {
 
 #[tokio::test]
 async fn every_flag_reaches_the_task() {
-    let home = Home::empty();
+    let home = Home::with_config("[channel.whatsapp]\nenabled = true\n");
     let task = create(
         &home,
         &[
@@ -120,7 +120,7 @@ async fn every_flag_reaches_the_task() {
             "--tools",
             "calculator,think",
             "--channel",
-            "telegram",
+            "whatsapp",
             "--conversation",
             "7",
             "--retries",
@@ -134,7 +134,7 @@ async fn every_flag_reaches_the_task() {
     .await;
     let expected = json!({
         "schedule_type": "interval", "schedule_value": "1h 30m", "timezone": "UTC", "agent": "orchestrator",
-        "tools": ["calculator", "think"], "channel": "telegram", "conversation_id": "7", "retries": 2, "timeout": 30.0,
+        "tools": ["calculator", "think"], "channel": "whatsapp", "conversation_id": "7", "retries": 2, "timeout": 30.0,
         "missed": "skip", "status": "active",
     });
     for (field, value) in expected.as_object().expect("an object") {
@@ -161,6 +161,10 @@ async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing_behind() {
         ),
         (&["--type", "interval", "--value", "60", "--tools", "calculater"], "did you mean calculator?"),
         (&["--type", "interval", "--value", "60", "--retries", "99"], "10 times at most"),
+        (
+            &["--type", "interval", "--value", "60", "--channel", "telegram"],
+            "there is no channel 'telegram': no channel is configured",
+        ),
     ] {
         let arguments: Vec<&str> = ["scheduler", "create", "p"].iter().chain(arguments).copied().collect();
         let ran = home.run(&arguments).await;

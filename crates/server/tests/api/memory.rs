@@ -23,7 +23,9 @@ pub async fn house(note: Option<&str>) -> House {
     let wiring = MemoryWiring::default();
     let memory = HouseMemory::new(&Config::default(), root.path(), wiring).unwrap();
     if let Some(note) = note {
-        let path = root.path().join("gate.md");
+        // Nothing in Hob's own directory is ever indexed.
+        let documents = tempfile::tempdir().unwrap();
+        let path = documents.path().join("gate.md");
         std::fs::write(&path, note).unwrap();
         memory.documents().index(&path).await.unwrap();
     }

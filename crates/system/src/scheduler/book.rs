@@ -3,21 +3,32 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::schedule::{Change, Field};
-use hob_core::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
-use hob_store::{Schema, Store, StoreError, Tasks};
+use hob_core::schedule::{Change, Field, Zone};
+use hob_core::{
+    ChannelError, ChannelStatus, Channels, NewTask, NoChannels, Schedule, ScheduleError, Task, TaskId,
+    TaskRun, TaskStatus,
+};
+use hob_store::{ChangeWatch, Schema, Store, StoreError, Tasks};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Clock;
+use crate::channels::is_whatsapp;
 use crate::record::DATABASE;
 
 /// Letters of an id. Without those that look alike, as people type ids.
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 const ID_LENGTH: usize = 8;
+
+/// How long a gateway may take to say which channels it has.
+const LISTING: Duration = Duration::from_secs(5);
+
+/// The name under which WhatsApp is listed.
+const WHATSAPP: &str = "whatsapp";
 
 /// The tasks of this home. Cheap to clone; all clones are the same book. The file is opened when it is first needed.
 #[derive(Clone)]
@@ -25,10 +36,30 @@ pub struct TaskBook {
     inner: Arc<Inner>,
 }
 
+/// What a [`TaskBook`] is made of besides its database.
+pub struct BookParts {
+    pub clock: Clock,
+    /// The zone of tasks that name none.
+    pub zone: Zone,
+    /// Where results can be sent; a task that wants them elsewhere is refused.
+    pub channels: Arc<dyn Channels>,
+}
+
+impl Default for BookParts {
+    /// The clock and the zone of this machine, and no channels.
+    fn default() -> Self {
+        BookParts { clock: Arc::new(Timestamp::now), zone: Zone::system(), channels: Arc::new(NoChannels) }
+    }
+}
+
 struct Inner {
     path: PathBuf,
     opened: Mutex<Option<Tasks>>,
     clock: Clock,
+    /// Where the clocks of tasks are that name no zone.
+    zone: Zone,
+    /// Where results can be sent.
+    channels: Arc<dyn Channels>,
     /// Told when something may be due that was not.
     changed: Notify,
     /// What runs in this process, and how to stop it.
@@ -36,21 +67,29 @@ struct Inner {
 }
 
 impl TaskBook {
-    /// The book in `home`.
+    /// The book in `home`, which can be read and changed. Tasks that send their results somewhere are made by [`Self::with`].
     pub fn at(home: &Path) -> Self {
-        Self::new(home.join(DATABASE), None, Arc::new(Timestamp::now))
+        Self::with(home, BookParts::default())
     }
 
-    /// A book over an open database, by another clock.
-    pub fn over(tasks: Tasks, clock: Clock) -> Self {
-        Self::new(PathBuf::new(), Some(tasks), clock)
+    /// The same, in which any task can be made.
+    pub fn with(home: &Path, parts: BookParts) -> Self {
+        Self::new(home.join(DATABASE), None, parts)
     }
 
-    fn new(path: PathBuf, tasks: Option<Tasks>, clock: Clock) -> Self {
+    /// A book over an open database.
+    pub fn over(tasks: Tasks, parts: BookParts) -> Self {
+        Self::new(PathBuf::new(), Some(tasks), parts)
+    }
+
+    fn new(path: PathBuf, tasks: Option<Tasks>, parts: BookParts) -> Self {
+        let BookParts { clock, zone, channels } = parts;
         let inner = Inner {
             path,
             opened: Mutex::new(tasks),
             clock,
+            zone,
+            channels,
             changed: Notify::new(),
             running: Mutex::default(),
         };
@@ -69,13 +108,13 @@ impl TaskBook {
     /// Removes a task and its log for good. A run of it is stopped.
     pub async fn delete(&self, id: &TaskId) -> Result<(), ScheduleError> {
         let wanted = id.clone();
-        let deleted = self.with(move |tasks| tasks.delete(&wanted)).await?;
+        let deleted = self.work(move |tasks| tasks.delete(&wanted)).await?;
         self.stop(id);
         if deleted { Ok(()) } else { Err(ScheduleError::NotFound { id: id.to_string() }) }
     }
 
     /// Works with the database on a thread that may wait.
-    pub(super) async fn with<T: Send + 'static>(
+    pub(super) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Tasks) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, ScheduleError> {
@@ -85,6 +124,40 @@ impl TaskBook {
             Ok(done) => done.map_err(|error| ScheduleError::Unavailable(Box::new(error))),
             Err(error) => Err(ScheduleError::Unavailable(Box::new(error))),
         }
+    }
+
+    /// A channel that is not there would be found out only when nobody watches.
+    async fn check_channel(&self, channel: &str) -> Result<(), ScheduleError> {
+        let shown: String = channel.chars().take(60).collect();
+        let refuse = |reason: String| Err(ScheduleError::invalid(Field::Channel, reason));
+        let channels = &self.inner.channels;
+        if channels.report().status == ChannelStatus::NotConfigured {
+            return refuse(format!("there is no channel '{shown}': {}", ChannelError::NotConfigured));
+        }
+        match tokio::time::timeout(LISTING, channels.list()).await {
+            Ok(Ok(names)) if names.iter().any(|name| reaches(name, channel)) => Ok(()),
+            Ok(Ok(names)) if names.is_empty() => {
+                refuse(format!("there is no channel '{shown}'; there are none"))
+            }
+            Ok(Ok(names)) => refuse(format!("there is no channel '{shown}'; there are {}", names.join(", "))),
+            // The gateway does not answer just now, and when the task runs it may.
+            Ok(Err(error)) => {
+                tracing::warn!(%error, channel = shown, "a task's channel cannot be checked");
+                Ok(())
+            }
+            Err(_elapsed) => {
+                tracing::warn!(
+                    channel = shown,
+                    "a task's channel cannot be checked: its gateway does not answer"
+                );
+                Ok(())
+            }
+        }
+    }
+
+    /// Notices tasks that other processes make or change; `None` where there can be no others.
+    pub(super) async fn watch(&self) -> Result<Option<ChangeWatch>, ScheduleError> {
+        self.work(|tasks| tasks.watch()).await
     }
 
     /// Waits until something may be due.
@@ -141,15 +214,19 @@ impl Drop for Noted<'_> {
 
 #[async_trait]
 impl Schedule for TaskBook {
-    async fn create(&self, task: NewTask) -> Result<Task, ScheduleError> {
+    async fn create(&self, mut task: NewTask) -> Result<Task, ScheduleError> {
         if task.agent != "none" && hob_agent::agent(&task.agent).is_none() {
             let shown: String = task.agent.chars().take(60).collect();
             let reason = format!("there is no agent '{shown}'; there are {}", hob_agent::AGENTS.join(", "));
             return Err(ScheduleError::invalid(Field::Agent, reason));
         }
+        task.timezone.get_or_insert_with(|| self.inner.zone.clone());
         let task = task.plan(new_id()?, self.now())?;
+        if let Some(to) = &task.deliver_to {
+            self.check_channel(&to.channel).await?;
+        }
         let kept = task.clone();
-        self.with(move |tasks| tasks.insert(&kept)).await?;
+        self.work(move |tasks| tasks.insert(&kept)).await?;
         self.tell_of_change();
         Ok(task)
     }
@@ -158,7 +235,7 @@ impl Schedule for TaskBook {
         if !self.exists() {
             return Ok(Vec::new());
         }
-        self.with(move |tasks| tasks.list(status)).await
+        self.work(move |tasks| tasks.list(status)).await
     }
 
     async fn get(&self, id: &TaskId) -> Result<Task, ScheduleError> {
@@ -167,13 +244,13 @@ impl Schedule for TaskBook {
             return Err(not_found());
         }
         let wanted = id.clone();
-        self.with(move |tasks| tasks.get(&wanted)).await?.ok_or_else(not_found)
+        self.work(move |tasks| tasks.get(&wanted)).await?.ok_or_else(not_found)
     }
 
     async fn change(&self, id: &TaskId, change: Change) -> Result<Task, ScheduleError> {
         self.get(id).await?;
         let (wanted, now) = (id.clone(), self.now());
-        let task = self.with(move |tasks| tasks.change(&wanted, change, now)).await??;
+        let task = self.work(move |tasks| tasks.change(&wanted, change, now)).await??;
         if task.status == TaskStatus::Cancelled {
             self.stop(id);
         }
@@ -184,8 +261,15 @@ impl Schedule for TaskBook {
     async fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, ScheduleError> {
         self.get(id).await?;
         let wanted = id.clone();
-        self.with(move |tasks| tasks.runs(&wanted, limit)).await
+        self.work(move |tasks| tasks.runs(&wanted, limit)).await
     }
+}
+
+/// Whether a target is on this channel: WhatsApp's are numbers, and others may say whom they mean behind a colon.
+fn reaches(name: &str, target: &str) -> bool {
+    target == name
+        || target.split_once(':').is_some_and(|(channel, _)| channel == name)
+        || (name == WHATSAPP && is_whatsapp(target))
 }
 
 fn new_id() -> Result<TaskId, ScheduleError> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{Channels, ScheduleError, TaskId, TaskRun};
-use hob_store::tasks::{Claimant, Claimed};
+use hob_store::tasks::{Claimant, Claimed, Recalculated};
+use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,10 +19,13 @@ use crate::system::System;
 /// Whoever sets the interval to nothing does not mean to keep a processor busy.
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
 
+/// How soon it notices what another process has put into the book. A look costs a few microseconds.
+const LOOK_FOR_CHANGES: Duration = Duration::from_millis(500);
+
 /// How the scheduler goes about it.
 #[derive(Debug, Clone, Copy)]
 pub struct SchedulerOptions {
-    /// How long it sleeps at most: so late it notices what another process has put into the book.
+    /// How long it sleeps at most. What another process puts into the book is noticed earlier.
     pub poll_interval: Duration,
     pub max_concurrent: usize,
     /// How long after its last sign of life a run is given up for dead.
@@ -56,6 +60,21 @@ pub struct Scheduler {
     stopping: CancellationToken,
     /// Runs that have not ended are ended.
     cut: CancellationToken,
+}
+
+/// What there is to wait for.
+struct Rest {
+    /// How long there is nothing to do.
+    time: Duration,
+    expected: Expected,
+}
+
+/// What is known of the next task.
+enum Expected {
+    /// When it is due; `None` when there is none.
+    At(Option<Timestamp>),
+    /// Nothing more can be begun, whatever is due.
+    Nothing,
 }
 
 struct Shared {
@@ -100,12 +119,13 @@ impl Scheduler {
         self.under_way.spawn(async move {
             let mut watch = ClockWatch::new(shared.options.lease);
             loop {
-                let rest = shared.poll(&mut watch, &under_way, &cut).await;
+                let Rest { time, expected } = shared.poll(&mut watch, &under_way, &cut).await;
                 tokio::select! {
                     biased;
                     () = stopping.cancelled() => return,
                     () = shared.runner.book.changed() => {}
-                    () = tokio::time::sleep(rest) => {}
+                    () = shared.changed_by_others(expected) => {}
+                    () = tokio::time::sleep(time) => {}
                 }
             }
         });
@@ -150,42 +170,85 @@ impl Scheduler {
 
 impl Shared {
     /// Begins what is due, as far as there is room. How long there is nothing to do then.
-    async fn poll(
-        &self,
-        watch: &mut ClockWatch,
-        under_way: &TaskTracker,
-        cut: &CancellationToken,
-    ) -> Duration {
+    async fn poll(&self, watch: &mut ClockWatch, under_way: &TaskTracker, cut: &CancellationToken) -> Rest {
+        let longest = self.options.poll_interval;
         let rest = async {
             let book = &self.runner.book;
             let now = book.now();
-            if watch.believes(now, Instant::now()) {
+            let steady = Instant::now();
+            if watch.believes(now, steady) {
                 self.bury().await?;
+            }
+            if watch.is_newly_steady(steady) {
+                self.recalculate(now).await?;
             }
             let room = self.room.available_permits();
             let claimant = self.runner.claimant.clone();
-            let claimed = book.with(move |tasks| tasks.claim_due(now, room, &claimant)).await?;
+            let claimed = book.work(move |tasks| tasks.claim_due(now, room, &claimant)).await?;
             let begun = claimed.len();
             for claimed in claimed {
                 self.begin(claimed, under_way, cut).await;
             }
             if begun >= room {
                 // Somebody's end will tell.
-                return Ok(self.options.poll_interval);
+                return Ok(Rest { time: longest, expected: Expected::Nothing });
             }
-            let due = book.with(|tasks| tasks.next_due()).await?;
-            let rest = due.map(|due| Duration::try_from(due.duration_since(book.now())).unwrap_or_default());
-            Ok::<_, ScheduleError>(
-                rest.map_or(self.options.poll_interval, |rest| rest.min(self.options.poll_interval)),
-            )
+            let due = book.work(|tasks| tasks.next_due()).await?;
+            let time = due.map(|due| Duration::try_from(due.duration_since(book.now())).unwrap_or_default());
+            let time = time.map_or(longest, |time| time.min(longest));
+            Ok::<_, ScheduleError>(Rest { time, expected: Expected::At(due) })
         };
-        match rest.await {
-            Ok(rest) => rest,
-            Err(error) => {
-                tracing::warn!(error = %with_cause(&error), "the tasks cannot be looked at; trying again later");
-                self.options.poll_interval
-            }
+        let rest = rest.await.unwrap_or_else(|error| {
+            tracing::warn!(error = %with_cause(&error), "the tasks cannot be looked at; trying again later");
+            Rest { time: longest, expected: Expected::Nothing }
+        });
+        match watch.until_steady(Instant::now()) {
+            Some(left) => Rest { time: rest.time.min(left.max(SHORTEST_POLL)), ..rest },
+            None => rest,
         }
+    }
+
+    /// Waits until another process has made something due earlier than expected. Never ends where there can be no other
+    /// process.
+    async fn changed_by_others(&self, expected: Expected) {
+        let Expected::At(expected) = expected else { return std::future::pending().await };
+        let book = &self.runner.book;
+        let mut changes = match book.watch().await {
+            Ok(Some(changes)) => changes,
+            Ok(None) => return std::future::pending().await,
+            Err(error) => {
+                tracing::debug!(error = %with_cause(&error), "changes by other processes are noticed late");
+                return std::future::pending().await;
+            }
+        };
+        loop {
+            let looked = book.work(move |tasks| {
+                let due = if changes.has_changed()? { tasks.next_due()? } else { None };
+                Ok((changes, due))
+            });
+            match looked.await {
+                Ok((_, Some(due))) if expected.is_none_or(|expected| due < expected) => return,
+                Ok((same, _)) => changes = same,
+                // The next poll tells of it.
+                Err(_) => return std::future::pending().await,
+            }
+            tokio::time::sleep(LOOK_FOR_CHANGES).await;
+        }
+    }
+
+    /// Puts tasks right that wait for a time which the clock showed by mistake.
+    async fn recalculate(&self, now: Timestamp) -> Result<(), ScheduleError> {
+        let tasks = self.runner.book.work(move |tasks| tasks.recalculate_carried_ahead(now)).await?;
+        for Recalculated { task, ahead, next_run } in tasks {
+            let next_run = next_run.map_or_else(|| "never".to_owned(), |at| at.to_string());
+            tracing::warn!(
+                %task,
+                next_run,
+                "the clock was ahead by {} h when this task last ran; its next run is recalculated",
+                ahead.as_hours()
+            );
+        }
+        Ok(())
     }
 
     async fn begin(&self, claimed: Claimed, under_way: &TaskTracker, cut: &CancellationToken) {
@@ -204,7 +267,7 @@ impl Shared {
     /// Logs runs as interrupted whose process is gone.
     async fn bury(&self) -> Result<(), ScheduleError> {
         let (now, lease) = (self.runner.book.now(), self.options.lease);
-        for run in self.runner.book.with(move |tasks| tasks.interrupt_expired(now, lease)).await? {
+        for run in self.runner.book.work(move |tasks| tasks.interrupt_expired(now, lease)).await? {
             tracing::warn!(task = %run.task_id, slot = %run.slot, "a run was interrupted: its process is gone");
         }
         Ok(())
@@ -214,7 +277,7 @@ impl Shared {
         // Nobody may have looked since the run before was killed.
         self.bury().await?;
         let (id, claimant, now) = (id.clone(), self.runner.claimant.clone(), self.runner.book.now());
-        self.runner.book.with(move |tasks| tasks.claim_now(&id, now, &claimant)).await?
+        self.runner.book.work(move |tasks| tasks.claim_now(&id, now, &claimant)).await?
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use book::TaskBook;
+pub use book::{BookParts, TaskBook};
 pub use daemon::{Scheduler, SchedulerOptions, SchedulerParts};
 
 /// Where the time comes from.

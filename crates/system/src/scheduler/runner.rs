@@ -117,7 +117,7 @@ impl Runner {
         loop {
             tokio::time::sleep(self.claimant.lease / RENEWALS_PER_LEASE).await;
             let (id, now, claimant) = (run.id, self.book.now(), self.claimant.clone());
-            match self.book.with(move |tasks| tasks.renew(id, now, &claimant)).await {
+            match self.book.work(move |tasks| tasks.renew(id, now, &claimant)).await {
                 Ok(Renewal::Held) => {}
                 Ok(Renewal::Cancelled) => return cancelled(),
                 Ok(Renewal::Lost) => return interrupted("it was given up for dead"),
@@ -128,7 +128,7 @@ impl Runner {
 
     async fn write_down(&self, run: &TaskRun, end: &RunEnd, now: jiff::Timestamp) {
         let (id, end, claimant) = (run.id, end.clone(), self.claimant.clone());
-        match self.book.with(move |tasks| tasks.finish(id, &end, now, &claimant)).await {
+        match self.book.work(move |tasks| tasks.finish(id, &end, now, &claimant)).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::warn!(task = %run.task_id, "the end of a run is not kept: it was given up for dead, or its task is gone")

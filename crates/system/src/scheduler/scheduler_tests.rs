@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_agent::ToolBox;
-use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits};
+use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits, Zone};
 use hob_core::{
-    ChannelError, ChannelReport, Channels, Engine, EngineError, EventBus, GenerateRequest, Generation,
-    GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels, Permit, Reach, Schedule,
-    Source, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
+    ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus, GenerateRequest,
+    Generation, GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels, Permit, Reach,
+    Schedule, Source, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
 };
 use hob_store::{Schema, Store, Tasks};
 use hob_testkit::ScriptedEngine;
@@ -103,11 +103,11 @@ impl Channels for Pigeons {
     }
 
     async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        Ok(Vec::new())
+        Ok(vec!["loft".to_owned(), "roof".to_owned()])
     }
 
     fn report(&self) -> ChannelReport {
-        NoChannels.report()
+        ChannelReport { status: ChannelStatus::Connected, ..NoChannels.report() }
     }
 }
 
@@ -120,6 +120,8 @@ impl NamedTool {
             description: "a tool".into(),
             parameters: json!({ "type": "object" }),
             reach,
+            effect: hob_core::Effect::None,
+            untrusted_output: false,
             timeout: None,
         }))
     }
@@ -137,6 +139,7 @@ impl Tool for NamedTool {
 }
 
 struct World {
+    tasks: Tasks,
     book: TaskBook,
     scheduler: Scheduler,
     system: Arc<System>,
@@ -154,7 +157,8 @@ impl World {
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
         let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let book = TaskBook::over(tasks, clock);
+        let parts = BookParts { clock, zone: Zone::utc(), channels: Arc::clone(&channels) };
+        let book = TaskBook::over(tasks.clone(), parts);
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
         let system = Arc::new(System::new(SystemParts {
@@ -167,7 +171,20 @@ impl World {
             log: Arc::clone(&record) as Arc<dyn InferenceLog>,
         }));
         let parts = SchedulerParts { book: book.clone(), system: Arc::clone(&system), channels, options };
-        World { book, scheduler: Scheduler::new(parts), system, record, start }
+        World { tasks, book, scheduler: Scheduler::new(parts), system, record, start }
+    }
+
+    /// Another scheduler on the same tasks, whose clock is ahead.
+    fn at_clock_ahead(&self, ahead: SignedDuration) -> Scheduler {
+        let right = self.book.clone();
+        let clock: Clock = Arc::new(move || right.now() + ahead);
+        let parts = BookParts { clock, zone: Zone::utc(), channels: Arc::new(NoChannels) };
+        Scheduler::new(SchedulerParts {
+            book: TaskBook::over(self.tasks.clone(), parts),
+            system: Arc::clone(&self.system),
+            channels: Arc::new(NoChannels),
+            options: SchedulerOptions::default(),
+        })
     }
 
     async fn create(&self, task: NewTask) -> Task {
@@ -318,7 +335,7 @@ async fn a_task_that_another_process_cancels_is_stopped_with_the_next_sign_of_li
     let task = world.create(every(60)).await;
     world.pass(65).await;
     let (id, now) = (task.id.clone(), world.book.now());
-    world.book.with(move |tasks| tasks.change(&id, Change::Cancel, now)).await.unwrap().unwrap();
+    world.book.work(move |tasks| tasks.change(&id, Change::Cancel, now)).await.unwrap().unwrap();
     world.pass(10).await;
     assert_eq!(world.log(&task).await[0].outcome, Some(RunOutcome::Cancelled));
 }
@@ -445,4 +462,91 @@ async fn a_book_that_was_never_written_in_is_empty_and_leaves_no_file() {
     assert_eq!(book.list(None).await.unwrap(), []);
     assert!(book.get(&hob_core::TaskId::parse("x").unwrap()).await.is_err());
     assert!(!home.exists());
+}
+
+#[tokio::test]
+async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are() {
+    let deliver_to = |channel: &str| NewTask {
+        deliver_to: Some(DeliverTo { channel: channel.to_owned(), conversation: None }),
+        ..every(1000)
+    };
+    let none = World::with(greeter(), SchedulerOptions::default());
+    let error = none.book.create(deliver_to("telegram")).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "there is no channel 'telegram': no channel is configured. Set 'enabled = true' under [channel] or \
+         [channel.whatsapp] in config.toml"
+    );
+    let pigeons = Arc::new(Pigeons { sent: Mutex::default(), refuses: false });
+    let some = World::of(greeter(), SchedulerOptions::default(), pigeons);
+    let error = some.book.create(deliver_to("telegram")).await.unwrap_err().to_string();
+    assert_eq!(error, "there is no channel 'telegram'; there are loft, roof");
+    for channel in ["loft", "roof:left"] {
+        some.create(deliver_to(channel)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_without_a_zone_has_that_of_the_house() {
+    let home = tempfile::tempdir().unwrap();
+    let zone = Zone::parse("America/New_York").unwrap();
+    let book = TaskBook::with(home.path(), BookParts { zone: zone.clone(), ..BookParts::default() });
+    let daily = |timezone| NewTask {
+        timezone,
+        ..NewTask::new("p", ScheduleType::Cron, "0 9 * * *", Permit::up_to(Reach::Act))
+    };
+    assert_eq!(book.create(daily(None)).await.unwrap().timetable.zone, zone);
+    let named = book.create(daily(Some(Zone::utc()))).await.unwrap();
+    assert_eq!(named.timetable.zone, Zone::utc());
+    let again = TaskBook::at(home.path()).list(None).await.unwrap();
+    let zones: Vec<&str> = again.iter().map(|task| task.timetable.zone.name()).collect();
+    assert!(zones.contains(&"America/New_York") && zones.contains(&"UTC"), "kept by name: {zones:?}");
+}
+
+/// Two books on one file are as good as two processes.
+#[tokio::test]
+async fn a_task_that_another_process_makes_runs_at_its_time() {
+    let home = tempfile::tempdir().unwrap();
+    let world = World::with(greeter(), SchedulerOptions::default());
+    let ours = TaskBook::at(home.path());
+    let scheduler = Scheduler::new(SchedulerParts {
+        book: ours.clone(),
+        system: Arc::clone(&world.system),
+        channels: Arc::new(NoChannels),
+        options: SchedulerOptions { poll_interval: Duration::from_secs(3600), ..SchedulerOptions::default() },
+    });
+    // The other process has been here already, and the scheduler sleeps.
+    let theirs = TaskBook::at(home.path());
+    let later = theirs.create(every(1_000_000)).await.unwrap();
+    scheduler.start();
+    let soon = theirs.create(every(1)).await.unwrap();
+    let ran = async {
+        while ours.runs(&soon.id, 1).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), ran).await.expect("noticed long before the next poll");
+    assert_eq!(ours.runs(&later.id, 1).await.unwrap(), []);
+    scheduler.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_once_does_not_stop_a_task() {
+    let world = World::with(greeter(), SchedulerOptions::default());
+    let task = world.create(every(600)).await;
+    // A scheduler whose clock is a year ahead runs it once.
+    let ahead = world.at_clock_ahead(SignedDuration::from_hours(365 * 24));
+    ahead.start();
+    while world.log(&task).await.is_empty() {
+        world.pass(1).await;
+    }
+    ahead.close().await;
+    let slot = world.log(&task).await[0].slot;
+    assert_eq!(slot, world.after(600));
+    // The clock is right again, after a restart.
+    world.scheduler.start();
+    world.pass(3 * 600 + 10).await;
+    let slots: Vec<Timestamp> = world.log(&task).await.iter().rev().map(|run| run.slot).collect();
+    assert_eq!(slots, [600, 1200, 1800].map(|seconds| world.after(seconds)), "each once");
+    world.scheduler.close().await;
 }

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 
 use super::report::{Check, Status};
 use crate::neighbour::{self, Neighbour};
+use crate::output::number::counted;
 
 const NAME: &str = "port";
 
@@ -20,7 +21,18 @@ pub async fn check(config: &ServerConfig) -> Check {
                 Check::new(NAME, Status::Warning, message)
                     .advise("Start that engine again, or end and start 'hob serve', which then chooses anew")
             }
-            Neighbour::Hob { .. } => Check::new(NAME, Status::Good, format!("Hob runs on {port} already")),
+            Neighbour::Hob { .. } => match neighbour::unrecorded_calls(host, port).await {
+                None => Check::new(NAME, Status::Good, format!("Hob runs on {port} already")),
+                Some(lost) => {
+                    let message = format!(
+                        "Hob runs on {port} already, but cannot write hob.db: {} lost so far",
+                        counted(lost, "call")
+                    );
+                    Check::new(NAME, Status::Warning, message).advise(
+                        "Its log says why; once hob.db can be written, Hob records calls again by itself",
+                    )
+                }
+            },
             Neighbour::Stranger | Neighbour::Nobody => {
                 Check::new(NAME, Status::Warning, format!("something else listens on {port}"))
                     .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port")

@@ -11,12 +11,12 @@ use hob_system::documents::index::count;
 use hob_system::documents::{Indexing, Listener};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::Bar;
+use super::progress::{Bar, Named};
 use crate::args::MemoryIndexArgs;
 use crate::output;
 use crate::output::number::{counted, memory};
 
-pub async fn run(mut config: Config, args: MemoryIndexArgs) -> Result<()> {
+pub async fn run(mut config: Config, args: MemoryIndexArgs, named: Named) -> Result<()> {
     if let Some(size) = args.chunk_size {
         config.memory.chunk_size = size;
     }
@@ -24,7 +24,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs) -> Result<()> {
         config.memory.chunk_overlap = overlap;
     }
     let documents = super::documents(&config, args.offline.into())?;
-    let bar = Arc::new(Bar::new());
+    let bar = Arc::new(Bar::new(named));
     let shown = Arc::clone(&bar);
     let listener: Listener = Arc::new(move |progress| shown.show(progress));
     let backend = args.backend.unwrap_or_else(|| documents.backend());
@@ -74,7 +74,7 @@ fn summary(report: &IndexReport, began: Instant) -> String {
         (vectors, if *vectors == 1 { "new vector" } else { "new vectors" }),
         (unchanged, "unchanged"),
         (removed, "gone"),
-        (skipped, "not text"),
+        (skipped, "skipped"),
         (failed, "not readable"),
     ] {
         if *count > 0 {

@@ -20,7 +20,24 @@ const REFRESH: Duration = Duration::from_millis(50);
 /// How often there is a line elsewhere, such as in a log. What is done sooner has none.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
+/// Which files are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// Those that could not be read.
+    Broken,
+    /// Those that were left out, too.
+    Skipped,
+}
+
+impl From<u8> for Named {
+    /// By how often `-v` was given.
+    fn from(verbose: u8) -> Self {
+        if verbose == 0 { Named::Broken } else { Named::Skipped }
+    }
+}
+
 pub struct Bar {
+    named: Named,
     /// How often it changes.
     every: Duration,
     began: Instant,
@@ -38,17 +55,22 @@ struct State {
 }
 
 impl Bar {
-    pub fn new() -> Self {
+    pub fn new(named: Named) -> Self {
         let (bar, every) =
             if io::stderr().is_terminal() { (Some(bar()), REFRESH) } else { (None, LINE_EVERY) };
-        Bar { every, began: Instant::now(), state: Mutex::new(State { bar, ..State::default() }) }
+        Bar { named, every, began: Instant::now(), state: Mutex::new(State { bar, ..State::default() }) }
     }
 
     pub fn show(&self, progress: Progress<'_>) {
-        if let Progress::Warning(warning) = progress {
-            let text = format!("{}: {}", warning.path.display(), warning.reason);
-            output::warning(one_line(&text));
-            return;
+        match progress {
+            Progress::Warning(warning) => {
+                return output::warning(one_line(&format!("{}: {}", warning.path.display(), warning.reason)));
+            }
+            Progress::Skipped(skipped) if self.named == Named::Skipped => {
+                let text = format!("skipped {}: {}", skipped.path.display(), skipped.reason);
+                return output::note(one_line(&text));
+            }
+            _ => {}
         }
         let elapsed = self.began.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -44,7 +44,7 @@ impl Standing {
                 let since = self.vectors.map_or(elapsed, |vectors| vectors.since);
                 self.vectors = Some(Vectors { done: *done, of: *of, since });
             }
-            Progress::Warning(_) => {}
+            Progress::Warning(_) | Progress::Skipped(_) => {}
         }
     }
 

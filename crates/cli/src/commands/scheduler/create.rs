@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use hob_config::Config;
 use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, Zone};
-use hob_core::{NewTask, Permit, Reach, RunEvents, Schedule, Task};
-use hob_system::{TaskBook, Workshop};
+use hob_core::{EventBus, NewTask, Permit, Reach, RunEvents, Schedule, Task};
+use hob_system::{BookParts, HouseChannels, TaskBook, Workshop};
 use serde_json::{Value, json};
 
 use super::with_advice;
@@ -27,8 +27,8 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     let config = settings::load()?;
     let format = args.json.into();
     let task = wanted(args).map_err(with_advice)?;
-    let book = TaskBook::at(&settings::home()?);
     block_on(async {
+        let book = book(&config, &task)?;
         check_tools(&config, &task).await?;
         let task = book.create(task).await.map_err(with_advice)?;
         print(&task, format)?;
@@ -41,12 +41,26 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     })
 }
 
+/// The channels are asked which there are only where the task needs one.
+fn book(config: &Config, task: &NewTask) -> Result<TaskBook> {
+    let home = settings::home()?;
+    let channels = match task.deliver_to {
+        Some(_) => HouseChannels::open(config, &home, &EventBus::new())?,
+        None => None,
+    };
+    let parts = match channels {
+        Some(channels) => BookParts { channels: channels.contract(), ..BookParts::default() },
+        None => BookParts::default(),
+    };
+    Ok(TaskBook::with(&home, parts))
+}
+
 /// As typed → as resolved. The person at this machine may have everything done.
 fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, hob_core::ScheduleError> {
     let usual =
         NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, Permit::up_to(Reach::Act));
     Ok(NewTask {
-        timezone: args.timezone.as_deref().map_or(Ok(Zone::utc()), Zone::parse)?,
+        timezone: args.timezone.as_deref().map(Zone::parse).transpose()?,
         agent: match args.agent {
             Some(AgentChoice::Agent(agent)) => agent.to_string(),
             Some(AgentChoice::None) => "none".to_owned(),

@@ -53,7 +53,7 @@ fn with_book(work: impl AsyncFnOnce(&TaskBook) -> Result<()>) -> Result<ExitCode
 fn house(args: SchedulerHouseArgs) -> Result<(Config, Wishes)> {
     let mut config = settings::load()?;
     if let Some(model) = args.model {
-        config.server.model = Some(model);
+        config.use_model(&model);
     }
     Ok((config, household::wishes(args.engine, args.offline.into())))
 }
