@@ -78,17 +78,27 @@ impl Held {
         self.tool.spec()
     }
 
-    /// The tool as a model is told of it.
-    fn definition(&self) -> ToolDefinition {
-        let definition = self.spec().definition();
-        match self.origin {
-            ToolOrigin::BuiltIn => {
-                let parameters = Some(told_schema::told_schema(&self.spec().parameters));
-                ToolDefinition { parameters, ..definition }
-            }
-            ToolOrigin::Foreign => definition,
+    /// The tool as it is told of.
+    fn definition(&self, detail: Detail) -> ToolDefinition {
+        let (spec, definition) = (self.spec(), self.spec().definition());
+        match (self.origin, detail) {
+            (ToolOrigin::BuiltIn, Detail::Brief) => ToolDefinition {
+                description: Some(told_schema::told_description(&spec.description).to_owned()),
+                parameters: Some(told_schema::told_schema(&spec.parameters, self.tool.rare_arguments())),
+                ..definition
+            },
+            (ToolOrigin::BuiltIn, Detail::Full) | (ToolOrigin::Foreign, _) => definition,
         }
     }
+}
+
+/// How much is told of a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Detail {
+    /// For the model of an agent, which reads it before every answer.
+    #[default]
+    Brief,
+    Full,
 }
 
 /// All tools there are. Clones share them.

@@ -21,6 +21,7 @@ pub mod schedule;
 pub mod secret;
 pub mod stream;
 pub mod tool;
+mod tool_signature;
 pub mod trace;
 pub mod unplaced;
 

@@ -135,6 +135,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Optional arguments that few calls need, so agents do not tell their models of them.
+    fn rare_arguments(&self) -> &[&str] {
+        &[]
+    }
+
     /// Whether the owner's own words name what this call sends or saves, so that no text from outside can have chosen it. Such a
     /// call runs in a tainted run too.
     fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {

@@ -143,11 +143,16 @@ pub(crate) fn described(tool: &ToolDefinition) -> Value {
     json!({ "type": "function", "function": function })
 }
 
+/// A tool on one line, which costs a third of the JSON; where that would leave something out, the JSON.
+fn listed(tool: &ToolDefinition) -> String {
+    tool.signature().unwrap_or_else(|| spaced_json(&described(tool)["function"]))
+}
+
 /// Explains tools to a model whose template does not.
 pub(crate) fn explanation(tools: &[ToolDefinition]) -> String {
-    let list: Vec<String> = tools.iter().map(|tool| spaced_json(&described(tool)["function"])).collect();
+    let list: Vec<String> = tools.iter().map(listed).collect();
     format!(
-        "You can call these functions, given as JSON with a schema of their arguments:\n{}\n\n\
+        "You can call these functions, given by their arguments or as JSON with a schema of them:\n{}\n\n\
          To call a function, answer with its name and arguments in this form and nothing else:\n\
          <tool_call>\n{{\"name\": \"function\", \"arguments\": {{\"argument\": \"value\"}}}}\n</tool_call>\n\
          When no function helps, answer in words.",
@@ -212,6 +217,17 @@ mod tests {
         assert_eq!(ToolFormat::of_template("[TOOL_CALLS]"), ToolFormat::List);
         assert_eq!(ToolFormat::of_template("{\"name\": x, \"parameters\": y}"), ToolFormat::Bare);
         assert_eq!(ToolFormat::of_template(""), ToolFormat::Tagged);
+    }
+
+    #[test]
+    fn a_tool_is_explained_on_one_line_where_that_leaves_nothing_out() {
+        assert_eq!(listed(&weather()), "weather(city: string): The weather in a city");
+        let properties = json!({"city": {"type": "string", "description": "With its country"}});
+        let detailed = ToolDefinition {
+            parameters: Some(json!({"type": "object", "properties": properties})),
+            ..weather()
+        };
+        assert!(listed(&detailed).starts_with("{\"name\": \"weather\""), "{}", listed(&detailed));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use hob_core::{
 };
 use hob_memory::tokens;
 use hob_testkit::ScriptedEngine;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::{Caller, System, SystemParts, TaskBook, Workshop, WorkshopParts};
@@ -58,26 +58,21 @@ async fn prompt(agent: &str) -> GenerateRequest {
     engine.requests().remove(0)
 }
 
-/// The request as a chat-completions engine gets it.
-fn rendered(request: &GenerateRequest) -> String {
-    let message =
-        |message: &Message| json!({ "role": message.role.as_str(), "content": message.content.text() });
+/// What a model is told: the words of the messages, and the tools as JSON without the envelope of the API.
+fn told(request: &GenerateRequest) -> String {
     let tool = |tool: &ToolDefinition| {
-        json!({
-            "type": "function",
-            "function": { "name": tool.name, "description": tool.description, "parameters": tool.parameters },
-        })
+        json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters })
+            .to_string()
     };
-    let messages: Vec<Value> = request.messages.iter().map(message).collect();
-    let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-    json!({ "messages": messages, "tools": tools }).to_string()
+    let messages = request.messages.iter().map(|message| message.content.text().into_owned());
+    messages.chain(request.tools.iter().map(tool)).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
 async fn an_agents_prompt_with_every_tool_stays_small() {
     for agent in ["orchestrator", "react"] {
         let request = prompt(agent).await;
-        let text = rendered(&request);
+        let text = told(&request);
         let count = tokens::count(&text);
         assert!(count <= MOST_TOKENS, "{agent}: {count} tokens\n{text}");
     }

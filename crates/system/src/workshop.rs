@@ -139,8 +139,9 @@ impl Workshop {
                 if let Ok(tools) = tool_box(&built_in, &allowed, &servers) {
                     system.replace_tools(tools);
                 }
-                if let Err(error) = system.warm().await {
-                    tracing::debug!(%error, "the prompt of the agent is not read early");
+                match system.warm().await {
+                    Ok(()) => tracing::debug!("the prompt of the agent is ready"),
+                    Err(error) => tracing::debug!(%error, "the prompt of the agent is not read early"),
                 }
             };
             stop.run_until_cancelled(warming).await;
@@ -166,7 +167,7 @@ pub async fn serve_mcp(config: &Config, parts: WorkshopParts, version: &str) -> 
     let tools = ToolBox::new(built_in(config, parts))?.with_conditions(CONDITIONS);
     let for_one_request = move || -> Arc<dyn Tools> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
-            Ok(tools) => Arc::new(tools),
+            Ok(tools) => Arc::new(tools.told_in_full()),
             // Only a selection can fail, and there is none.
             Err(_) => Arc::new(NoTools),
         }

@@ -88,9 +88,12 @@ fn instructions(tools: &[ToolDefinition]) -> String {
          The tools:\n",
     );
     for tool in tools {
-        let description = tool.description.as_deref().unwrap_or_default();
-        let parameters = tool.parameters.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string);
-        text.push_str(&format!("- {}: {description} Arguments: {parameters}\n", tool.name));
+        let in_full = || {
+            let description = tool.description.as_deref().unwrap_or_default();
+            let parameters = tool.parameters.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string);
+            format!("{}: {description} Arguments: {parameters}", tool.name)
+        };
+        text.push_str(&format!("- {}\n", tool.signature().unwrap_or_else(in_full)));
     }
     text
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use super::cut::{MOST_CHARACTERS, cut};
 use super::loop_guard::{LoopGuard, Verdict};
 use super::taint::{AllowedAfterUntrusted, SETTING, Taint};
-use super::{Held, arguments};
+use super::{Detail, Held, arguments};
 
 /// How long a call may take when its tool does not say.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,6 +30,7 @@ pub struct RunTools {
     /// What the owner wrote in the request.
     owner_words: String,
     most_questions: u32,
+    detail: Detail,
     progress: Mutex<Progress>,
 }
 
@@ -57,6 +58,7 @@ impl RunTools {
             allowed_after_untrusted,
             owner_words: String::new(),
             most_questions: FEW_QUESTIONS,
+            detail: Detail::Brief,
             progress: Mutex::new(Progress { taint, ..Progress::default() }),
         }
     }
@@ -69,6 +71,11 @@ impl RunTools {
     /// The same with another bound on how often its tools may ask an engine.
     pub fn with_most_questions(self, most_questions: u32) -> Self {
         RunTools { most_questions, ..self }
+    }
+
+    /// The same with definitions that tell everything, for programs other than our own agents.
+    pub fn told_in_full(self) -> Self {
+        RunTools { detail: Detail::Full, ..self }
     }
 
     fn allowed(&self) -> impl Iterator<Item = &Arc<Held>> {
@@ -199,7 +206,7 @@ impl Drop for Told<'_> {
 #[async_trait]
 impl Tools for RunTools {
     fn definitions(&self) -> Vec<ToolDefinition> {
-        self.allowed().filter(|held| self.is_offered(held)).map(|held| held.definition()).collect()
+        self.allowed().filter(|held| self.is_offered(held)).map(|held| held.definition(self.detail)).collect()
     }
 
     fn begin_turn(&self) {

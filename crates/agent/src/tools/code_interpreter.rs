@@ -14,9 +14,6 @@ use crate::sandbox::{Job, Language, Sandbox};
 /// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
 const MARGIN: Duration = Duration::from_secs(30);
 
-const DESCRIPTION: &str =
-    "Runs a program in a fresh sandbox without network and returns what it prints. Only /tmp is writable.";
-
 /// The tool.
 pub struct CodeInterpreter {
     sandbox: Arc<Sandbox>,
@@ -31,12 +28,16 @@ struct Arguments {
 
 impl CodeInterpreter {
     pub fn new(sandbox: Arc<Sandbox>) -> Self {
-        let mut description = DESCRIPTION.to_owned();
         let readable: Vec<String> =
             sandbox.readable().iter().map(|mount| mount.inside.display().to_string()).collect();
-        if !readable.is_empty() {
-            description.push_str(&format!(" Files to read are in {}.", readable.join(", ")));
-        }
+        let files = match readable.as_slice() {
+            [] => String::new(),
+            readable => format!(", with files to read in {},", readable.join(", ")),
+        };
+        let description = format!(
+            "Runs code in a sandbox without network{files} and returns what it prints. Every run starts afresh. Only /tmp can be \
+             written to."
+        );
         let spec = ToolSpec {
             name: "code_interpreter".to_owned(),
             description,
@@ -44,7 +45,7 @@ impl CodeInterpreter {
                 "type": "object",
                 "properties": {
                     "language": { "type": "string", "enum": ["python", "sh"] },
-                    "code": { "type": "string" }
+                    "code": { "type": "string", "description": "The whole program" }
                 },
                 "required": ["language", "code"],
                 "additionalProperties": false

@@ -36,7 +36,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     parameters: json!({
         "type": "object",
         "properties": {
-            "timezone": { "type": ["string", "null"], "description": "IANA name; UTC by default" }
+            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC by default" }
         },
         "additionalProperties": false
     }),

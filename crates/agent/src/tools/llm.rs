@@ -44,12 +44,14 @@ struct Arguments {
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
         name: "llm".to_owned(),
-        description: "Asks a model that does not see this conversation.".to_owned(),
+        description: "Asks a model that does not see this conversation. The prompt must hold everything it needs, such as the text to \
+                      summarise, translate or judge."
+           .to_owned(),
         parameters: json!({
             "type": "object",
             "properties": {
                 "prompt": { "type": "string" },
-                "system": { "type": ["string", "null"] }
+                "system": { "type": ["string", "null"], "description": "How to answer" }
             },
             "required": ["prompt"],
             "additionalProperties": false
@@ -67,6 +69,10 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 impl Tool for Llm {
     fn spec(&self) -> &ToolSpec {
         &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["system"]
     }
 
     fn asks_engine(&self) -> bool {

@@ -20,7 +20,8 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "think".to_owned(),
-    description: "Notes a thought, to plan before acting.".to_owned(),
+    description: "Notes a thought. Use it to plan or to check something before acting; nothing else happens."
+        .to_owned(),
     parameters: json!({
         "type": "object",
         "properties": { "thought": { "type": "string" } },

@@ -199,6 +199,30 @@ async fn a_small_model_calculates_with_a_tool_that_it_is_made_to_call() {
 }
 
 #[tokio::test]
+async fn the_agents_prompt_with_every_tool_is_short_and_read_before_the_first_question() {
+    let config = format!("{}[sandbox]\nenabled = true\n[channel]\nenabled = true\n", engines_config(&[]));
+    let home = Home::with_config(&config);
+    let models = home.directory().join("models");
+    std::fs::create_dir(&models).expect("a directory");
+    std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.join("smollm2.gguf")).expect("a link");
+    let mut command = home.hob(&["serve", "--port", "0"]);
+    command.env("HOB_LOG", "hob_system=debug");
+    let mut server = Running::of(command).await;
+    assert_eq!(server.summary[2], "Agent   orchestrator");
+    server.says("the prompt of the agent is ready").await;
+
+    let answer = chat(server.address(), QUESTION).await.all().await;
+    let body = answer.split_once("\r\n\r\n").expect("a body").1;
+    let answer: serde_json::Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
+    let usage = &answer["usage"];
+    let tokens = usage["prompt_tokens"].as_u64().expect("a number");
+    assert!(tokens <= 800, "{usage}");
+    let read_before = usage["prompt_tokens_details"]["cached_tokens"].as_u64().expect("a number");
+    assert!(read_before + 32 > tokens, "all but the question was read already: {usage}");
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn embeddings_come_from_the_model_that_comes_with_hob() {
     let home = Home::with_engines(&[]);
     let bin = directory_with_pip(&home);

@@ -73,10 +73,16 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "calculator".to_owned(),
-    description: "Evaluates arithmetic such as sqrt(2) * 3 ** 2.".to_owned(),
+    description: format!(
+        "Evaluates arithmetic. Whole numbers and decimals are exact. Operators: + - * / // (floor division) % (remainder) ** \
+         or ^ (power), parentheses. Constants: pi, e. Functions: {}. Angles are in radians.",
+        functions::names()
+    ),
     parameters: json!({
         "type": "object",
-        "properties": { "expression": { "type": "string" } },
+        "properties": {
+            "expression": { "type": "string", "description": "Such as (3 + 4) * 2 ** 10 or sqrt(2) / 3" }
+        },
         "required": ["expression"],
         "additionalProperties": false
     }),

@@ -19,7 +19,7 @@ impl ChannelList {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "channel_list".to_owned(),
-    description: "Lists the messaging channels.".to_owned(),
+    description: "Lists messaging channels.".to_owned(),
     parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
     reach: Reach::Read,
     effect: Effect::None,

@@ -30,13 +30,13 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "channel_send".to_owned(),
-    description: "Sends a message to a person.".to_owned(),
+    description: "Sends a message to a channel of channel_list.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "channel": { "type": "string", "description": "From channel_list, such as telegram:12345" },
+            "channel": { "type": "string", "description": "A name that channel_list gives, where needed with the recipient behind it such as telegram:12345" },
             "content": { "type": "string" },
-            "conversation_id": { "type": ["string", "null"] }
+            "conversation_id": { "type": ["string", "null"], "description": "The thread it belongs to, if any" }
         },
         "required": ["channel", "content"],
         "additionalProperties": false
@@ -52,6 +52,10 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 impl Tool for ChannelSend {
     fn spec(&self) -> &ToolSpec {
         &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["conversation_id"]
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {

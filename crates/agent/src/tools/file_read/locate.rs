@@ -56,8 +56,5 @@ fn not_allowed(path: &Path) -> ToolError {
 }
 
 fn secret(path: &Path) -> ToolError {
-    ToolError::new(format!(
-        "'{}' may hold keys or passwords, and such files are never read",
-        path.display()
-    ))
+    ToolError::new(format!("'{}' may hold keys or passwords, and such files are never read", path.display()))
 }

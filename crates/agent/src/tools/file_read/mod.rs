@@ -49,13 +49,15 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "file_read".to_owned(),
-    description: "Reads a text file in a directory that the user allowed.".to_owned(),
+    description:
+        "Reads lines of a text file. Only files below the directories that the user allowed can be read."
+            .to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "path": { "type": "string" },
-            "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, from 1" },
-            "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines" }
+            "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
+            "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
+            "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines; all by default" }
         },
         "required": ["path"],
         "additionalProperties": false

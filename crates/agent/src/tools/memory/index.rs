@@ -40,11 +40,13 @@ struct Arguments {
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
         name: "memory_index".to_owned(),
-        description: "Adds a file or directory to the documents that memory_search finds.".to_owned(),
+        description: "Makes a file or directory searchable. Only files that changed are read again. The path must lie below a directory that the \
+                      user allowed."
+           .to_owned(),
         parameters: json!({
             "type": "object",
             "properties": {
-                "path": { "type": "string", "minLength": 1 }
+                "path": { "type": "string", "minLength": 1, "description": "Absolute, or relative to an allowed directory" }
             },
             "required": ["path"],
             "additionalProperties": false

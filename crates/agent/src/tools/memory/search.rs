@@ -29,13 +29,14 @@ impl MemorySearch {
     pub fn new(name: &str, memory: Arc<dyn Memory>) -> Self {
         let spec = ToolSpec {
             name: name.to_owned(),
-            description: "Searches the user's documents and notes.".to_owned(),
+            description: "Searches the user's documents and notes. Gives the passages that fit best, each with its source.".to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "query": { "type": "string" },
+                    "query": { "type": "string", "description": "A question, or its most telling words" },
                     "top_k": {
-                        "type": ["integer", "null"], "minimum": 1, "maximum": MOST
+                        "type": ["integer", "null"], "minimum": 1, "maximum": MOST,
+                        "description": format!("How many passages; {USUAL} by default")
                     }
                 },
                 "required": ["query"],
@@ -60,6 +61,10 @@ struct Arguments {
 impl Tool for MemorySearch {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["top_k"]
     }
 
     fn alias_of(&self) -> Option<&str> {

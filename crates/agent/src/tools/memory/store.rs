@@ -32,14 +32,15 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "memory_store".to_owned(),
-    description: "Saves a note for later conversations.".to_owned(),
+    description:
+        "Saves a note for later conversations. It may be a fact, a decision or a preference of the user."
+            .to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
             "content": {
-                "type": "string", "minLength": 1, "maxLength": LONGEST
-            },
-            "title": { "type": ["string", "null"], "maxLength": 200 }
+                "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, in words that will be understood without this conversation" },
+            "title": { "type": ["string", "null"], "maxLength": 200, "description": "What it is about" }
         },
         "required": ["content"],
         "additionalProperties": false
@@ -55,6 +56,10 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 impl Tool for MemoryNote {
     fn spec(&self) -> &ToolSpec {
         &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["title"]
     }
 
     /// What the owner wrote may be saved whatever was read before.

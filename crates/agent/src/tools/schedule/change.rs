@@ -13,9 +13,9 @@ use super::told;
 
 /// Each form: its name, what it does, and in which words.
 const FORMS: [(&str, Change, &str); 3] = [
-    ("pause_scheduled_task", Change::Pause, "Pauses a task."),
-    ("resume_scheduled_task", Change::Resume, "Resumes a paused task."),
-    ("cancel_scheduled_task", Change::Cancel, "Cancels a task for good."),
+    ("pause_scheduled_task", Change::Pause, "Pauses a task. It runs again when it is resumed."),
+    ("resume_scheduled_task", Change::Resume, "Resumes a task. Its next run is recalculated."),
+    ("cancel_scheduled_task", Change::Cancel, "Cancels a task for good. A run under way is stopped."),
 ];
 
 /// The tool in one of its forms.
@@ -34,7 +34,7 @@ impl ChangeTask {
                 description: description.to_owned(),
                 parameters: json!({
                     "type": "object",
-                    "properties": { "task_id": { "type": "string" } },
+                    "properties": { "task_id": { "type": "string", "description": "From list_scheduled_tasks" } },
                     "required": ["task_id"],
                     "additionalProperties": false
                 }),

@@ -32,22 +32,25 @@ struct Arguments {
     tools: Option<Vec<String>>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
     name: "schedule_task".to_owned(),
-    description: "Schedules a prompt, answered later without this conversation.".to_owned(),
+    description: "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It is answered later without \
+                      this conversation, so it must hold everything that is needed then."
+           .to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "prompt": { "type": "string" },
+            "prompt": { "type": "string", "description": "What is to be done, with all it needs" },
             "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
             "schedule_value": {
                 "type": "string",
-                "description": "'0 9 * * MON-FRI', seconds '3600', or '2027-01-31T09:00'"
+                "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
             },
-            "timezone": { "type": ["string", "null"], "description": "IANA name" },
-            "agent": { "type": ["string", "null"] },
+            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
+            "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
             "tools": {
-                "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools it may use"
+                "type": ["array", "null"], "items": { "type": "string" }, "description": "Names of the tools that it may use; by default those that change nothing"
             }
         },
         "required": ["prompt", "schedule_type", "schedule_value"],
@@ -57,12 +60,17 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     effect: Effect::Persists,
     untrusted_output: false,
     timeout: None,
+}
 });
 
 #[async_trait]
 impl Tool for ScheduleTask {
     fn spec(&self) -> &ToolSpec {
         &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["agent"]
     }
 
     /// Whoever cannot be told apart may have nothing done but computing.

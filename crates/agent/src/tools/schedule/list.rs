@@ -34,13 +34,12 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "list_scheduled_tasks".to_owned(),
-    description: "Lists the scheduled tasks.".to_owned(),
+    description: "Lists scheduled tasks. Gives id, prompt, schedule, status and next run.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
             "status": {
-                "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null]
-            }
+                "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null], "description": "Only tasks in this state; all by default" }
         },
         "additionalProperties": false
     }),
@@ -54,6 +53,10 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 impl Tool for ListTasks {
     fn spec(&self) -> &ToolSpec {
         &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["status"]
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
