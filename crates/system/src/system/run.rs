@@ -82,7 +82,8 @@ impl System {
             permit.except.extend_from_slice(&self.cloud_tools);
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;
-        let tools = tools.for_owner_words(asked.owner_words()).with_most_questions(caller.role.most_llm_calls());
+        let tools =
+            tools.for_owner_words(asked.owner_words()).with_most_questions(caller.role.most_llm_calls());
         let tools = Arc::new(tools);
         Ok(match self.spans.are_heard() {
             true => Arc::new(TracedTools { tools, spans: self.spans.clone(), parent: caller.trace_parent }),
