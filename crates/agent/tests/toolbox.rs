@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_agent::{Permit, RunTools, ToolBox, ToolBoxError};
-use hob_core::{Effect, Event, EventBus, Reach, RunEvents, Tool, ToolCall, ToolError, ToolResult, ToolSpec, Tools};
+use hob_core::{
+    Effect, Event, EventBus, Reach, RunEvents, Tool, ToolCall, ToolError, ToolResult, ToolSpec, Tools,
+};
 use serde_json::{Value, json};
 
 /// Says how often it was called, or something of its own.

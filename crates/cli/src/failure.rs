@@ -176,7 +176,8 @@ mod tests {
             engine: engine.into(),
             status,
             message: "no".into(),
-            code: None, param: None,
+            code: None,
+            param: None,
             retry_after: None,
         };
         for (error, advice) in [

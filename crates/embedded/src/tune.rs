@@ -247,7 +247,8 @@ fn compare(
     let (header, size) = Header::read_file(other).map_err(|error| unusable(error.to_string()))?;
     let (before, after) =
         (Loaded::load_file(stored, &stored.path, &options)?, Loaded::load_file(stored, other, &options)?);
-    let (mut first, mut second) = (before.writing_context(before.room.cells)?, after.writing_context(after.room.cells)?);
+    let (mut first, mut second) =
+        (before.writing_context(before.room.cells)?, after.writing_context(after.room.cells)?);
     let tokens = before.tokens(PROSE, true);
     let mut original = Measured {
         quantization: quantization(stored.header.as_deref()),

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hob_core::{
-    Cut, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Message, ModelKind, Overlong, Role,
+    Cut, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Message, ModelKind,
+    Overlong, Role,
 };
 use hob_embedded::models::catalog::{EMBEDDING, Source};
 use hob_embedded::models::pull::Retry;
@@ -83,7 +84,11 @@ async fn engine() -> Embedded {
 
 fn request(inputs: &[&str]) -> EmbedRequest {
     let inputs = inputs.iter().map(ToString::to_string).collect();
-    EmbedRequest { model: EMBEDDING.name.into(), inputs: EmbedInputs::Texts(inputs), ..EmbedRequest::default() }
+    EmbedRequest {
+        model: EMBEDDING.name.into(),
+        inputs: EmbedInputs::Texts(inputs),
+        ..EmbedRequest::default()
+    }
 }
 
 fn cosine(one: &[f32], other: &[f32]) -> f32 {

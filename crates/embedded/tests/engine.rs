@@ -533,7 +533,8 @@ async fn texts_alike_have_vectors_alike() {
     let texts =
         ["The cat sits on the mat.", "A cat is sitting on a mat.", "Stock prices fell sharply on Monday."]
             .map(str::to_owned);
-    let request = EmbedRequest { model: MODEL.into(), inputs: texts.to_vec().into(), ..EmbedRequest::default() };
+    let request =
+        EmbedRequest { model: MODEL.into(), inputs: texts.to_vec().into(), ..EmbedRequest::default() };
     let vectors = engine().await.embed(&request).await.expect("vectors").vectors;
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     for vector in &vectors {

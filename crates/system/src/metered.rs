@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use futures::Stream;
 use hob_core::{
-    Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event, FinishReason,
-    GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo, RunEvents, Source,
-    TraceParent, Usage,
+    Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event,
+    FinishReason, GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo,
+    RunEvents, Source, TraceParent, Usage,
 };
 use hob_engine::wire::trace::{current, within};
 

@@ -108,8 +108,11 @@ async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
 #[tokio::test]
 async fn embeddings_are_recorded_as_questions_without_words_in_answer() {
     let (engine, log) = metered(ScriptedEngine::saying(&[]));
-    let request =
-        EmbedRequest { model: "m".into(), inputs: vec!["two words".to_owned()].into(), ..EmbedRequest::default() };
+    let request = EmbedRequest {
+        model: "m".into(),
+        inputs: vec!["two words".to_owned()].into(),
+        ..EmbedRequest::default()
+    };
     engine.embed(&request).await.unwrap();
     let usage = Usage { prompt_tokens: 2, completion_tokens: 0, cached_tokens: None };
     assert_eq!(log.endings(), [(Ending::Complete(FinishReason::Stop), usage, false)]);

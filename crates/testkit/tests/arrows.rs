@@ -29,7 +29,8 @@ const FLOORS: &[(&str, u8)] = &[
 /// Libraries that only these crates may use.
 const RESERVED: &[(&str, &[&str])] = &[
     ("axum", &["server"]),
-    ("hyper", &["server"]),
+    // The engine crate only recognises one of its errors, which reqwest passes on.
+    ("hyper", &["server", "engine"]),
     ("tower-http", &["server"]),
     ("reqwest", &["engine", "embedded", "agent", "channel"]),
     ("tokio-tungstenite", &["channel"]),

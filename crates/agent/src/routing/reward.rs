@@ -195,7 +195,8 @@ mod tests {
             engine: engine(),
             status,
             message: message.into(),
-            code: None, param: None,
+            code: None,
+            param: None,
             retry_after: None,
         };
         for (error, expected) in [

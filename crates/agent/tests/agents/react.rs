@@ -20,7 +20,7 @@ async fn it_thinks_acts_observes_and_answers() {
 
     let second = house.messages(1);
     assert!(second[0].starts_with("system: be kind\n\nYou can have tools run."), "{}", second[0]);
-    assert!(second[0].contains("\n- echo(text: string): Does echo.\n"), "{}", second[0]);
+    assert!(second[0].contains("\n- echo(text: string): Does echo."), "{}", second[0]);
     assert_eq!(
         second[1..],
         [

@@ -59,7 +59,8 @@ async fn the_code_interpreter_reads_what_is_on_the_allowlist_where_it_lies() {
     let (root, sandbox) = (&place.root, Arc::new(place.sandbox));
     let tool = CodeInterpreter::new(sandbox);
     let allowed = root.join("allowed").display().to_string();
-    assert!(tool.spec().description.ends_with(&format!("Files to read are in {allowed}.")));
+    let description = &tool.spec().description;
+    assert!(description.contains(&format!("with files to read in {allowed},")), "{description}");
     let code = format!(
         "cat {allowed}/note.txt {allowed}/deep/note.txt; echo; (echo x > {allowed}/new) 2>/dev/null && echo wrote; \
          cat {allowed}/link/note.txt 2>/dev/null && echo followed; ls {}; touch /tmp/fine && echo scratch",

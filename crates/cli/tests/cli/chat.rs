@@ -191,7 +191,9 @@ async fn answers_draw_on_the_memory_until_it_is_switched_off() {
         messages.iter().map(|message| message["role"].as_str().expect("a role").to_owned()).collect()
     };
     let asked = asked(&ollama);
-    assert_eq!(roles(&asked[0]), ["system", "user"]);
+    assert_eq!(roles(&asked[0]), ["user"]);
+    assert!(asked[0][0]["content"].as_str().is_some_and(|content| content.contains("4711")), "{}", asked[0]);
+    assert!(!asked[1].to_string().contains("<documents>"), "{}", asked[1]);
     assert_eq!(roles(&asked[1]), ["user", "assistant", "user"], "what was recalled is not part of the talk");
 }
 

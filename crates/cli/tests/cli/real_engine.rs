@@ -186,15 +186,15 @@ async fn a_small_model_calculates_with_a_tool_that_it_is_made_to_call() {
         "0",
         "--max-tokens",
         "64",
-        "What is 127 * 45?",
+        "How much is 100 / 4?",
     ];
     let ran = home.run(&asked).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    let result = serde_json::json!({ "tool_name": "calculator", "content": "5715", "success": true });
+    let result = serde_json::json!({ "tool_name": "calculator", "content": "25", "success": true });
     assert_eq!(answer["tool_results"][0], result, "{answer}");
     // The result came back to the model, and the answer to us. A question that this model gets right: others it writes badly.
-    assert!(answer["content"].as_str().is_some_and(|content| content.contains("5715")), "{answer}");
+    assert!(answer["content"].as_str().is_some_and(|content| content.contains("25")), "{answer}");
     assert_eq!(answer["finish_reason"], "stop");
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use hob_core::MemoryBackend;
 use hob_memory::IndexOptions;
 use hob_memory::index::index;
-use hob_memory::search::search;
+use hob_memory::search::{Purpose, Search, search};
 use hob_store::MemoryStore;
 use hob_store::memory::NewVector;
 use tokio_util::sync::CancellationToken;
@@ -163,7 +163,8 @@ impl Bench {
         for is_warm in [false, true] {
             for question in questions {
                 let began = Instant::now();
-                self.runtime.block_on(search(&self.store, oracle, backend, question, TOP_K))?;
+                let wanted = Search { question, count: TOP_K, backend, purpose: Purpose::Asked };
+                self.runtime.block_on(search(&self.store, oracle, wanted))?;
                 if is_warm {
                     times.push(began.elapsed());
                 }

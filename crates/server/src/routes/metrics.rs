@@ -41,7 +41,10 @@ fn house(page: &mut Page, app: &App, engines: &[(&str, bool)]) {
     for (engine, healthy) in engines {
         page.sample(&[("engine", engine)], u8::from(*healthy));
     }
-    page.counter("hob_telemetry_dropped_total", "Calls that were not recorded because the database could not be opened or written in time.");
+    page.counter(
+        "hob_telemetry_dropped_total",
+        "Calls that were not recorded because the database could not be opened or written in time.",
+    );
     page.sample(&[], app.record.dropped());
     page.counter(
         "hob_spans_dropped_total",

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use hob_core::budget::{self, ANSWERS, TOP_LOGPROBS};
 use hob_core::{
-    AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling, Temperature, ToolChoice,
-    ToolDefinition, Warning,
+    AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling, Temperature,
+    ToolChoice, ToolDefinition, Warning,
 };
 use hob_system::AgentWish;
 use serde::Deserialize;

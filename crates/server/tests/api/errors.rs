@@ -8,7 +8,6 @@ use hob_engine::{EndpointOptions, Style};
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use reqwest::{Body, Method, Response};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::client::{FINISH, Raw, asking, chunk, events, models};
 use crate::support::{Running, engine_at, engine_with};
@@ -390,7 +389,10 @@ async fn a_stream_that_breaks_never_looks_complete() {
     let half = chunk(r#"{"content":"Hal"}"#);
     let reported =
         format!("{half}data: {{\"error\":{{\"message\":\"out of memory\",\"code\":\"no_memory\"}}}}\n\n");
-    let cut = ("vllm broke off its answer: the connection ended before the answer did", "engine_answer_interrupted");
+    let cut = (
+        "vllm broke off its answer: the connection ended before the answer did",
+        "engine_answer_interrupted",
+    );
     for (reply, (message, code)) in [
         (Reply::sse(half.as_str()), cut),
         (Reply::sse(format!("{half}data: [DONE]\n\n")), cut),

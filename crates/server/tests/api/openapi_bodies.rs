@@ -109,10 +109,7 @@ impl Route<'_> {
     }
 }
 
-fn run<S: Strategy>(
-    strategy: &S,
-    test: impl Fn(S::Value) -> Result<(), proptest::test_runner::TestCaseError>,
-) {
+fn run<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let config =
         Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     if let Err(error) = TestRunner::new(config).run(strategy, test) {

@@ -199,11 +199,8 @@ fn a_clock_that_was_ahead_once_does_not_stop_a_task() {
     // While the clock cannot be believed, nothing is undone.
     assert_eq!(claim(&tasks, after(1300)), None);
     let recalculated = tasks.recalculate_carried_ahead(after(590)).expect("looked");
-    let expected = Recalculated {
-        task: id,
-        ahead: SignedDuration::from_secs(YEAR - 590),
-        next_run: Some(after(1200)),
-    };
+    let expected =
+        Recalculated { task: id, ahead: SignedDuration::from_secs(YEAR - 590), next_run: Some(after(1200)) };
     assert_eq!(recalculated, [expected], "the slot of 600 has run already");
     assert_eq!(tasks.recalculate_carried_ahead(after(591)).expect("looked"), [], "once is enough");
     assert_eq!(claim(&tasks, after(700)), None);

@@ -72,9 +72,7 @@ async fn the_embedded_engine_needs_a_model_that_is_whole() {
     let model = std::env::var("HOB_TEST_MODEL").expect("$HOB_TEST_MODEL; run this test with './dev test'");
     std::os::unix::fs::symlink(model, home.directory().join("models/smollm2.gguf")).expect("a link");
     let found = Diagnosis::of(&home).await;
-    found
-        .shows("model", "good", "smollm2")
-        .is_ready_and_next_is("hob model rm broken");
+    found.shows("model", "good", "smollm2").is_ready_and_next_is("hob model rm broken");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn hostile() -> Vec<(Value, &'static str)> {
     for _ in 0..50 {
         nested = json!({ "type": "array", "items": nested });
     }
-    let mut deep = nested.clone();
+    let mut deep = nested;
     for _ in 0..30 {
         deep = json!({ "type": "array", "items": deep });
     }
