@@ -39,7 +39,7 @@ pub enum ModelCommand {
     },
     /// Choose the model that answers when a request names none
     ///
-    /// Writes [intelligence] default_model into the configuration file. 'auto' lets Hob choose a model for each question.
+    /// Writes the setting intelligence.default_model into the configuration file. 'auto' lets Hob choose a model for each question.
     Use {
         /// The model, as 'hob model list' names it, or 'auto'
         model: String,
