@@ -473,6 +473,8 @@ impl References {
     fn find(schema: &Value, references: &[&str]) -> References {
         let mut places = HashMap::from([("#", 0)]);
         let mut roots = vec![schema];
+        // By what they name and not by how it is spelled: a name with a tilde has many spellings.
+        let mut known = HashMap::from([(std::ptr::from_ref(schema), 0)]);
         for reference in references {
             // What lies elsewhere is not followed, here or by any engine that we run; a name of nothing is the engine's to refuse.
             let target = match reference.strip_prefix('#') {
@@ -481,8 +483,11 @@ impl References {
                 None => None,
             };
             if let Some(target) = target {
-                places.insert(*reference, roots.len());
-                roots.push(target);
+                let at = *known.entry(std::ptr::from_ref(target)).or_insert(roots.len());
+                if at == roots.len() {
+                    roots.push(target);
+                }
+                places.insert(*reference, at);
             }
         }
         References { parts: roots.into_iter().map(|root| Part::read(root, &places)).collect() }

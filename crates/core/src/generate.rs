@@ -253,7 +253,7 @@ pub struct Usage {
 
 impl Usage {
     pub fn total_tokens(&self) -> u64 {
-        self.prompt_tokens + self.completion_tokens
+        self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 }
 
@@ -357,6 +357,12 @@ mod tests {
         assert_eq!((request.temperature(), request.max_tokens()), (None, None));
         let request = GenerateRequest { temperature: Temperature::new(0.1).ok(), ..request };
         assert_eq!((request.temperature(), request.max_tokens()), (Some(0.1), None));
+    }
+
+    #[test]
+    fn an_engine_that_counts_nonsense_stops_nobody() {
+        let usage = Usage { prompt_tokens: u64::MAX, completion_tokens: 1, cached_tokens: None };
+        assert_eq!(usage.total_tokens(), u64::MAX);
     }
 
     #[test]

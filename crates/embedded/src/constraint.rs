@@ -12,7 +12,7 @@ use llama_cpp_2::token::LlamaToken;
 use crate::error::{bad_request, refused_schema};
 use crate::grammar::{Grammar, GrammarText};
 use crate::loaded::Loaded;
-use crate::schema::{AnswerCheck, Enforceable, SchemaError, Validator};
+use crate::schema::{AnswerCheck, Enforceable, Validator};
 use crate::tools::{self, Calls, ToolFormat};
 
 /// The field of `response_format` in errors.
@@ -142,7 +142,10 @@ fn call_grammar(
         let refused = |error| refused_schema(error, field);
         let parameters = tools::parameters(tool);
         let schema = match Enforceable::read(&parameters) {
-            Err(SchemaError::Unsupported(_)) if !exact => Enforceable::any_object(),
+            Err(error) if !exact => {
+                tracing::debug!(tool = tool.name, %error, "the arguments of a tool are left open");
+                Enforceable::any_object()
+            }
             read => read.map_err(refused)?,
         };
         if *exact && !schema.checked.is_empty() {

@@ -144,7 +144,7 @@ async fn checked(
         }
         let whole = collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer has no end"))?;
         let Some(check) = prepared.constraint.check.clone() else { break };
-        match grammar_thread::run("response_format", move || check.violation(&whole)).await? {
+        match grammar_thread::check(move || check.violation(&whole)).await? {
             None => {
                 drop(lease);
                 return Ok(futures::stream::iter(told.into_iter().map(Ok)).boxed());
@@ -175,6 +175,11 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
 /// Template, tokens and grammar of a request.
 async fn read(loaded: &Arc<Loaded>, request: &GenerateRequest) -> Result<Prepared, EngineError> {
     if let Some(field) = schema_field(request) {
+        // Made once for a model, which is not the schema's to answer for.
+        let warm = Arc::clone(loaded);
+        tokio::task::spawn_blocking(move || warm.vocabulary().map(drop))
+            .await
+            .map_err(|error| interrupted(format!("the vocabulary could not be read: {error}")))??;
         let (loaded, request) = (Arc::clone(loaded), request.clone());
         return grammar_thread::run(field, move || prepare(&loaded, &request)).await?;
     }

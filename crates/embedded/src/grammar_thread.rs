@@ -20,13 +20,16 @@ const AT_ONCE: usize = 2;
 /// How long a request waits for its grammar.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a request waits for a thread.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Runs `work` on a thread for grammars. `field` is named when it takes too long.
 pub(crate) async fn run<T: Send + 'static>(
     field: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, EngineError> {
     static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AT_ONCE)));
-    let place = tokio::time::timeout(PATIENCE, Arc::clone(&PLACES).acquire_owned())
+    let place = tokio::time::timeout(QUEUE_PATIENCE, Arc::clone(&PLACES).acquire_owned())
         .await
         .map_err(|_| busy("other schemas are still being read; ask again in a moment", 1))?
         .map_err(|error| interrupted(error.to_string()))?;
@@ -49,6 +52,22 @@ pub(crate) async fn run<T: Send + 'static>(
             Some(field),
         )),
     }
+}
+
+/// Runs the check of a finished answer, which waits for other checks only: nobody loses an answer to somebody else's schema.
+pub(crate) async fn check<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+    let _place = PLACES.acquire().await.map_err(|error| interrupted(error.to_string()))?;
+    let (done, outcome) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("check".to_owned())
+        .stack_size(STACK)
+        // Nobody may be waiting any more.
+        .spawn(move || drop(done.send(work())))
+        .map_err(|error| busy(format!("there is no thread to check an answer on: {error}"), 1))?;
+    outcome.await.map_err(|_| interrupted("the check of an answer broke"))
 }
 
 #[cfg(test)]

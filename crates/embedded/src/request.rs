@@ -78,7 +78,7 @@ impl Ask {
             _ if value.is_null() => {}
             "top_k" => {
                 // Some clients write -1 for "all".
-                let k = value.as_i64().ok_or_else(|| wrong("a whole number"))?;
+                let k = whole(value).ok_or_else(|| wrong("a whole number"))?;
                 sampling.top_k = usize::try_from(k).unwrap_or(0);
             }
             "min_p" => {
@@ -117,6 +117,13 @@ fn part_beyond_text(message: &Message) -> Option<&str> {
         Part::Image(_) => Some("image_url"),
         Part::Other(part) => Some(part["type"].as_str().unwrap_or("content")),
     })
+}
+
+/// A whole number, however it is written: `20` or `20.0`.
+fn whole(value: &Value) -> Option<i64> {
+    let written_with_point =
+        || value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15).map(|n| n as i64);
+    value.as_i64().or_else(written_with_point)
 }
 
 fn share(value: &Value) -> Option<f32> {

@@ -103,7 +103,7 @@ impl<'a> Gathered<'a> {
             return Err(self.endpoint.unsupported("dimensions", Some(&hint)));
         }
         let sum = &mut self.embeddings.prompt_tokens;
-        *sum = sum.zip(part.prompt_tokens).map(|(sum, more)| sum + more);
+        *sum = sum.zip(part.prompt_tokens).map(|(sum, more)| sum.saturating_add(more));
         self.embeddings.vectors.extend(part.vectors);
         if let Some(model) = part.model {
             self.embeddings.model = model;

@@ -68,7 +68,12 @@ impl Gate {
         if !is_preflight && !OPEN_PATHS.contains(&request.uri().path()) {
             self.check_key(headers, peer)?;
         }
-        let is_forwarded = || called_by != CalledBy::ThisMachine || is_forwarded(headers);
+        let is_forwarded = || {
+            called_by != CalledBy::ThisMachine
+                // How nginx asks unless it is told otherwise, and then it adds no header that says for whom.
+                || request.version() < Version::HTTP_11
+                || is_forwarded(headers)
+        };
         match visitor {
             Visitor::Expected if is_forwarded() => Ok(Visitor::Forwarded),
             visitor => Ok(visitor),
@@ -84,7 +89,7 @@ impl Gate {
     }
 
     fn check_host(&self, host: Option<&str>) -> Result<CalledBy, ApiError> {
-        // HTTP/1.0 clients may send none; no browser and no proxy is among them.
+        // HTTP/1.0 clients may send none; no browser is among them.
         let Some(host) = host else { return Ok(CalledBy::ThisMachine) };
         match self.called_by(host_of(host)) {
             CalledBy::Unknown => Err(ApiError::foreign_host(host)),
@@ -187,8 +192,11 @@ fn called_by_address(ip: IpAddr) -> CalledBy {
 /// Whether a proxy says that it passes the request on for somebody.
 fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| match name.as_str() {
-        "forwarded" | "via" | "x-real-ip" => true,
-        name => name.starts_with("x-forwarded-") || name.starts_with("cf-"),
+        "forwarded" | "via" | "x-real-ip" | "x-forwarded" | "true-client-ip" | "x-client-ip"
+        | "fly-client-ip" => true,
+        name => {
+            ["x-forwarded-", "cf-", "x-envoy-", "x-original-"].iter().any(|prefix| name.starts_with(prefix))
+        }
     })
 }
 

@@ -105,7 +105,12 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
     for host in ["hob.example.org", "192.168.1.7:8000", "[fd00::7]", "203.0.113.5"] {
         assert_eq!(visitor(&[("host", host)]), Visitor::Forwarded, "{host}");
     }
+    let old = Request::builder().version(Version::HTTP_10).uri("/v1/x").header("host", "127.0.0.1:8000");
+    let visitor_of_old = gate.check(&old.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap();
+    assert_eq!(visitor_of_old, Visitor::Forwarded, "as a proxy asks that was told nothing");
     for header in [
+        "x-client-ip",
+        "x-envoy-external-address",
         "forwarded",
         "Via",
         "x-real-ip",

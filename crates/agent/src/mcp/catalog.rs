@@ -25,6 +25,8 @@ pub struct Catalog {
     /// What the tools' names begin with.
     pub prefix: String,
     pub reach: Reach,
+    /// What its tools do with what they are given.
+    pub effect: Effect,
     pub call_timeout: Duration,
     pub line: watch::Receiver<Option<Line>>,
     pub pins: ToolPins,
@@ -75,8 +77,7 @@ impl Catalog {
                 description,
                 parameters: Value::Object(Arc::unwrap_or_clone(listed.input_schema)),
                 reach: self.reach,
-                // What a server does is not known, so one that may act may send.
-                effect: if self.reach == Reach::Act { Effect::Sends } else { Effect::None },
+                effect: self.effect,
                 untrusted_output: true,
                 // The tool's own time-out comes first: it knows what it waited for.
                 timeout: Some(self.call_timeout + Duration::from_secs(1)),
@@ -103,6 +104,7 @@ mod tests {
             server: "files".to_owned(),
             prefix: "files".to_owned(),
             reach: Reach::Read,
+            effect: Effect::None,
             call_timeout: Duration::from_secs(5),
             line,
             pins: ToolPins::default(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::{Effect, Reach};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::catalog::{Catalog, Sorted};
 use super::connection::{Connection, Greeting, Line};
 use super::pins::{ToolPins, WithheldTool};
-use super::{McpError, McpServerOptions, McpServerStatus, McpState, shortened};
+use super::{McpError, McpServerOptions, McpServerStatus, McpState, McpTransport, shortened};
 
 /// The longest wait before a dead server is started again.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
@@ -44,10 +45,14 @@ pub struct Post {
 impl Supervisor {
     pub fn new(options: McpServerOptions, prefix: String, pins: ToolPins, post: Post) -> Self {
         let (tell, line) = watch::channel(None);
+        // What a server does is not known: one that may act may send, and one elsewhere is sent every argument.
+        let is_elsewhere = matches!(options.transport, McpTransport::Http { .. });
+        let sends = options.reach == Reach::Act || is_elsewhere;
         let catalog = Catalog {
             server: options.name.clone(),
             prefix,
             reach: options.reach,
+            effect: if sends { Effect::Sends } else { Effect::None },
             call_timeout: options.call_timeout,
             line,
             pins,

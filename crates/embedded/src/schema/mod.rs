@@ -394,8 +394,12 @@ impl<'a> Reader<'a> {
             return Ok(reference("", number));
         }
         let found = self.root.pointer(&pointer).ok_or_else(|| SchemaError::Reference(target.to_owned()))?;
-        let number = self.targets.len();
-        self.targets.push(found);
+        // A name with a tilde has many spellings, and all of them lead here.
+        let known = self.targets.iter().position(|target| std::ptr::eq(*target, found));
+        let number = known.unwrap_or(self.targets.len());
+        if known.is_none() {
+            self.targets.push(found);
+        }
         self.numbers.insert(pointer, number);
         Ok(reference("", number))
     }

@@ -6,7 +6,7 @@ use hob_core::{
     Collector, Delta, FinishReason, GenerateRequest, Generation, TextDelta, ToolCallDelta, Usage,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::forced::{ForcedCall, WrittenCall};
 use crate::chat_completions::new_call_id;
@@ -82,9 +82,10 @@ pub struct Lines {
 #[derive(Debug)]
 enum Written {
     Text,
-    /// The arguments of the tool with this name, because the caller demands that it is called.
+    /// The arguments of the tool with this name, because the caller demands that it is called, as far as they have come.
     Arguments {
         name: String,
+        so_far: String,
     },
     /// A call with its name, of which so much has come.
     Call {
@@ -108,7 +109,9 @@ impl Lines {
             // A request whose tools do not fit its choice was refused before it was sent.
             written: match ForcedCall::demanded(request).ok().flatten() {
                 None => Written::Text,
-                Some(ForcedCall::Of(tool)) => Written::Arguments { name: tool.name.clone() },
+                Some(ForcedCall::Of(tool)) => {
+                    Written::Arguments { name: tool.name.clone(), so_far: String::new() }
+                }
                 Some(ForcedCall::AnyOf(_)) => Written::Call { so_far: String::new() },
             },
             probabilities: if request.sampling.logprobs {
@@ -195,18 +198,22 @@ impl Lines {
                 }));
             }
             _ if text.is_empty() => {}
-            Written::Arguments { name } if self.calls == 0 => {
+            Written::Arguments { so_far, .. } | Written::Call { so_far }
+                if so_far.len() + text.len() > MAX_WRITTEN_CALL_BYTES =>
+            {
+                return Err(DecodeError::Malformed("its call of a tool does not end".to_owned()));
+            }
+            Written::Arguments { name, so_far } if self.calls == 0 => {
+                so_far.push_str(&text);
                 let name = name.clone();
                 self.begin_call(new_call_id(), name, text, deltas);
             }
-            Written::Arguments { .. } => {
+            Written::Arguments { so_far, .. } => {
+                so_far.push_str(&text);
                 deltas.push_back(Delta::ToolCall(ToolCallDelta {
                     arguments: text,
                     ..ToolCallDelta::default()
                 }));
-            }
-            Written::Call { so_far } if so_far.len() + text.len() > MAX_WRITTEN_CALL_BYTES => {
-                return Err(DecodeError::Malformed("its call of a tool does not end".to_owned()));
             }
             Written::Call { so_far } => so_far.push_str(&text),
         }
@@ -215,6 +222,13 @@ impl Lines {
 
     /// The model has written all it will. What was cut off is passed on as it is, with its reason.
     fn finish_written(&mut self, was_cut: bool, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+        if let Written::Arguments { so_far, .. } = &self.written
+            && self.calls > 0
+            && !was_cut
+            && serde_json::from_str::<Map<String, Value>>(so_far).is_err()
+        {
+            return Err(DecodeError::Malformed("it was to call a tool and wrote no JSON object".to_owned()));
+        }
         if matches!(self.written, Written::Text) || self.calls > 0 {
             return Ok(());
         }

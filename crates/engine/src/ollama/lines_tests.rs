@@ -109,7 +109,7 @@ fn a_demanded_call_that_is_cut_off_or_missing_does_not_look_whole() {
         outcome(decode(&one, &[&line("{\"ci", "length")]).unwrap()),
         (vec![call], String::new(), "length")
     );
-    for (request, said) in [(&several, "Sunny."), (&several, ""), (&one, "")] {
+    for (request, said) in [(&several, "Sunny."), (&several, ""), (&one, ""), (&one, "Sunny.")] {
         assert!(matches!(decode(request, &[&line(said, "stop")]), Err(DecodeError::Malformed(_))), "{said}");
     }
 }

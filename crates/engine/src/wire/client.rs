@@ -165,13 +165,14 @@ impl Remote {
             Ok(response) => return Ok(response.into()),
             Err(error) => error,
         };
-        let met_the_end = match Unanswered::of(&error) {
-            Some(Unanswered::Reset) => true,
-            Some(Unanswered::Ended) => {
-                self.options.resend == Resend::Unanswered && asked.elapsed() < CLOSED_WHILE_IDLE
-            }
-            None => false,
-        };
+        // A connection that was closed before turns a request away at once. One that breaks later has been at work on it.
+        let at_once = asked.elapsed() < CLOSED_WHILE_IDLE;
+        let met_the_end = at_once
+            && match Unanswered::of(&error) {
+                Some(Unanswered::Reset) => true,
+                Some(Unanswered::Ended) => self.options.resend == Resend::Unanswered,
+                None => false,
+            };
         match again {
             Some(again) if met_the_end => match self.unpooled()?.execute(again).await {
                 // Whoever would ask elsewhere has to know that the question may have gone out.

@@ -68,6 +68,8 @@ async fn whole(
     shape: Shape,
 ) -> Result<Response, ApiError> {
     let Answered { engine, generation, reason, .. } = app.system.complete(request, caller).await?;
+    // It may repeat an engine's own words.
+    let reason = reason.filter(|_| caller.role.may_see_engine_details());
     // Room for all of it at once, which a body that grows by itself takes step by step.
     let mut body = Vec::with_capacity(512 + generation.answer.content.len());
     push_json(&mut body, &Completion::new(&caller.run, unix_now(), &generation, shape.calls));
@@ -85,6 +87,7 @@ async fn streamed(
     reader: Reader,
 ) -> Result<Response, ApiError> {
     let Streaming { engine, model, reason, warnings, deltas } = app.system.stream(request, caller).await?;
+    let reason = reason.filter(|_| caller.role.may_see_engine_details());
     let chunks =
         ChatChunks::new(&caller.run, unix_now(), &model, shape.include_usage).with_calls(shape.calls);
     let headers = [

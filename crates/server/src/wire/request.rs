@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use hob_core::budget::{self, ANSWERS, TOP_LOGPROBS};
+use hob_core::budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
     AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling, Temperature,
     ToolChoice, ToolDefinition, Warning,
@@ -142,6 +142,10 @@ impl WireRequest {
             self.messages.take().ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
         if wire_messages.is_empty() {
             return Err(ApiError::invalid("messages", "'messages' must not be empty"));
+        }
+        if wire_messages.len() > MESSAGES {
+            let over = OverBudget::too_many("messages", wire_messages.len(), "messages", MESSAGES);
+            return Err(over_budget(over));
         }
         let mut messages = Vec::with_capacity(wire_messages.len());
         for (index, message) in wire_messages.into_iter().enumerate() {

@@ -138,8 +138,8 @@ pub struct RecentCall {
 /// Compares what was served with the prices of the cloud.
 pub fn savings(served: Served, prices: &Prices, now: Moment, zone: &Zone) -> Savings {
     let Served { since, models, timings, quarters, cloud_cost, energy, recent } = served;
-    let total_prompt_tokens = models.iter().map(|model| model.prompt_tokens).sum();
-    let total_completion_tokens = models.iter().map(|model| model.completion_tokens).sum();
+    let total_prompt_tokens = sum(models.iter().map(|model| model.prompt_tokens));
+    let total_completion_tokens = sum(models.iter().map(|model| model.completion_tokens));
     let at = |model: &PricedModel| {
         let input_cost = model.price.of_input(total_prompt_tokens);
         let output_cost = model.price.of_output(total_completion_tokens);
@@ -154,10 +154,10 @@ pub fn savings(served: Served, prices: &Prices, now: Moment, zone: &Zone) -> Sav
         }
     };
     Savings {
-        total_calls: models.iter().map(|model| model.calls).sum(),
+        total_calls: sum(models.iter().map(|model| model.calls)),
         total_prompt_tokens,
         total_completion_tokens,
-        total_tokens: total_prompt_tokens + total_completion_tokens,
+        total_tokens: total_prompt_tokens.saturating_add(total_completion_tokens),
         local_cost: cloud_cost,
         since,
         prices_as_of: prices.as_of(),
@@ -171,10 +171,15 @@ pub fn savings(served: Served, prices: &Prices, now: Moment, zone: &Zone) -> Sav
     }
 }
 
+/// Engines count tokens, and an engine may count nonsense.
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 impl From<ServedModel> for ModelSavings {
     fn from(served: ServedModel) -> Self {
         let ServedModel { model, engine, calls, prompt_tokens, completion_tokens, timings } = served;
-        let total_tokens = prompt_tokens + completion_tokens;
+        let total_tokens = prompt_tokens.saturating_add(completion_tokens);
         let Timings { latency, first_token } = timings;
         ModelSavings {
             model,
@@ -199,7 +204,7 @@ impl From<Row> for RecentCall {
             source: row.source,
             prompt_tokens: row.prompt_tokens,
             completion_tokens: row.completion_tokens,
-            total_tokens: row.prompt_tokens + row.completion_tokens,
+            total_tokens: row.prompt_tokens.saturating_add(row.completion_tokens),
             latency: row.latency,
             first_token: row.first_token,
             ending: row.outcome,

@@ -179,8 +179,11 @@ impl Shared {
             if watch.believes(now, steady) {
                 self.bury().await?;
             }
-            if watch.is_newly_steady(steady) {
-                self.recalculate(now).await?;
+            if watch.is_newly_steady(steady)
+                && let Err(error) = self.recalculate(now).await
+            {
+                watch.is_unsteady(steady);
+                tracing::warn!(%error, "tasks could not be recalculated after a change of the clock; Hob tries again");
             }
             let room = self.room.available_permits();
             let claimant = self.runner.claimant.clone();

@@ -54,6 +54,11 @@ impl ClockWatch {
         is_steady
     }
 
+    /// Counts the clock as unsteady from now on, so that what follows its steadiness is done again.
+    pub(super) fn is_unsteady(&mut self, steady: Instant) {
+        self.unsteady_since = Some(steady);
+    }
+
     /// How long until the clock is steady; `None` when it is.
     pub(super) fn until_steady(&self, steady: Instant) -> Option<Duration> {
         self.unsteady_since.map(|since| (since + STEADY).saturating_duration_since(steady))

@@ -45,7 +45,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     }),
     reach: Reach::Act,
     effect: Effect::None,
-    untrusted_output: false,
+    // A prompt may come from a run that had read text from outside.
+    untrusted_output: true,
     timeout: None,
 });
 
