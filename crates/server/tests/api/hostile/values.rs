@@ -19,7 +19,10 @@ async fn post(server: &Running, path: &str, body: Vec<u8>) -> (u16, Value, usize
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = peak();
     let request = server.client.post(server.url(path)).header("content-type", "application/json").body(body);
-    let response = request.send().await.unwrap();
+    // A route that is not set up answers before it has read the body, and its client may see no more than a closed connection.
+    let Ok(response) = request.send().await else {
+        return (503, Value::Null, peak().saturating_sub(before));
+    };
     let (status, answer) = (response.status().as_u16(), response.json().await.unwrap());
     // The kernel counts by batches, so a peak may seem to go down.
     (status, answer, peak().saturating_sub(before))
@@ -49,7 +52,8 @@ async fn a_body_of_millions_of_values_costs_no_more_than_ten_times_its_size() {
         ("/v1/memory/search", zeros(r#"{"query":"a","unknown":["#, "]}")),
     ] {
         let (status, answer, grown) = post(&server, path, body).await;
-        if status != 503 {
+        let is_set_up = path == "/v1/chat/completions";
+        if is_set_up || status != 503 {
             assert_eq!(status, 400, "{path}: {answer}");
             let limit = hob_core::budget::thousands(BODY_VALUES);
             let expected = format!("the request body has too many JSON values; the limit is {limit}");
