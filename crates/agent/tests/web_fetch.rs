@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hob_agent::tools::web_fetch::{AddressPolicy, Lookup, WebFetch, WebFetchOptions};
-use hob_core::Tool;
+use hob_core::{Permit, Reach, Tool};
 use hob_testkit::{FakeServer, Reply};
 use serde_json::json;
 
@@ -176,6 +176,34 @@ async fn redirects_are_followed_and_every_step_is_checked() {
     let private = WebFetchOptions { lookup: names_at(&["10.0.0.1"]), ..options(&server) };
     let refused = fetch(private, &format!("{}/1", server.url())).await.unwrap_err();
     assert!(refused.starts_with("'end.example' is at 10.0.0.1"), "{refused}");
+}
+
+#[tokio::test]
+async fn after_text_from_outside_a_redirect_may_not_lead_to_another_site() {
+    let server = FakeServer::start(|request| match request.path.as_str() {
+        "/out" => redirect("http://evil.example/?secret"),
+        "/www" => redirect(&format!("http://www.{}/", request.header("host").unwrap())),
+        _ => html("<p>arrived"),
+    })
+    .await;
+    let port = server.address().port();
+    let options = WebFetchOptions { lookup: names_at(&["127.0.0.1"]), ..options(&server) };
+    let tool = WebFetch::new(options);
+    let read = async |path: &str, tainted: bool| {
+        let permit = Permit { tainted, ..Permit::up_to(Reach::Act) };
+        let url = format!("http://docs.example:{port}{path}");
+        tool.call_for(json!({ "url": url }), &permit).await.map_err(|error| error.0)
+    };
+    let refused = read("/out", true).await.unwrap_err();
+    assert!(
+        refused.starts_with("the page redirects to evil.example, and after text from outside"),
+        "{refused}"
+    );
+    let seen = server.requests().len();
+    assert_eq!(seen, 1, "the other site was not asked");
+    assert!(read("/www", true).await.unwrap().contains("arrived"));
+    // Without such text redirects lead anywhere; here the other site has another port, which the policy forbids.
+    assert!(!read("/out", false).await.unwrap_err().contains("redirects to evil.example"));
 }
 
 #[tokio::test]

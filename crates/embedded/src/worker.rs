@@ -95,6 +95,8 @@ pub(crate) struct Worker<'model> {
     copies: Vec<(usize, usize)>,
     /// What is read ahead while nobody asks.
     warming: Option<Warming>,
+    /// The size of memory that could not be allocated, and how many answers were being written then.
+    refused: Option<(usize, usize)>,
     turn: usize,
 }
 
@@ -117,6 +119,7 @@ impl<'model> Worker<'model> {
             alive: Vec::new(),
             copies: Vec::new(),
             warming: None,
+            refused: None,
             turn: 0,
         };
         if !loaded.embeds_only {
@@ -217,6 +220,11 @@ impl<'model> Worker<'model> {
             cells = cells.saturating_mul(2);
         }
         let cells = cells.min(most);
+        // Memory that was refused is asked for again when an answer has ended, and not before every step of the others.
+        let writing = self.alive.len();
+        if writing > 0 && self.refused.is_some_and(|(refused, then)| cells >= refused && writing >= then) {
+            return;
+        }
         let made = u32::try_from(cells).ok().and_then(|cells| self.loaded.writing_context(cells).ok());
         let moved = made.and_then(|mut larger| move_memory(context, &mut larger).then_some(larger));
         match moved {
@@ -227,7 +235,8 @@ impl<'model> Worker<'model> {
             }
             // The others go on with what there is; the new one waits for them.
             None => {
-                tracing::warn!(model = %self.loaded.id, cells, "there is no more memory for conversations")
+                tracing::warn!(model = %self.loaded.id, cells, "there is no more memory for conversations");
+                self.refused = Some((cells, writing));
             }
         }
     }

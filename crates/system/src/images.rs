@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::{StreamExt, TryStreamExt, stream};
 use hob_agent::tools::WebFetchOptions;
-use hob_agent::tools::web_fetch::{Fetcher, Page};
+use hob_agent::tools::web_fetch::{Fetcher, Page, Redirects};
 use hob_core::{Content, GenerateRequest, Image, Part};
 
 use crate::caller::AskError;
@@ -79,7 +79,7 @@ impl ImageFetcher {
 
     /// A picture as a `data:` URL, or why not.
     async fn fetch(&self, address: &str) -> Result<String, String> {
-        let page = self.fetcher.fetch(address).await;
+        let page = self.fetcher.fetch(address, Redirects::Anywhere).await;
         let page = page.map_err(|error| format!("the image cannot be fetched: {error}"))?;
         let Page { body, is_cut, .. } = &page;
         if *is_cut {

@@ -40,6 +40,10 @@ pub enum ModelCommand {
     /// Choose the model that answers when a request names none
     ///
     /// Writes the setting intelligence.default_model into the configuration file. 'auto' lets Hob choose a model for each question.
+    #[command(after_help = examples! {
+        "hob model use smollm2-135m-instruct"
+        "hob model use auto"
+    })]
     Use {
         /// The model, as 'hob model list' names it, or 'auto'
         model: String,

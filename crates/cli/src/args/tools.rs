@@ -36,6 +36,9 @@ pub enum ToolsCommand {
     ///
     /// Hob remembers the tools that a server had when it was first seen. Tools that are new or described differently later are not
     /// offered to a model until you accept them. A server that is running notices within a few seconds.
+    #[command(after_help = examples! {
+        "hob tools accept files"
+    })]
     Accept {
         /// The server, as the section [mcp.servers.NAME] names it
         server: String,

@@ -64,6 +64,10 @@ pub enum FetchError {
     ForbiddenName(Forbidden),
     #[error("the page redirects more than {MAX_REDIRECTS} times")]
     TooManyRedirects,
+    #[error(
+        "the page redirects to {0}, and after text from outside was read only redirects within a site are followed"
+    )]
+    LeavesSite(String),
     #[error("the page redirects to nowhere")]
     RedirectWithoutTarget,
     #[error("the server answered {0}")]
@@ -76,6 +80,14 @@ pub enum FetchError {
     Transport { host: String, reason: String },
     #[error("the HTTP client cannot be set up: {0}")]
     Client(String),
+}
+
+/// Where a page may redirect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redirects {
+    Anywhere,
+    /// To the same host, or between a host and one below it, such as `www.`: who is sent the request was decided before.
+    SameSite,
 }
 
 /// What came back.
@@ -127,12 +139,12 @@ impl Fetcher {
         Ok(self.client.get_or_init(|| client))
     }
 
-    pub async fn fetch(&self, address: &str) -> Result<Page, FetchError> {
-        let work = tokio::time::timeout(self.options.timeout, self.follow(address));
+    pub async fn fetch(&self, address: &str, redirects: Redirects) -> Result<Page, FetchError> {
+        let work = tokio::time::timeout(self.options.timeout, self.follow(address, redirects));
         work.await.unwrap_or(Err(FetchError::Timeout(self.options.timeout)))
     }
 
-    async fn follow(&self, address: &str) -> Result<Page, FetchError> {
+    async fn follow(&self, address: &str, redirects: Redirects) -> Result<Page, FetchError> {
         let mut url = parse(address, None)?;
         for _ in 0..=MAX_REDIRECTS {
             self.check(&url)?;
@@ -141,7 +153,11 @@ impl Fetcher {
                 return self.read(url, response).await;
             }
             let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-            url = parse(target.ok_or(FetchError::RedirectWithoutTarget)?, Some(&url))?;
+            let next = parse(target.ok_or(FetchError::RedirectWithoutTarget)?, Some(&url))?;
+            if redirects == Redirects::SameSite && !is_same_site(&url, &next) {
+                return Err(FetchError::LeavesSite(next.host_str().unwrap_or_default().to_owned()));
+            }
+            url = next;
         }
         Err(FetchError::TooManyRedirects)
     }
@@ -241,6 +257,16 @@ fn parse(address: &str, base: Option<&Url>) -> Result<Url, FetchError> {
         .map_err(|error| FetchError::BadUrl { url: shown(), reason: error.to_string() })?;
     url.set_fragment(None);
     Ok(url)
+}
+
+/// Whether two addresses are of one host, or of a host and one below it.
+fn is_same_site(from: &Url, to: &Url) -> bool {
+    let (Some(Host::Domain(from)), Some(Host::Domain(to))) = (from.host(), to.host()) else {
+        return from.host() == to.host();
+    };
+    let is_below =
+        |name: &str, parent: &str| name.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.'));
+    from == to || is_below(to, from) || is_below(from, to)
 }
 
 /// These never leave the machine or its network; the check of their addresses would find out too, but after asking around.

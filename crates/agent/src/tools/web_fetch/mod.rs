@@ -11,14 +11,14 @@ mod resolve;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
 use hob_text::{charset, readable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments;
 pub use address::{AddressPolicy, is_public};
-pub use fetch::{FetchError, Fetcher, Page, WebFetchOptions};
+pub use fetch::{FetchError, Fetcher, Page, Redirects, WebFetchOptions};
 pub use resolve::{Forbidden, Found, Lookup, system_lookup};
 
 /// The tool.
@@ -68,8 +68,21 @@ impl Tool for WebFetch {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.read(arguments, Redirects::Anywhere).await
+    }
+
+    /// In a run that has read text from outside, an address was allowed for its host, so a redirect may not lead to another.
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
+        let redirects = if permit.tainted { Redirects::SameSite } else { Redirects::Anywhere };
+        self.read(arguments, redirects).await
+    }
+}
+
+impl WebFetch {
+    async fn read(&self, arguments: Value, redirects: Redirects) -> Result<String, ToolError> {
         let Arguments { url } = arguments::read(arguments)?;
-        let page = self.fetcher.fetch(&url).await.map_err(|error| ToolError::new(error.to_string()))?;
+        let page = self.fetcher.fetch(&url, redirects).await;
+        let page = page.map_err(|error| ToolError::new(error.to_string()))?;
         // A large page takes a moment, which other requests should not wait for.
         let telling = tokio::task::spawn_blocking(move || tell(&page));
         telling.await.map_err(|error| ToolError::new(format!("reading the page failed: {error}")))?
