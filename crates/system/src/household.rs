@@ -9,8 +9,8 @@ use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
-use hob_engine::select::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
-use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
+use hob_engines::selection::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
 use hob_store::has_answered;

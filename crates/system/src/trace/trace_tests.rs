@@ -7,7 +7,7 @@ use hob_agent::{ToolBox, agent};
 use hob_core::{
     AgentPreference, Engine, EventBus, GenerateRequest, Message, Role, Tool, TraceParent, Unrecorded,
 };
-use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 
