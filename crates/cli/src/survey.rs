@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use hob_config::Config;
 use hob_core::{Engine, EngineError, ModelInfo};
-use hob_system::{BindAddress, leads_back, probe_all};
+use hob_system::{BindAddress, points_to_self, probe_all};
 
 use crate::failure;
 
@@ -26,7 +26,7 @@ pub struct Surveyed {
 
 pub enum State {
     /// Its address is the one Hob listens on.
-    Ourselves,
+    OwnAddress,
     /// It has nothing to answer with: the cloud without a key, the embedded engine without a model.
     NotSetUp,
     Silent,
@@ -53,7 +53,7 @@ pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveye
             silent.map(|(host, _)| host.address().to_owned()).collect()
         };
         let state = async {
-            if leads_back(engine.as_ref(), &bind) {
+            if points_to_self(engine.as_ref(), &bind) {
                 State::Ourselves
             } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
                 list(engine.as_ref()).await

@@ -53,9 +53,10 @@ pub use fallback::Fallback;
 pub use hob_agent::mcp::{McpServerStatus, McpState, WithheldTool};
 pub use hob_agent::{Permit, ToolBox, ToolBoxError};
 pub use hob_engines::ManagedError;
-pub use hob_engines::ollama::{ModelDetails, PullProgress};
+pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
-    Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, leads_back, probe_all,
+    BindAddress, NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, is_own_address,
+    points_to_self, probe_all,
 };
 pub use hob_memory as documents;
 pub use hob_store as store;

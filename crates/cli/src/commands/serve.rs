@@ -14,7 +14,7 @@ use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
 use hob_core::routing::AUTO;
 use hob_server::{Server, ServerParts, raise_open_files};
-use hob_system::{Because, Household, Scheduler, System};
+use hob_system::{Household, Scheduler, SelectionReason, System};
 use tokio_util::sync::CancellationToken;
 
 use self::presence::Presence;
@@ -174,10 +174,12 @@ fn engine_line(household: &Household, config: &Config) -> String {
         place = format!("{place}, beside it {}", others.join(", "));
     }
     match &household.because {
-        Because::Fallback { instead_of: Some(key) } => {
+        SelectionReason::Fallback { instead_of: Some(key) } => {
             format!("{place} ({})", advice::passed_over(key, config))
         }
-        Because::Fallback { instead_of: None } | Because::Given | Because::Default => place,
+        SelectionReason::Fallback { instead_of: None }
+        | SelectionReason::Given
+        | SelectionReason::Default => place,
     }
 }
 

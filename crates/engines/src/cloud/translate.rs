@@ -147,19 +147,19 @@ pub fn described(format: &JsonSchema) -> Cow<'_, Value> {
 
 /// What one speaker said without a break.
 #[derive(Debug)]
-pub struct Turn<P> {
+pub struct RoleTurn<P> {
     pub role: &'static str,
     pub pieces: Vec<P>,
 }
 
 /// Adds to the last turn if it is of the same role, and begins one otherwise: both formats want speakers to alternate.
-pub fn say<P>(turns: &mut Vec<Turn<P>>, role: &'static str, pieces: Vec<P>) {
+pub fn say<P>(turns: &mut Vec<RoleTurn<P>>, role: &'static str, pieces: Vec<P>) {
     if pieces.is_empty() {
         return;
     }
     match turns.last_mut() {
         Some(last) if last.role == role => last.pieces.extend(pieces),
-        _ => turns.push(Turn { role, pieces }),
+        _ => turns.push(RoleTurn { role, pieces }),
     }
 }
 

@@ -3,11 +3,11 @@
 use hob_core::{GenerateRequest, Sampling};
 use serde_json::{Map, Value, json};
 
-use super::request::{EFFORT, Unsupported};
+use super::request::{REASONING_EFFORT, Unsupported};
 
 /// Fields that have a place in Ollama's request: its own, of which `options` is merged into ours, and the effort, which becomes
 /// `think`.
-pub const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "think", EFFORT];
+pub const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "think", REASONING_EFFORT];
 
 /// Options of Ollama that callers write beside the others, as they do for vLLM and llama.cpp.
 pub const OWN_OPTIONS: [&str; 19] = [

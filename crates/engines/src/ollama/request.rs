@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::forced_tool_call::ForcedCall;
-use super::multiple_choices::MOST_ANSWERS;
+use super::multiple_choices::MAX_ANSWERS;
 use super::options::{OWN_FIELDS, OWN_OPTIONS, options};
 use crate::openai_compat::request::{Delivery, tool};
 
@@ -169,9 +169,9 @@ impl<'a> Body<'a> {
 
 /// Refuses what Ollama cannot do at all, and names what has no effect on its answer.
 pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, Unsupported> {
-    if request.answers() > MOST_ANSWERS {
+    if request.answers() > MAX_ANSWERS {
         return Err(
-            Unsupported::new("n").because(format!("Ollama is asked for at most {MOST_ANSWERS} answers"))
+            Unsupported::new("n").because(format!("Ollama is asked for at most {MAX_ANSWERS} answers"))
         );
     }
     let own: Vec<&str> = OWN_FIELDS.into_iter().chain(OWN_OPTIONS).collect();
@@ -181,14 +181,14 @@ pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, Unsupported> {
 /// Whether the caller asks for an effort that is written as `think`.
 pub fn asks_for_effort(request: &GenerateRequest) -> bool {
     let is_given = |name: &str| request.extra.get(name).is_some_and(|value| !value.is_null());
-    is_given(EFFORT) && !is_given("think")
+    is_given(REASONING_EFFORT) && !is_given("think")
 }
 
 /// The chat-completions field for how much a model thinks.
-pub const EFFORT: &str = "reasoning_effort";
+pub const REASONING_EFFORT: &str = "reasoning_effort";
 
 fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>, Unsupported> {
-    let Some(effort) = request.extra.get(EFFORT).filter(|value| !value.is_null()) else {
+    let Some(effort) = request.extra.get(REASONING_EFFORT).filter(|value| !value.is_null()) else {
         return Ok(None);
     };
     let level = match effort.as_str() {
@@ -196,7 +196,11 @@ fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>,
         Some("minimal" | "low") => "low",
         Some("medium") => "medium",
         Some("high" | "xhigh" | "max") => "high",
-        _ => return Err(Unsupported::new(EFFORT).because("Ollama takes 'none', 'low', 'medium' and 'high'")),
+        _ => {
+            return Err(
+                Unsupported::new(REASONING_EFFORT).because("Ollama takes 'none', 'low', 'medium' and 'high'")
+            );
+        }
     };
     Ok(match thinking {
         Thinking::Level => Some(json!(level)),

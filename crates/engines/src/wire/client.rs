@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::direct::{Direct, DirectOptions};
-use super::response::{Broken, Response};
+use super::response::{Response, TransportError};
 use super::trace;
 
 /// A health probe that takes longer than this has failed.
@@ -97,28 +97,28 @@ pub struct Endpoint {
     engine: String,
     host: String,
     timeout: Duration,
-    way: Way,
+    transport: Transport,
 }
 
 /// How requests travel.
 #[derive(Debug, Clone)]
-enum Way {
+enum Transport {
     /// On this machine and unencrypted, as most engines are.
     Direct(Direct),
-    Client(Remote),
+    Remote(RemoteClient),
 }
 
 /// An engine on another machine.
 #[derive(Debug, Clone)]
-struct Remote {
-    options: RemoteOptions,
+struct RemoteClient {
+    options: RemoteClientOptions,
     client: reqwest::Client,
     /// Keeps no connections, so that a request goes out on a new one. Made when it is first needed: certificates take time.
     unpooled: Arc<OnceLock<reqwest::Client>>,
 }
 
 #[derive(Debug, Clone)]
-struct RemoteOptions {
+struct RemoteClientOptions {
     headers: HeaderMap,
     connect_timeout: Duration,
     read_timeout: Duration,
@@ -126,7 +126,7 @@ struct RemoteOptions {
     resend: Resend,
 }
 
-impl RemoteOptions {
+impl RemoteClientOptions {
     fn client(&self, most_idle: usize) -> reqwest::Result<reqwest::Client> {
         let builder = reqwest::Client::builder()
             .default_headers(self.headers.clone())
@@ -141,9 +141,9 @@ impl RemoteOptions {
     }
 }
 
-impl Remote {
-    fn new(options: RemoteOptions) -> reqwest::Result<Self> {
-        Ok(Remote { client: options.client(usize::MAX)?, options, unpooled: Arc::default() })
+impl RemoteClient {
+    fn new(options: RemoteClientOptions) -> reqwest::Result<Self> {
+        Ok(RemoteClient { client: options.client(usize::MAX)?, options, unpooled: Arc::default() })
     }
 
     fn unpooled(&self) -> reqwest::Result<&reqwest::Client> {
@@ -158,7 +158,7 @@ impl Remote {
 
     /// Sends a request, and once more if it met the end of a kept connection. The client does not say whether it used a kept
     /// one, and mends what it notices before the request goes out.
-    async fn send(&self, request: reqwest::Request) -> Result<Response, Broken> {
+    async fn send(&self, request: reqwest::Request) -> Result<Response, TransportError> {
         let again = request.try_clone();
         let asked = Instant::now();
         let error = match self.client.execute(request).await {
@@ -168,16 +168,16 @@ impl Remote {
         // A connection that was closed before turns a request away at once. One that breaks later has been at work on it.
         let at_once = asked.elapsed() < CLOSED_WHILE_IDLE;
         let met_the_end = at_once
-            && match Unanswered::of(&error) {
-                Some(Unanswered::Reset) => true,
-                Some(Unanswered::Ended) => self.options.resend == Resend::Unanswered,
+            && match EarlyClose::of(&error) {
+                Some(EarlyClose::Reset) => true,
+                Some(EarlyClose::Closed) => self.options.resend == Resend::Unanswered,
                 None => false,
             };
         match again {
             Some(again) if met_the_end => match self.unpooled()?.execute(again).await {
                 // Whoever would ask elsewhere has to know that the question may have gone out.
                 Err(second) if second.is_connect() => Err(error.into()),
-                other => other.map(Response::from).map_err(Broken::from),
+                other => other.map(Response::from).map_err(TransportError::from),
             },
             _ => Err(error.into()),
         }
@@ -185,14 +185,14 @@ impl Remote {
 }
 
 /// How a connection ended before the head of an answer came.
-enum Unanswered {
+enum EarlyClose {
     /// The engine's machine turned the request away, as it does once the connection is closed.
     Reset,
     /// Somebody closed it, who may have read the request.
-    Ended,
+    Closed,
 }
 
-impl Unanswered {
+impl EarlyClose {
     fn of(error: &reqwest::Error) -> Option<Self> {
         let is_reset = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
@@ -200,10 +200,10 @@ impl Unanswered {
         let mut cause: Option<&dyn Error> = Some(error);
         while let Some(error) = cause {
             if error.downcast_ref::<io::Error>().is_some_and(is_reset) {
-                return Some(Unanswered::Reset);
+                return Some(EarlyClose::Reset);
             }
             if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
-                return Some(Unanswered::Ended);
+                return Some(EarlyClose::Closed);
             }
             cause = error.source();
         }
@@ -237,20 +237,22 @@ impl Endpoint {
             };
             Direct::new(&url, options)
         });
-        let way = match local.flatten() {
-            Some(direct) => Way::Direct(direct),
+        let transport = match local.flatten() {
+            Some(direct) => Transport::Direct(direct),
             None => {
-                let options = RemoteOptions {
+                let options = RemoteClientOptions {
                     headers,
                     connect_timeout,
                     read_timeout: options.timeout,
                     no_proxy: is_loopback(&url),
                     resend: options.resend,
                 };
-                Way::Client(Remote::new(options).map_err(|error| not_configured(error.to_string()))?)
+                Transport::Remote(
+                    RemoteClient::new(options).map_err(|error| not_configured(error.to_string()))?,
+                )
             }
         };
-        Ok(Endpoint { engine: options.engine, host, timeout: options.timeout, way })
+        Ok(Endpoint { engine: options.engine, host, timeout: options.timeout, transport })
     }
 
     pub fn engine(&self) -> &str {
@@ -263,9 +265,9 @@ impl Endpoint {
 
     /// Sends JSON that is already text. The answer's status is not looked at.
     pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
-        let sent = match &self.way {
-            Way::Direct(direct) => direct.post(path, json).await,
-            Way::Client(remote) => {
+        let sent = match &self.transport {
+            Transport::Direct(direct) => direct.post(path, json).await,
+            Transport::Remote(remote) => {
                 let mut request = remote
                     .client
                     .post(format!("{}{path}", self.host))
@@ -284,9 +286,9 @@ impl Endpoint {
     }
 
     pub async fn get(&self, path: &str) -> Result<Response, EngineError> {
-        let sent = match &self.way {
-            Way::Direct(direct) => direct.get(path).await,
-            Way::Client(remote) => match remote.client.get(format!("{}{path}", self.host)).build() {
+        let sent = match &self.transport {
+            Transport::Direct(direct) => direct.get(path).await,
+            Transport::Remote(remote) => match remote.client.get(format!("{}{path}", self.host)).build() {
                 Ok(request) => remote.send(request).await,
                 Err(error) => Err(error.into()),
             },
@@ -321,27 +323,29 @@ impl Endpoint {
 
     /// What an error with this status and body means.
     pub fn refusal(&self, status: StatusCode, body: &[u8], retry_after: Option<u64>) -> EngineError {
-        let complaint = Complaint::read(body);
+        let error_body = EngineErrorBody::read(body);
         EngineError::Refused {
             engine: self.engine.clone(),
             status: status.as_u16(),
-            message: complaint
+            message: error_body
                 .message
                 .unwrap_or_else(|| status.canonical_reason().unwrap_or("an error").to_owned()),
-            code: complaint.code,
-            param: complaint.param,
-            retry_after: retry_after.or(complaint.retry_after),
+            code: error_body.code,
+            param: error_body.param,
+            retry_after: retry_after.or(error_body.retry_after),
         }
     }
 
     /// What a failure of the transport means.
-    pub fn failure(&self, broken: Broken) -> EngineError {
+    pub fn failure(&self, broken: TransportError) -> EngineError {
         match broken {
-            Broken::TimedOut => EngineError::Timeout { engine: self.engine.clone(), after: self.timeout },
-            Broken::NeverSent(reason) => {
+            TransportError::TimedOut => {
+                EngineError::Timeout { engine: self.engine.clone(), after: self.timeout }
+            }
+            TransportError::NotSent(reason) => {
                 EngineError::Unreachable { engine: self.engine.clone(), address: self.host.clone(), reason }
             }
-            Broken::Lost(reason) => self.interrupted(reason),
+            TransportError::MaybeSent(reason) => self.interrupted(reason),
         }
     }
 
@@ -381,7 +385,7 @@ impl Endpoint {
 
 /// What an error body says, in any of the shapes that engines use.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Complaint {
+pub struct EngineErrorBody {
     pub message: Option<String>,
     /// The engine's own word for the error, where it has one that says more than the status.
     pub code: Option<String>,
@@ -392,7 +396,7 @@ pub struct Complaint {
     pub retry_after: Option<u64>,
 }
 
-impl Complaint {
+impl EngineErrorBody {
     /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}`, `{"detail": "…"}`, and plain text.
     pub fn read(body: &[u8]) -> Self {
         match serde_json::from_slice(body) {
@@ -403,7 +407,7 @@ impl Complaint {
                 // A page of HTML from some proxy tells nobody anything.
                 let message =
                     (!text.is_empty() && !text.starts_with('<')).then(|| text.chars().take(500).collect());
-                Complaint { message, ..Complaint::default() }
+                EngineErrorBody { message, ..EngineErrorBody::default() }
             }
         }
     }
@@ -425,7 +429,7 @@ impl Complaint {
             let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
             u16::try_from(number).ok().filter(|status| (400..600).contains(status))
         });
-        Complaint {
+        EngineErrorBody {
             message,
             code: code(error),
             param: text("param"),
@@ -448,11 +452,11 @@ impl Complaint {
 /// The engine's word for an error: `code` where it is a word (many put the status there), else the kind of error as Anthropic
 /// and llama.cpp (`type`) and Google (`status`) name it. Kinds that only repeat the status are no code.
 fn code(error: &serde_json::Value) -> Option<String> {
-    ["code", "type", "status"].iter().find_map(|key| telling_code(error.get(key)?.as_str()?))
+    ["code", "type", "status"].iter().find_map(|key| specific_code(error.get(key)?.as_str()?))
 }
 
 /// A word that says more than the status does.
-pub(crate) fn telling_code(word: &str) -> Option<String> {
+pub(crate) fn specific_code(word: &str) -> Option<String> {
     const REPEAT_THE_STATUS: [&str; 9] = [
         "error",
         "invalid_request_error",
@@ -489,10 +493,10 @@ mod tests {
 
     #[test]
     fn complaints_are_read_in_every_shape_engines_use() {
-        let read = |body: &str| Complaint::read(body.as_bytes());
+        let read = |body: &str| EngineErrorBody::read(body.as_bytes());
         assert_eq!(
             read(r#"{"error":{"code":400,"message":"too long","type":"x","param":"messages"}}"#),
-            Complaint {
+            EngineErrorBody {
                 message: Some("too long".into()),
                 code: Some("x".into()),
                 param: Some("messages".into()),
@@ -506,7 +510,7 @@ mod tests {
                     {"@type":"type.googleapis.com/google.rpc.Help"},
                     {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"38.2s"}]}}]"#
             ),
-            Complaint {
+            EngineErrorBody {
                 message: Some("slow down".into()),
                 code: None,
                 param: None,
@@ -521,8 +525,8 @@ mod tests {
         assert_eq!(read(r#"{"object":"error","message":"no","code":400}"#).message.as_deref(), Some("no"));
         assert_eq!(read(r#"{"detail":"Not Found"}"#).message.as_deref(), Some("Not Found"));
         assert_eq!(read("Bad Gateway\n").message.as_deref(), Some("Bad Gateway"));
-        assert_eq!(read("<html>oops</html>"), Complaint::default());
-        assert_eq!(read(""), Complaint::default());
+        assert_eq!(read("<html>oops</html>"), EngineErrorBody::default());
+        assert_eq!(read(""), EngineErrorBody::default());
     }
 
     #[test]
@@ -545,10 +549,10 @@ mod tests {
             (r#"{"error":{"type":"","code":"429"}}"#, None),
             (r#"{"error":"no"}"#, None),
         ] {
-            assert_eq!(Complaint::read(body.as_bytes()).code.as_deref(), code, "{body}");
+            assert_eq!(EngineErrorBody::read(body.as_bytes()).code.as_deref(), code, "{body}");
         }
         let endless = format!(r#"{{"error":{{"code":"{}"}}}}"#, "x".repeat(1000));
-        assert_eq!(Complaint::read(endless.as_bytes()).code, None);
+        assert_eq!(EngineErrorBody::read(endless.as_bytes()).code, None);
     }
 
     #[test]
@@ -562,7 +566,7 @@ mod tests {
     }
 
     /// An engine that answers the first request of each connection, and ends the connection when the next one comes.
-    async fn ending_peer(ending: Unanswered) -> (std::net::SocketAddr, Arc<AtomicUsize>) {
+    async fn ending_peer(ending: EarlyClose) -> (std::net::SocketAddr, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
@@ -575,8 +579,8 @@ mod tests {
                 socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
                 let _ = match ending {
                     // With the next request unread.
-                    Unanswered::Reset => socket.peek(&mut request).await,
-                    Unanswered::Ended => socket.read(&mut request).await,
+                    EarlyClose::Reset => socket.peek(&mut request).await,
+                    EarlyClose::Closed => socket.read(&mut request).await,
                 };
             }
         });
@@ -587,14 +591,17 @@ mod tests {
     fn remote(address: std::net::SocketAddr, resend: Resend) -> Endpoint {
         install_crypto();
         let options = EndpointOptions::new("vllm", format!("http://{address}"));
-        let remote = RemoteOptions {
+        let remote = RemoteClientOptions {
             headers: HeaderMap::new(),
             connect_timeout: CONNECT_TIMEOUT,
             read_timeout: options.timeout,
             no_proxy: true,
             resend,
         };
-        Endpoint { way: Way::Client(Remote::new(remote).unwrap()), ..Endpoint::new(options).unwrap() }
+        Endpoint {
+            transport: Transport::Remote(RemoteClient::new(remote).unwrap()),
+            ..Endpoint::new(options).unwrap()
+        }
     }
 
     async fn ask(endpoint: &Endpoint) -> Result<Bytes, EngineError> {
@@ -603,7 +610,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_met_the_end_of_a_kept_connection_is_sent_on_a_new_one() {
-        for (ending, resend) in [(Unanswered::Reset, Resend::Never), (Unanswered::Ended, Resend::Unanswered)]
+        for (ending, resend) in [(EarlyClose::Reset, Resend::Never), (EarlyClose::Closed, Resend::Unanswered)]
         {
             let (address, connections) = ending_peer(ending).await;
             let endpoint = remote(address, resend);
@@ -620,7 +627,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_may_have_been_paid_for_is_not_sent_again() {
-        let (address, connections) = ending_peer(Unanswered::Ended).await;
+        let (address, connections) = ending_peer(EarlyClose::Closed).await;
         let endpoint = remote(address, Resend::Never);
         assert!(ask(&endpoint).await.is_ok());
         assert!(matches!(ask(&endpoint).await, Err(EngineError::Interrupted { .. })));

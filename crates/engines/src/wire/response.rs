@@ -13,13 +13,13 @@ use super::direct::DirectBody;
 
 /// How a connection fails.
 #[derive(Debug)]
-pub enum Broken {
+pub enum TransportError {
     /// Nothing came for too long.
     TimedOut,
     /// There was no connection, so nothing of the question went out. In the words of the transport, as below.
-    NeverSent(String),
+    NotSent(String),
     /// The connection ended when the question, or a part of it, may have gone out.
-    Lost(String),
+    MaybeSent(String),
 }
 
 /// An answer whose head is there.
@@ -39,7 +39,7 @@ pub(super) enum Body {
 
 impl Response {
     /// The next piece of the body; `None` at its end.
-    pub async fn chunk(&mut self) -> Option<Result<Bytes, Broken>> {
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, TransportError>> {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
 
@@ -48,13 +48,14 @@ impl Response {
         self.body = Body::Closed;
     }
 
-    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, TransportError>>> {
         match &mut self.body {
             Body::Direct(body) => body.poll_chunk(context),
             Body::Closed => Poll::Ready(None),
-            Body::Client(body) => {
-                body.as_mut().poll_next(context).map(|next| next.map(|piece| piece.map_err(Broken::from)))
-            }
+            Body::Client(body) => body
+                .as_mut()
+                .poll_next(context)
+                .map(|next| next.map(|piece| piece.map_err(TransportError::from))),
         }
     }
 }
@@ -69,15 +70,15 @@ impl From<reqwest::Response> for Response {
     }
 }
 
-impl From<reqwest::Error> for Broken {
+impl From<reqwest::Error> for TransportError {
     fn from(error: reqwest::Error) -> Self {
         // A connection that nobody takes is not a slow answer.
         if error.is_connect() {
-            Broken::NeverSent(innermost(&error))
+            TransportError::NotSent(innermost(&error))
         } else if error.is_timeout() {
-            Broken::TimedOut
+            TransportError::TimedOut
         } else {
-            Broken::Lost(innermost(&error))
+            TransportError::MaybeSent(innermost(&error))
         }
     }
 }

@@ -15,8 +15,8 @@ use hob_core::{
     ToolChoice, Warning,
 };
 use hob_system::{
-    AgentWish, Answered, AskError, Because, Caller, DEFAULT_MODEL, Household, Permit, Streaming, System,
-    run_id,
+    AgentWish, Answered, AskError, Caller, DEFAULT_MODEL, Household, Permit, SelectionReason, Streaming,
+    System, run_id,
 };
 use serde_json::{Map, Value, json};
 
@@ -99,7 +99,7 @@ fn caller(args: &AskArgs) -> Caller {
 
 /// An answer from another engine than the user set up should not come as a surprise.
 pub fn tell_of_fallback(household: &Household, config: &Config) {
-    if let Because::Fallback { instead_of: Some(key) } = &household.because {
+    if let SelectionReason::Fallback { instead_of: Some(key) } = &household.because {
         let engine = household.system.engine();
         let reason = advice::passed_over(key, config);
         output::note(format_args!("{reason}; asking {}", advice::place(engine.key(), engine.address())));

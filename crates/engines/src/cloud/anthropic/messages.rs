@@ -5,7 +5,7 @@ use hob_core::{Content, Image, Message, Part, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::cloud::translate::{self, Turn, Unsupported};
+use crate::cloud::translate::{self, RoleTurn, Unsupported};
 
 /// A piece of a turn.
 #[derive(Debug, Serialize)]
@@ -53,7 +53,7 @@ pub struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     pub fn of(messages: &'a [Message]) -> Result<Self, Unsupported> {
         let mut system = Vec::new();
-        let mut turns: Vec<Turn<Block<'a>>> = Vec::new();
+        let mut turns: Vec<RoleTurn<Block<'a>>> = Vec::new();
         for (index, message) in messages.iter().enumerate() {
             translate::no_author(message, index)?;
             match message.role {
@@ -64,7 +64,7 @@ impl<'a> Conversation<'a> {
             }
         }
         let turns =
-            turns.into_iter().map(|Turn { role, pieces }| WireTurn { role, content: pieces }).collect();
+            turns.into_iter().map(|RoleTurn { role, pieces }| WireTurn { role, content: pieces }).collect();
         Ok(Conversation { system, turns })
     }
 }

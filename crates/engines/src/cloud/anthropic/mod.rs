@@ -19,7 +19,7 @@ use crate::openai_compat::unknown_model;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
 use crate::wire::deltas::deltas;
 use crate::wire::response::Response;
-use events::Events;
+use events::AnthropicDecoder;
 
 /// The version of the API that this module speaks. Anthropic adds to it, and breaks it only under another date.
 const VERSION: (HeaderName, HeaderValue) =
@@ -79,7 +79,10 @@ impl Engine for Anthropic {
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
-        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Events::default()) })
+        Ok(GenerationStream {
+            warnings,
+            deltas: deltas(&self.endpoint, response, AnthropicDecoder::default()),
+        })
     }
 
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {

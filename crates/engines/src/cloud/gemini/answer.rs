@@ -6,7 +6,7 @@ use hob_core::{Collector, FinishReason, Generation, ModelInfo, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::events::Chunks;
+use super::events::GeminiDecoder;
 use crate::wire::deltas::{DecodeError, Decoder};
 
 /// The whole answer, or the next piece of it.
@@ -112,7 +112,7 @@ pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeErro
     let mut answer: WireAnswer =
         serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
     let model = answer.model_version.take();
-    let mut chunks = Chunks::default();
+    let mut chunks = GeminiDecoder::default();
     let mut deltas = VecDeque::new();
     chunks.take(answer, &mut deltas)?;
     let unfinished = || DecodeError::Malformed("it has no finished candidate".to_owned());

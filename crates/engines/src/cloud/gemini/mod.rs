@@ -16,12 +16,12 @@ use hob_core::{
 use reqwest::header::HeaderName;
 
 use super::Access;
-use crate::embeddings::{Gathered, Habit, ONLY_TEXT, batches};
+use crate::embeddings::{EmbeddingCollector, ONLY_TEXT, OverlongPolicy, batches};
 use crate::openai_compat::unknown_model;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
 use crate::wire::deltas::deltas;
 use crate::wire::response::Response;
-use events::Chunks;
+use events::GeminiDecoder;
 
 /// A thousand is the most that one page may have, and more than there are.
 const MODELS: &str = "/v1beta/models?pageSize=1000";
@@ -95,7 +95,7 @@ impl Engine for Gemini {
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let (response, warnings) = self.ask(request, "streamGenerateContent?alt=sse").await?;
-        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Chunks::default()) })
+        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, GeminiDecoder::default()) })
     }
 
     /// Google reads the beginning of a text that is too long, and does not say so.
@@ -103,15 +103,15 @@ impl Engine for Gemini {
         let Some(texts) = request.inputs.texts() else {
             return Err(self.endpoint.unsupported("input", Some(ONLY_TEXT)));
         };
-        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Refuses);
+        let mut collected = EmbeddingCollector::new(&self.endpoint, request, OverlongPolicy::Refuses);
         for inputs in batches(texts, embed::MAX_INPUTS) {
             let json = embed::body(request, inputs).to_string().into_bytes();
             let response = self.post(&request.model, "batchEmbedContents", json).await?;
             let body = self.endpoint.body(response).await?;
-            let part = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
-            gathered.add(inputs.len(), part)?;
+            let batch = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
+            collected.add(inputs.len(), batch)?;
         }
-        Ok(Embeddings { cut: Cut::Untold, ..gathered.finish() })
+        Ok(Embeddings { cut: Cut::Untold, ..collected.finish() })
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hob_system::PullProgress;
+use hob_system::OllamaPullProgress;
 
 use super::{MOST_LAYERS, Show, short};
 use crate::output;
@@ -18,7 +18,7 @@ pub struct Lines {
 
 impl Lines {
     /// The line for a step; `None` when it is too little news.
-    fn news(&mut self, step: &PullProgress) -> Option<String> {
+    fn news(&mut self, step: &OllamaPullProgress) -> Option<String> {
         let (Some(digest), Some(total)) = (&step.digest, step.total) else {
             let status = one_line(&step.status);
             let is_new = status != self.last_status;
@@ -40,7 +40,7 @@ impl Lines {
 }
 
 impl Show for Lines {
-    fn step(&mut self, step: &PullProgress) {
+    fn step(&mut self, step: &OllamaPullProgress) {
         if let Some(line) = self.news(step) {
             output::complain(line);
         }
@@ -53,12 +53,17 @@ impl Show for Lines {
 mod tests {
     use super::*;
 
-    fn layer(digest: &str, total: u64, completed: Option<u64>) -> PullProgress {
-        PullProgress { status: "pulling".into(), digest: Some(digest.into()), total: Some(total), completed }
+    fn layer(digest: &str, total: u64, completed: Option<u64>) -> OllamaPullProgress {
+        OllamaPullProgress {
+            status: "pulling".into(),
+            digest: Some(digest.into()),
+            total: Some(total),
+            completed,
+        }
     }
 
-    fn status(status: &str) -> PullProgress {
-        PullProgress { status: status.into(), digest: None, total: None, completed: None }
+    fn status(status: &str) -> OllamaPullProgress {
+        OllamaPullProgress { status: status.into(), digest: None, total: None, completed: None }
     }
 
     #[test]
