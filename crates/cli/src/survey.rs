@@ -26,7 +26,7 @@ pub struct Surveyed {
 
 pub enum State {
     /// Its address is the one Hob listens on.
-    OwnAddress,
+    Ourselves,
     /// It has nothing to answer with: the cloud without a key, the embedded engine without a model.
     NotSetUp,
     Silent,

@@ -5,15 +5,16 @@ use hob_core::{
     EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
 };
 
-use super::Access;
+use super::access::ProviderAccess;
 use crate::embeddings::OverlongPolicy;
 use crate::openai_compat::answer;
 use crate::openai_compat::chunks::ChatChunkDecoder;
 use crate::openai_compat::embeddings;
 use crate::openai_compat::post_chat;
 use crate::openai_compat::request::{Delivery, Form, LengthField, ToolsField};
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::remote::Resend;
 use crate::wire::response::Response;
 
 const MODELS: &str = "/models";
@@ -23,7 +24,7 @@ pub(super) struct OpenAi {
 }
 
 impl OpenAi {
-    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+    pub(super) fn new(access: ProviderAccess<'_>) -> Result<Self, EngineError> {
         let endpoint = Endpoint::new(EndpointOptions {
             timeout: access.timeout,
             key: Some(KeyHeader::bearer(access.key)),

@@ -31,7 +31,8 @@ use self::failure_class::{FailureClass, RequestKind, RetryRule, classify};
 use self::host_choice::CacheAffinity;
 use self::host_table::{HostRequest, HostSlot, HostTable};
 use self::tracked_stream::{StartedStream, TrackedStream};
-use crate::wire::client::{PROBE_TIMEOUT, Resend};
+use crate::wire::client::PROBE_TIMEOUT;
+use crate::wire::remote::Resend;
 
 #[derive(Debug, Clone, Copy)]
 pub struct MultiHostOptions {

@@ -11,7 +11,7 @@ use super::*;
 enum Mood {
     Well,
     /// Nobody listens there.
-    Hard,
+    Gone,
     Refuses(u16),
     /// Hangs up on the question.
     HangsUp,

@@ -21,13 +21,15 @@ use hob_core::{
 use serde_json::json;
 
 use self::chat_response::OllamaDecoder;
-use self::request::{Body, Form, REASONING_EFFORT, Thinking};
+use self::options::REASONING_EFFORT;
+use self::request::{Body, Form, Thinking};
 use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
 use crate::openai_compat::request::Delivery;
-use crate::openai_compat::unknown_model;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
+use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;
+use crate::wire::unsupported_field::UnsupportedField;
 
 pub use self::models::{ModelDetails, same_model};
 pub use self::pull::{OllamaPullProgress, OllamaPullStream};
@@ -65,8 +67,7 @@ impl Ollama {
         delivery: Delivery,
         answer: u32,
     ) -> Result<(Response, Vec<Warning>), EngineError> {
-        let unsupported =
-            |refused: request::Unsupported| self.endpoint.unsupported(refused.field, refused.hint.as_deref());
+        let unsupported = |refused: UnsupportedField| refused.into_error(&self.endpoint);
         let mut warnings = request::check(request).map_err(unsupported)?;
         let mut form = Form { delivery, thinking: Thinking::Level, answer };
         loop {

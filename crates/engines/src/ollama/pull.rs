@@ -8,8 +8,9 @@ use hob_core::EngineError;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::wire::client::{Endpoint, EngineErrorBody};
+use crate::wire::client::Endpoint;
 use crate::wire::deltas::DecodeError;
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::{Frames, Framing};
 use crate::wire::response::Response;
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::answer::WireUsage;
 use super::chunk_template::ChunkTemplate;
 use super::tool_calls::{CallTracker, WireCall};
-use crate::wire::client::EngineErrorBody;
 use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 

@@ -4,8 +4,8 @@ use hob_core::{EmbedInputs, EmbedRequest, Embeddings, EngineError, Overlong};
 use serde::{Deserialize, Serialize};
 
 use crate::embeddings::{EmbeddingBatch, EmbeddingCollector, Input, MAX_INPUTS, OverlongPolicy, batches};
-use crate::openai_compat::unknown_model;
 use crate::wire::client::Endpoint;
+use crate::wire::engine_error::unknown_model;
 
 #[derive(Serialize)]
 struct Body<'a, T> {

@@ -22,6 +22,7 @@ use self::request::{Delivery, Form, LengthField, ToolsField, body};
 use crate::embeddings::OverlongPolicy;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
+use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;
 
 /// What sets one of these engines apart.
@@ -96,18 +97,6 @@ pub(crate) async fn post_chat(
     let json = body(request, form).map_err(|error| endpoint.malformed(error.to_string()))?;
     let response = endpoint.post(path, json).await?;
     endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
-}
-
-/// A 404 that speaks of the model is about the model; any other is about the path.
-pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
-    match error {
-        EngineError::Refused { engine, status: 404, message, param, .. }
-            if param.as_deref() == Some("model") || message.contains("model") =>
-        {
-            EngineError::ModelNotFound { engine, model: model.to_owned(), available: Vec::new() }
-        }
-        other => other,
-    }
 }
 
 #[async_trait]

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 use hob_core::{Delta, DeltaStream, EngineError};
 
-use super::client::{Endpoint, EngineErrorBody};
+use super::client::Endpoint;
+use super::engine_error::EngineErrorBody;
 use super::frames::{Frames, Framing};
 use super::response::Response;
 

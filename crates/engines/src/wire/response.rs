@@ -5,33 +5,22 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::Stream;
-use hob_dial::innermost;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use super::direct::DirectBody;
-
-/// How a connection fails.
-#[derive(Debug)]
-pub enum TransportError {
-    /// Nothing came for too long.
-    TimedOut,
-    /// There was no connection, so nothing of the question went out. In the words of the transport, as below.
-    NotSent(String),
-    /// The connection ended when the question, or a part of it, may have gone out.
-    MaybeSent(String),
-}
+use super::direct::{DirectBody, DirectResponse};
+use super::transport_error::TransportError;
 
 /// An answer whose head is there.
 pub struct Response {
     pub status: StatusCode,
     /// When an engine that refuses wants to be asked again, in seconds.
     pub retry_after: Option<u64>,
-    pub(super) body: Body,
+    body: Body,
 }
 
 /// What follows the head.
-pub(super) enum Body {
+enum Body {
     Direct(Box<DirectBody>),
     Closed,
     Client(Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>),
@@ -60,25 +49,19 @@ impl Response {
     }
 }
 
+impl From<DirectResponse> for Response {
+    fn from(response: DirectResponse) -> Self {
+        let DirectResponse { status, retry_after, body } = response;
+        Response { status, retry_after, body: Body::Direct(Box::new(body)) }
+    }
+}
+
 impl From<reqwest::Response> for Response {
     fn from(response: reqwest::Response) -> Self {
         Response {
             status: response.status(),
             retry_after: retry_after(response.headers()),
             body: Body::Client(Box::pin(response.bytes_stream())),
-        }
-    }
-}
-
-impl From<reqwest::Error> for TransportError {
-    fn from(error: reqwest::Error) -> Self {
-        // A connection that nobody takes is not a slow answer.
-        if error.is_connect() {
-            TransportError::NotSent(innermost(&error))
-        } else if error.is_timeout() {
-            TransportError::TimedOut
-        } else {
-            TransportError::MaybeSent(innermost(&error))
         }
     }
 }

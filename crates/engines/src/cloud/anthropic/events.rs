@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answer::{WireUsage, finish_reason};
-use crate::wire::client::specific_code;
 use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::engine_error::specific_code;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 
@@ -97,7 +97,7 @@ struct OpenCall {
 
 /// Reads one stream.
 #[derive(Debug, Default)]
-pub struct AnthropicDecoder {
+pub(super) struct AnthropicDecoder {
     open_calls: HashMap<u64, OpenCall>,
     calls: u32,
     usage: Option<WireUsage>,

@@ -8,12 +8,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::call_id;
-use crate::cloud::translate::{self, RoleTurn, Unsupported};
+use crate::cloud::translate::{self, RoleTurn};
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// A piece of a turn: one of the fields, and a signature beside it.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RequestPart<'a> {
+pub(super) struct RequestPart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +49,7 @@ struct FunctionResponse<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct WireTurn<'a> {
+pub(super) struct WireTurn<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     parts: Vec<RequestPart<'a>>,
@@ -56,13 +57,13 @@ pub struct WireTurn<'a> {
 
 /// A conversation in two halves.
 #[derive(Debug)]
-pub struct Conversation<'a> {
-    pub system: Option<WireTurn<'a>>,
-    pub turns: Vec<WireTurn<'a>>,
+pub(super) struct Conversation<'a> {
+    pub(super) system: Option<WireTurn<'a>>,
+    pub(super) turns: Vec<WireTurn<'a>>,
 }
 
 impl<'a> Conversation<'a> {
-    pub fn of(messages: &'a [Message]) -> Result<Self, Unsupported> {
+    pub(super) fn of(messages: &'a [Message]) -> Result<Self, UnsupportedField> {
         let mut system = Vec::new();
         let mut turns: Vec<RoleTurn<RequestPart<'a>>> = Vec::new();
         for (index, message) in messages.iter().enumerate() {
@@ -94,7 +95,7 @@ fn text(text: &str) -> Option<RequestPart<'_>> {
 }
 
 /// Text and pictures.
-fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsupported> {
+fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
     match &message.content {
         Content::Empty => Ok(Vec::new()),
         Content::Text(words) => Ok(text(words).into_iter().collect()),
@@ -110,9 +111,9 @@ fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsupp
     }
 }
 
-fn picture(image: &Image, message: usize, part: usize) -> Result<RequestPart<'_>, Unsupported> {
+fn picture(image: &Image, message: usize, part: usize) -> Result<RequestPart<'_>, UnsupportedField> {
     let (mime_type, data) = image.inline().ok_or_else(|| {
-        Unsupported::because(
+        UnsupportedField::because(
             translate::image_field(message, part),
             "Gemini fetches no pictures; send a data: URL in base64",
         )
@@ -121,7 +122,7 @@ fn picture(image: &Image, message: usize, part: usize) -> Result<RequestPart<'_>
 }
 
 /// What the model said, and then the calls it made.
-fn spoken(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsupported> {
+fn spoken(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
     let mut parts: Vec<RequestPart<'_>> =
         translate::texts(message, index)?.into_iter().filter_map(text).collect();
     for (position, call) in message.tool_calls.iter().enumerate() {
@@ -144,10 +145,10 @@ fn response<'a>(
     message: &'a Message,
     before: &'a [Message],
     index: usize,
-) -> Result<RequestPart<'a>, Unsupported> {
+) -> Result<RequestPart<'a>, UnsupportedField> {
     let id = translate::answered_call(message, index)?;
     let name = Message::tool_name(before, id).ok_or_else(|| {
-        Unsupported::because(
+        UnsupportedField::because(
             format!("messages[{index}].tool_call_id"),
             "no call before it has this id, so the function's name is not known",
         )

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
 use serde_json::Value;
 
-use super::answer::{Candidate, WireAnswer, WirePart, finish_reason};
 use super::call_id;
-use crate::wire::client::EngineErrorBody;
+use super::wire_types::{Candidate, WireAnswer, WirePart, finish_reason};
 use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 
@@ -23,14 +23,18 @@ struct Progress {
 
 /// Reads one stream.
 #[derive(Debug, Default)]
-pub struct GeminiDecoder {
+pub(super) struct GeminiDecoder {
     candidates: BTreeMap<u32, Progress>,
     usage: Option<Usage>,
 }
 
 impl GeminiDecoder {
     /// Takes the next piece, or the whole answer.
-    pub fn take(&mut self, answer: WireAnswer, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+    pub(super) fn take(
+        &mut self,
+        answer: WireAnswer,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), DecodeError> {
         if let Some(error) = &answer.error {
             return Err(DecodeError::reported(EngineErrorBody::of(error)));
         }

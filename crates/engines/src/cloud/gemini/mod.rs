@@ -6,6 +6,7 @@ mod contents;
 mod embed;
 mod events;
 mod request;
+mod wire_types;
 
 use async_trait::async_trait;
 use hob_core::{
@@ -15,11 +16,12 @@ use hob_core::{
 
 use reqwest::header::HeaderName;
 
-use super::Access;
+use super::access::ProviderAccess;
 use crate::embeddings::{EmbeddingCollector, ONLY_TEXT, OverlongPolicy, batches};
-use crate::openai_compat::unknown_model;
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::engine_error::unknown_model;
+use crate::wire::remote::Resend;
 use crate::wire::response::Response;
 use events::GeminiDecoder;
 
@@ -31,7 +33,7 @@ pub(super) struct Gemini {
 }
 
 impl Gemini {
-    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+    pub(super) fn new(access: ProviderAccess<'_>) -> Result<Self, EngineError> {
         let endpoint = Endpoint::new(EndpointOptions {
             timeout: access.timeout,
             key: Some(KeyHeader {

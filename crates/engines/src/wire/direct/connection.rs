@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::head::{self, Head};
 use super::read_timeout::ReadTimeout;
-use crate::wire::response::TransportError;
+use crate::wire::transport_error::TransportError;
 
 /// What one read takes at most. On the stack, so that a thousand streams that wait hold no buffers.
 const READ_BYTES: usize = 16 << 10;

@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use tokio::net::TcpStream;
 use url::Url;
@@ -24,8 +25,8 @@ use self::connection::Connection;
 use self::connection_pool::ConnectionPool;
 use self::head::Head;
 use self::read_timeout::ReadTimeout;
-use super::response::{Body, Response, TransportError};
 use super::trace;
+use super::transport_error::TransportError;
 
 /// How to reach one engine.
 pub(super) struct DirectOptions {
@@ -91,13 +92,13 @@ impl Direct {
         Some(Direct { shared: Arc::new(shared) })
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Response, TransportError> {
+    pub(super) async fn get(&self, path: &str) -> Result<DirectResponse, TransportError> {
         let mut request = self.begin("GET", path, 0);
         request.extend_from_slice(b"\r\n");
         self.send(&request).await
     }
 
-    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, TransportError> {
+    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<DirectResponse, TransportError> {
         let mut request = self.begin("POST", path, json.len());
         if let Some(parent) = trace::current() {
             push(&mut request, format_args!("{}: {parent}\r\n", trace::TRACEPARENT));
@@ -120,14 +121,14 @@ impl Direct {
         request
     }
 
-    async fn send(&self, request: &[u8]) -> Result<Response, TransportError> {
+    async fn send(&self, request: &[u8]) -> Result<DirectResponse, TransportError> {
         let (connection, head) = match self.shared.idle.take() {
             Some(connection) => self.exchange_on_kept(connection, request).await?,
             None => self.exchange_on_new(request).await?,
         };
         let (status, retry_after) = (head.status, head.retry_after);
-        let body = DirectBody { head, connection: Some(connection), pool: self.clone() };
-        Ok(Response { status, retry_after, body: Body::Direct(Box::new(body)) })
+        let body = DirectBody { head, connection: Some(connection), client: self.clone() };
+        Ok(DirectResponse { status, retry_after, body })
     }
 
     async fn exchange_on_new(&self, request: &[u8]) -> Result<(Connection, Head), TransportError> {
@@ -170,13 +171,21 @@ fn push(request: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
     debug_assert!(written.is_ok());
 }
 
+/// An answer whose head is there.
+pub(super) struct DirectResponse {
+    pub(super) status: StatusCode,
+    /// In seconds.
+    pub(super) retry_after: Option<u64>,
+    pub(super) body: DirectBody,
+}
+
 /// The body of an answer. Read to its end, its connection is kept for the next request; dropped before, it is closed, which
 /// tells the engine to stop.
 pub(super) struct DirectBody {
     head: Head,
     /// `None` once the answer is over.
     connection: Option<Connection>,
-    pool: Direct,
+    client: Direct,
 }
 
 impl DirectBody {
@@ -206,7 +215,7 @@ impl DirectBody {
         if let Some(connection) = self.connection.take()
             && self.head.lasting
         {
-            ConnectionPool::keep(&self.pool.shared.idle, connection);
+            ConnectionPool::keep(&self.client.shared.idle, connection);
         }
     }
 }
