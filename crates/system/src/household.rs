@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey, RouterKey};
-use hob_core::{AnswerDefaults, ChannelError, Engine, EngineError, EventBus, ModelReason, RunEvents, Source};
-use hob_engines::selection::{
-    BindAddress, CLOUD_KEY, NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
+use hob_core::engine::CLOUD;
+use hob_core::{
+    AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
+use hob_engines::selection::{SelectionReason, BindAddress, SelectedEngine, NoEngine, RejectedEngine, SelectionRules, select};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
@@ -16,7 +17,8 @@ use hob_store::has_answered;
 use thiserror::Error;
 
 use crate::accounts::Accounts;
-use crate::channels::{self, HouseChannels};
+use crate::channel_service::ChannelService;
+use crate::channels;
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
@@ -27,7 +29,8 @@ use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
 use crate::record::{DATABASE, Record};
 use crate::routing::{Router, RouterBook};
-use crate::scheduler::{BookParts, Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
+use crate::startup::tasks::{open_tasks, task_options};
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
@@ -90,7 +93,7 @@ pub struct Household {
     traces: Traces,
     workshop: Workshop,
     /// `None` when none is configured.
-    channels: Option<HouseChannels>,
+    channels: Option<ChannelService>,
 }
 
 impl Household {
@@ -102,9 +105,7 @@ impl Household {
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
             // Nobody needs to hear at every question that a recommendation was not followed.
-            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
-                if !is_default_missed(config, home) =>
-            {
+            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } }) if !is_default_missed(config, home) => {
                 Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
             chosen => chosen.map_err(OpenError::from),
@@ -140,18 +141,15 @@ impl Household {
             reader: wishes.reader.clone(),
         };
         let memory = HouseMemory::new(config, home, wiring)?;
-        let channels = HouseChannels::open(config, home, &bus)?;
-        let tasks = TaskBook::with(
-            home,
-            BookParts { channels: channels::contract(channels.as_ref()), ..BookParts::default() },
-        );
+        let channels = channels::open_channels(config, home, &bus)?;
+        let tasks = open_tasks(home, task_options(channels::contract(channels.as_ref())));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
         let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &accounts).await };
-        let cloud_tools = match llm.engine.key() == CLOUD_KEY {
+        let cloud_tools = match llm.engine.key() == CLOUD {
             true => vec![LLM_TOOL.to_owned()],
             false => Vec::new(),
         };
@@ -162,7 +160,7 @@ impl Household {
                 llm: Some(llm),
                 memory: Some(memory.contract()),
                 schedule: Some(Arc::new(tasks.clone())),
-                channels: channels.as_ref().map(HouseChannels::contract),
+                channels: channels.as_ref().map(ChannelService::contract),
             },
         );
         let system = System::new(SystemParts {
@@ -183,8 +181,8 @@ impl Household {
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
             book: tasks,
-            system: Arc::clone(&system),
-            channels: channels::contract(channels.as_ref()),
+            ask: Arc::clone(&system) as Arc<dyn Ask>,
+            bus: system.bus().clone(),
             options: SchedulerOptions {
                 poll_interval: config.scheduler.poll_interval,
                 max_concurrent: config.scheduler.max_concurrent,
@@ -198,7 +196,7 @@ impl Household {
     /// Connects the channels, and answers the messages that come in.
     pub fn listen(&self) {
         if let Some(channels) = &self.channels {
-            channels.listen(&self.system);
+            channels.listen(&(Arc::clone(&self.system) as Arc<dyn Ask>));
         }
     }
 
@@ -264,14 +262,14 @@ fn router(config: &Config, home: &Path, record: &Record) -> Router {
 /// Who answers for the default model when that is not to be had.
 fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
     let model = config.intelligence.fallback_model.as_deref()?;
-    let cloud = engines.iter().find(|engine| engine.key() == CLOUD_KEY);
+    let cloud = engines.iter().find(|engine| engine.key() == CLOUD);
     Some(Fallback::new(model, cloud.filter(|_| config.intelligence.allow_cloud_fallback).cloned()))
 }
 
 /// What callers are told where the cloud answers only because nobody else did.
 fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     match because {
-        SelectionReason::Fallback { instead_of } if key == CLOUD_KEY => {
+        SelectionReason::Fallback { instead_of } if key == CLOUD => {
             let missing = match instead_of {
                 Some(key) => format!("{key} did not answer"),
                 None => "no other engine answered".to_owned(),
@@ -297,7 +295,7 @@ async fn llm_tool(pool: &Pool, default: &DefaultModel, accounts: &Accounts) -> L
     let engine = pool.engine_for(model.as_deref()).await;
     let origin = Origin {
         run: "".into(),
-        source: Source::Server,
+        source: RequestSource::Server,
         agent: Some("llm".to_owned()),
         events: RunEvents::unheard(),
         log: Arc::clone(&accounts.log),

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use hob_agent::tools::LlmOptions;
 use hob_config::Config;
 use hob_core::{
-    AnswerDefaults, Engine, EventBus, GenerateRequest, Message, NoChannels, Role, Source, ToolDefinition,
-    Unrecorded,
+    AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, NoChannels, RequestSource, Role,
+    ToolDefinition, Unrecorded,
 };
 use hob_memory::tokens;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use crate::memory::{HouseMemory, MemoryWiring};
-use crate::{Caller, System, SystemParts, TaskBook, Workshop, WorkshopParts};
+use crate::scheduler::TaskOptions;
+use crate::startup::tasks::open_tasks;
+use crate::{System, SystemParts, Workshop, WorkshopParts};
 
 /// The most that the agent for whole answers may cost, with every built-in tool.
 const MOST_TOKENS: usize = 800;
@@ -35,7 +37,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         llm: Some(llm),
         memory: Some(memory.contract()),
         channels: Some(Arc::new(NoChannels)),
-        schedule: Some(Arc::new(TaskBook::at(home.path()))),
+        schedule: Some(Arc::new(open_tasks(home.path(), TaskOptions::default()))),
     };
     let workshop = Workshop::open(&config, parts);
     let tools = workshop.tools().unwrap();
@@ -54,7 +56,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         messages: vec![Message::new(Role::User, "")],
         ..GenerateRequest::default()
     };
-    system.complete(request, &Caller::trusted(Source::Server, "run")).await.unwrap();
+    system.complete(request, &Caller::trusted(RequestSource::Server, "run")).await.unwrap();
     engine.requests().remove(0)
 }
 

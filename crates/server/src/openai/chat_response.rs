@@ -1,0 +1,204 @@
+//! Answers as our HTTP API gives them.
+
+use hob_core::model::AUTO;
+use hob_core::{Answer, FinishReason, Generation, ListedModel, ModelKind, ToolCall, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// How an answer writes calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CallForm {
+    #[default]
+    Tools,
+    /// As it was before there were tools, for callers that sent `functions`: one call, without an id.
+    Function,
+}
+
+impl CallForm {
+    /// The word for why an answer ended.
+    pub(crate) fn finish_reason(self, reason: &FinishReason) -> &str {
+        match (self, reason) {
+            (CallForm::Function, FinishReason::ToolCalls) => "function_call",
+            (CallForm::Function | CallForm::Tools, reason) => reason.as_str(),
+        }
+    }
+}
+
+/// The body of a whole answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct Completion<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    choices: Vec<Choice<'a>>,
+    usage: WireUsage,
+}
+
+#[derive(Debug, Serialize)]
+struct Choice<'a> {
+    index: usize,
+    message: Message<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<&'a Value>,
+    finish_reason: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    tool_calls: Option<Vec<WireCall<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Function<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+/// Token counts; an engine that does not count has used none that we know of.
+#[derive(Debug, Serialize, Default)]
+pub(crate) struct WireUsage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Debug, Serialize)]
+struct PromptDetails {
+    cached_tokens: u64,
+}
+
+impl From<Usage> for WireUsage {
+    fn from(usage: Usage) -> Self {
+        WireUsage {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            total_tokens: usage.total_tokens(),
+            prompt_tokens_details: usage.cached_tokens.map(|cached_tokens| PromptDetails { cached_tokens }),
+        }
+    }
+}
+
+impl<'a> Completion<'a> {
+    pub(crate) fn new(id: &'a str, created: u64, generation: &'a Generation, calls: CallForm) -> Self {
+        Completion {
+            id,
+            object: "chat.completion",
+            created,
+            model: &generation.model,
+            choices: generation
+                .answers()
+                .enumerate()
+                .map(|(index, answer)| Choice::new(index, answer, calls))
+                .collect(),
+            usage: generation.usage.map(WireUsage::from).unwrap_or_default(),
+        }
+    }
+}
+
+impl<'a> Choice<'a> {
+    fn new(index: usize, answer: &'a Answer, form: CallForm) -> Self {
+        let (calls, function_call): (Vec<_>, _) = match form {
+            CallForm::Tools => (answer.tool_calls.iter().map(WireCall::new).collect(), None),
+            CallForm::Function => (Vec::new(), answer.tool_calls.first().map(Function::new)),
+        };
+        Choice {
+            index,
+            message: Message {
+                role: "assistant",
+                content: &answer.content,
+                reasoning_content: answer.reasoning.as_deref(),
+                tool_calls: Some(calls).filter(|calls| !calls.is_empty()),
+                function_call,
+            },
+            logprobs: answer.logprobs.as_ref(),
+            finish_reason: form.finish_reason(&answer.finish_reason),
+        }
+    }
+}
+
+impl<'a> WireCall<'a> {
+    fn new(call: &'a ToolCall) -> Self {
+        WireCall { id: &call.id, kind: "function", function: Function::new(call) }
+    }
+}
+
+impl<'a> Function<'a> {
+    fn new(call: &'a ToolCall) -> Self {
+        Function { name: &call.name, arguments: &call.arguments }
+    }
+}
+
+/// One entry of the list of models.
+#[derive(Debug, Serialize)]
+pub(crate) struct Model {
+    id: String,
+    object: &'static str,
+    created: i64,
+    owned_by: String,
+    /// What the model is for, where that is not answering.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    /// Whether `default` stands for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    default: bool,
+}
+
+impl From<ListedModel> for Model {
+    fn from(ListedModel { engine, model }: ListedModel) -> Self {
+        let kind = match model.kind {
+            ModelKind::Text => None,
+            ModelKind::Embedding => Some("embedding"),
+        };
+        let created = model.created.unwrap_or(0);
+        Model { id: model.id, object: "model", created, owned_by: engine, kind, default: false }
+    }
+}
+
+impl Model {
+    /// The one that leaves the choice to us.
+    pub(crate) fn auto() -> Self {
+        Model {
+            id: AUTO.to_owned(),
+            object: "model",
+            created: 0,
+            owned_by: "hob".to_owned(),
+            kind: None,
+            default: false,
+        }
+    }
+
+    /// The same as the model that `default` stands for, or not.
+    pub(crate) fn marked(self, default: bool) -> Self {
+        Model { default, ..self }
+    }
+}
+
+/// The list of models.
+#[derive(Debug, Serialize)]
+pub(crate) struct ModelList {
+    object: &'static str,
+    data: Vec<Model>,
+}
+
+impl ModelList {
+    pub(crate) fn new(models: impl IntoIterator<Item = Model>) -> Self {
+        ModelList { object: "list", data: models.into_iter().collect() }
+    }
+}
