@@ -7,8 +7,8 @@ use hob_config::ServerConfig;
 
 use crate::args::HealthArgs;
 use crate::commands::block_on;
-use crate::neighbour::{Neighbour, find, look, reachable};
 use crate::output;
+use crate::running_server::{Neighbour, find, look, reachable};
 use crate::settings;
 
 pub fn run(args: HealthArgs) -> Result<ExitCode> {

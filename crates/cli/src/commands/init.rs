@@ -12,12 +12,12 @@ use hob_config::{
 use crate::advice;
 use crate::args::InitArgs;
 use crate::commands::block_on;
+use crate::engine_status::{State, Surveyed, survey};
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{GOOD, STRONG};
 use crate::output::table::print_facts;
 use crate::settings;
-use crate::survey::{State, Surveyed, survey};
 
 pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let path = Environment::from_process().config_file()?;

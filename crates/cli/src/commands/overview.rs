@@ -15,11 +15,11 @@ use tokio::time::timeout;
 
 use crate::advice;
 use crate::commands::block_on;
-use crate::neighbour::{self, Found, Neighbour};
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
 use crate::output::text::one_line;
+use crate::running_server::{self, Found, Neighbour};
 use crate::settings;
 
 /// Whoever does not answer by then is taken to be away. An engine is asked twice: whether it is there, and for its models.
@@ -67,7 +67,7 @@ pub fn run() -> Result<ExitCode> {
     let home = settings::home()?;
     let scene = block_on(async {
         let (server, engine) = tokio::join!(
-            timeout(PATIENCE, neighbour::find(&config.server, &home)),
+            timeout(PATIENCE, running_server::find(&config.server, &home)),
             who_answers(&config, &home)
         );
         let found = server.unwrap_or_else(|_| Found {
@@ -75,7 +75,11 @@ pub fn run() -> Result<ExitCode> {
             port: config.server.port,
             who: Neighbour::Stranger,
         });
-        Ok(Scene { server: found.who, engine: engine?, address: neighbour::url(&found.host, found.port) })
+        Ok(Scene {
+            server: found.who,
+            engine: engine?,
+            address: running_server::url(&found.host, found.port),
+        })
     })?;
     table::print_facts(&scene.facts())?;
     output::line("")?;

@@ -1,7 +1,7 @@
 //! `hob serve`: opens the house, says who answers where, and serves until it is told to stop.
 
-mod place;
-mod presence;
+mod address_file;
+mod port_check;
 mod readiness;
 mod reload;
 
@@ -17,11 +17,11 @@ use hob_server::{Server, ServerParts, raise_open_files};
 use hob_system::{Because, Household, Scheduler, System};
 use tokio_util::sync::CancellationToken;
 
-use self::presence::Presence;
+use self::address_file::Presence;
 use self::reload::Settings;
 use crate::advice;
 use crate::args::{AgentChoice, ServeArgs};
-use crate::commands::{block_on, household};
+use crate::commands::{block_on, open_app};
 use crate::failure;
 use crate::output;
 use crate::output::number::counted;
@@ -35,11 +35,11 @@ const SETTLED: Duration = Duration::from_millis(500);
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
-    let wishes = household::wishes(args.engine, args.offline.into());
+    let wishes = open_app::wishes(args.engine, args.offline.into());
     apply(args.clone(), &mut config);
     // Before an engine is looked for, or even a model fetched.
-    block_on(place::check(&config.server))?;
-    household::work_in(&config, &wishes, async |household, signals| {
+    block_on(port_check::check(&config.server))?;
+    open_app::work_in(&config, &wishes, async |household, signals| {
         household.listen();
         serve(household, &config, args, signals).await
     })
@@ -122,7 +122,7 @@ async fn serve(
             }
             Ok(ExitCode::SUCCESS)
         }
-        stop = household::second_signal("answers", grace, signals) => Ok(stop.exit_code()),
+        stop = open_app::second_signal("answers", grace, signals) => Ok(stop.exit_code()),
     }
 }
 

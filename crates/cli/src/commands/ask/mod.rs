@@ -1,8 +1,8 @@
 //! `hob ask`: one question, one answer.
 
-pub mod paper;
+pub mod answer_output;
+pub mod complete_stream;
 pub mod question;
-pub mod whole;
 
 use std::process::ExitCode;
 
@@ -20,11 +20,11 @@ use hob_system::{
 };
 use serde_json::{Map, Value, json};
 
-use self::paper::Paper;
-use self::whole::whole;
+use self::answer_output::Paper;
+use self::complete_stream::whole;
 use crate::advice;
 use crate::args::{AgentChoice, AnsweringArgs, AskArgs};
-use crate::commands::household;
+use crate::commands::open_app;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::text::one_line;
@@ -61,8 +61,8 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
         config.memory.context = false;
     }
     let caller = caller(&args);
-    let wishes = household::wishes(args.answering.engine, args.answering.offline.into());
-    household::work_in(&config, &wishes, async |household, signals| {
+    let wishes = open_app::wishes(args.answering.engine, args.answering.offline.into());
+    open_app::work_in(&config, &wishes, async |household, signals| {
         tell_of_fallback(household, &config);
         let asking = async {
             let mut request = request(&household.system, &args, question).await?;

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::figures::{Found, Line, Machine, time};
 use crate::args::{BenchRunArgs, Benchmark};
-use crate::commands::household;
+use crate::commands::open_app;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::screen::Shown;
@@ -31,7 +31,7 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     // What is measured must not change meanwhile.
     config.engine.embedded.tune = false;
     let wishes = Wishes { engine: args.engine, ..Wishes::default() };
-    household::work_in(&config, &wishes, async |household, signals| {
+    open_app::work_in(&config, &wishes, async |household, signals| {
         tokio::select! {
             lines = measure(&household.system, args) => lines.and_then(|lines| tell(&lines, args)),
             stop = signals.next() => Ok(stop.exit_code()),

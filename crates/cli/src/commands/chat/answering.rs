@@ -9,9 +9,9 @@ use hob_system::store::chats::TurnEnding;
 use hob_system::{AskError, Caller, Streaming, System};
 use tokio::time::timeout;
 
-use super::page::Page;
+use super::answer_view::Page;
+use crate::commands::ask::complete_stream::whole;
 use crate::commands::ask::one_step;
-use crate::commands::ask::whole::whole;
 use crate::signals::{Signals, Stop};
 
 /// How long the rest of an answer that was stopped may take to be shown. Nobody may be reading any more.

@@ -1,17 +1,17 @@
 //! `hob chat`: a conversation at the terminal, or one message of it that was piped in.
 
+mod answer_view;
 mod answering;
-mod archive;
 mod command;
 mod editor;
-mod house;
+mod interactive;
 mod listing;
-mod page;
 mod piped;
-mod save;
+mod save_file;
+mod saved_chats;
 mod session;
 mod show;
-mod talk;
+mod target;
 mod terminal;
 mod transcript;
 
@@ -21,14 +21,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use self::archive::Archive;
 use self::command::Switch;
-use self::house::{House, initial_settings};
+use self::interactive::Talk;
+use self::saved_chats::Archive;
 use self::session::Session;
-use self::talk::Talk;
+use self::target::{House, initial_settings};
 use crate::args::ChatArgs;
 use crate::commands::ask::{Thoughts, default_model, question, tell_of_fallback};
-use crate::commands::{block_on, household};
+use crate::commands::{block_on, open_app};
 use crate::failure;
 use crate::output;
 use crate::settings;
@@ -56,8 +56,8 @@ pub fn run(args: ChatArgs, thoughts: Thoughts) -> Result<ExitCode> {
     }
     // That is for those who stay without asking.
     config.engine.embedded.tune = false;
-    let wishes = household::wishes(answering.engine, answering.offline.into());
-    household::work_in(&config, &wishes, async |household, signals| {
+    let wishes = open_app::wishes(answering.engine, answering.offline.into());
+    open_app::work_in(&config, &wishes, async |household, signals| {
         tell_of_fallback(household, &config);
         let default_model = tokio::select! {
             model = default_model(&household.system) => model?,

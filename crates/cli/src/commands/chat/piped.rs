@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Error, Result};
 use hob_system::AskError;
 
+use super::answer_view::{Page, Steps};
 use super::answering::{Answer, End, answer};
-use super::archive::Archive;
-use super::house::House;
-use super::page::{Page, Steps};
+use super::saved_chats::Archive;
 use super::session::{Effect, Session};
+use super::target::House;
 use crate::commands::ask::{Thoughts, no_answer, tell_of_early_end};
 use crate::failure;
 use crate::output;

@@ -7,13 +7,13 @@ use hob_config::{Config, EngineKey};
 use hob_core::{Engine, EngineError, ModelInfo};
 use hob_system::{Because, Chosen, NoEngine, Tried};
 
-use super::program::is_program;
+use super::executable::is_program;
 use super::report::{Check, Status};
 use crate::advice;
+use crate::engine_status::{State, Surveyed};
 use crate::failure;
 use crate::local;
 use crate::output::number::counted;
-use crate::survey::{State, Surveyed};
 
 /// Who would answer a question now.
 pub enum Answering<'a> {

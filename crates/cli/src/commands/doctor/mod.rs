@@ -2,16 +2,16 @@
 
 mod access;
 mod channel;
+mod config_file;
 mod databases;
 mod energy;
 mod engines;
-mod file;
+mod executable;
+mod features;
 mod home;
 mod machine;
 mod model;
-mod parts;
 mod port;
-mod program;
 mod proxy;
 mod report;
 
@@ -27,13 +27,13 @@ use self::engines::Answering;
 use self::report::{Check, Report};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
+use crate::engine_status::survey;
 use crate::local;
 use crate::output::progress::Spinner;
-use crate::survey::survey;
 
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
-    let (mut checks, config) = file::check(&environment);
+    let (mut checks, config) = config_file::check(&environment);
     let report = block_on(async {
         let _waiting = Spinner::start("looking around");
         let home = environment.config_dir().ok();
@@ -77,7 +77,7 @@ async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec
         survey(&engines, config),
         choose(&engines, config, &wishes),
         port::check(&config.server),
-        parts::sandbox(config),
+        features::sandbox(config),
         channel::check(config, home),
         energy::check(config),
     );
@@ -103,9 +103,9 @@ async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec
     checks.extend(machine::check_keys(config));
     checks.extend(proxy::check(&found));
     checks.extend(sandbox);
-    checks.extend(parts::mcp(config));
+    checks.extend(features::mcp(config));
     checks.extend(channels);
-    checks.extend(parts::telemetry(config));
+    checks.extend(features::telemetry(config));
     checks.extend(energy);
     // Last: it is what a beginner may leave as it is.
     checks.push(access::check(&config.server));

@@ -6,8 +6,8 @@ use hob_config::ServerConfig;
 use tokio::net::TcpListener;
 
 use super::report::{Check, Status};
-use crate::neighbour::{self, Neighbour};
 use crate::output::number::counted;
+use crate::running_server::{self, Neighbour};
 
 const NAME: &str = "port";
 
@@ -15,29 +15,32 @@ pub async fn check(config: &ServerConfig) -> Check {
     let (host, port) = (config.host.as_str(), config.port);
     match TcpListener::bind((host, port)).await {
         Ok(_) => Check::new(NAME, Status::Good, format!("{port} is free for 'hob serve'")),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match neighbour::look(host, port).await {
-            Neighbour::Hob { health: 503 } => {
-                let message = format!("Hob runs on {port} already, but its engine does not answer");
-                Check::new(NAME, Status::Warning, message)
-                    .advise("Start that engine again, or end and start 'hob serve', which then chooses anew")
-            }
-            Neighbour::Hob { .. } => match neighbour::unrecorded_calls(host, port).await {
-                None => Check::new(NAME, Status::Good, format!("Hob runs on {port} already")),
-                Some(lost) => {
-                    let message = format!(
-                        "Hob runs on {port} already, but cannot write hob.db: {} lost so far",
-                        counted(lost, "call")
-                    );
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            match running_server::look(host, port).await {
+                Neighbour::Hob { health: 503 } => {
+                    let message = format!("Hob runs on {port} already, but its engine does not answer");
                     Check::new(NAME, Status::Warning, message).advise(
-                        "Its log says why; once hob.db can be written, Hob records calls again by itself",
+                        "Start that engine again, or end and start 'hob serve', which then chooses anew",
                     )
                 }
-            },
-            Neighbour::Stranger | Neighbour::Nobody => {
-                Check::new(NAME, Status::Warning, format!("something else listens on {port}"))
-                    .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port")
+                Neighbour::Hob { .. } => match running_server::unrecorded_calls(host, port).await {
+                    None => Check::new(NAME, Status::Good, format!("Hob runs on {port} already")),
+                    Some(lost) => {
+                        let message = format!(
+                            "Hob runs on {port} already, but cannot write hob.db: {} lost so far",
+                            counted(lost, "call")
+                        );
+                        Check::new(NAME, Status::Warning, message).advise(
+                            "Its log says why; once hob.db can be written, Hob records calls again by itself",
+                        )
+                    }
+                },
+                Neighbour::Stranger | Neighbour::Nobody => {
+                    Check::new(NAME, Status::Warning, format!("something else listens on {port}"))
+                        .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port")
+                }
             }
-        },
+        }
         Err(error) => Check::new(NAME, Status::Warning, format!("cannot listen on {host}:{port}: {error}"))
             .advise(remedy(&error)),
     }

@@ -6,7 +6,7 @@ use hob_core::Engine;
 use url::{Host, Url};
 
 use super::report::{Check, Status};
-use crate::survey::{State, Surveyed};
+use crate::engine_status::{State, Surveyed};
 
 const NAME: &str = "proxy";
 

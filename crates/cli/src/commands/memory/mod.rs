@@ -3,10 +3,10 @@
 mod excerpt;
 mod forget;
 mod index;
+mod index_progress;
 mod progress;
-mod read;
+mod reader_process;
 mod search;
-mod standing;
 mod stats;
 
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ use crate::settings;
 use crate::signals::Signals;
 
 pub use progress::Named;
-pub use read::{read_file, reader};
+pub use reader_process::{read_file, reader};
 
 pub fn run(command: MemoryCommand, named: Named) -> Result<ExitCode> {
     let config = settings::load()?;

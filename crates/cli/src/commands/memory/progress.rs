@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hob_system::documents::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::standing::Standing;
+use super::index_progress::Standing;
 use crate::output;
 use crate::output::screen::Shown;
 use crate::output::text::one_line;

@@ -12,11 +12,11 @@ use strsim::jaro_winkler;
 use super::list::describe;
 use super::{Format, look_around};
 use crate::advice;
+use crate::engine_status::{State, Surveyed};
 use crate::output;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
-use crate::survey::{State, Surveyed};
 
 /// Names at least this alike, of 1.0, are taken for a slip of the fingers.
 const ALIKE: f64 = 0.8;

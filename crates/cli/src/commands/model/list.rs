@@ -11,12 +11,12 @@ use hob_system::ollama;
 use serde_json::{Value, json};
 
 use super::{Format, asked, chosen, look_around, silent};
+use crate::engine_status::{State, Surveyed};
 use crate::output;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 use crate::settings;
-use crate::survey::{State, Surveyed};
 
 /// How many models Ollama is asked about at once, and how long it may take for each.
 const QUESTIONS: usize = 4;

@@ -15,10 +15,10 @@ use hob_system::{Wishes, choose};
 
 use crate::args::ModelCommand;
 use crate::commands::block_on;
+use crate::engine_status::{State, Surveyed, survey};
 use crate::local;
 use crate::output::progress::Spinner;
 use crate::settings;
-use crate::survey::{State, Surveyed, survey};
 
 pub fn run(command: ModelCommand) -> Result<ExitCode> {
     let config = settings::load()?;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use hob_system::store::Routing;
 
 use super::tell_of_nothing;
-use crate::commands::consent::Consent;
+use crate::commands::confirm::Consent;
 use crate::output;
 use crate::output::number::counted;
 

@@ -18,7 +18,7 @@ use hob_system::{TaskBook, Wishes};
 
 use self::list::Shown;
 use crate::args::{SchedulerCommand, SchedulerHouseArgs};
-use crate::commands::{block_on, household};
+use crate::commands::{block_on, open_app};
 use crate::settings;
 
 pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
@@ -55,7 +55,7 @@ fn house(args: SchedulerHouseArgs) -> Result<(Config, Wishes)> {
     if let Some(model) = args.model {
         config.use_model(&model);
     }
-    Ok((config, household::wishes(args.engine, args.offline.into())))
+    Ok((config, open_app::wishes(args.engine, args.offline.into())))
 }
 
 /// The id as it was typed.

@@ -10,7 +10,7 @@ use hob_system::TaskBook;
 use super::{house, read_id, with_advice};
 use crate::args::SchedulerRunArgs;
 use crate::commands::model::Format;
-use crate::commands::{block_on, household};
+use crate::commands::{block_on, open_app};
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::text::printable;
@@ -25,7 +25,7 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let book = TaskBook::at(&settings::home()?);
     // Before an engine is looked for, which takes its time.
     block_on(async { book.get(&id).await.map_err(with_advice) })?;
-    household::work_in(&config, &wishes, async |household, signals| {
+    open_app::work_in(&config, &wishes, async |household, signals| {
         let running = async {
             let _waiting = Spinner::start(format!("running {id}"));
             household.scheduler.run_to_end(&id).await.map_err(with_advice)

@@ -9,14 +9,14 @@ use hob_system::Household;
 use super::{house, with_advice};
 use crate::advice;
 use crate::args::SchedulerStartArgs;
-use crate::commands::household;
+use crate::commands::open_app;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
 use crate::output::time;
 
 pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     let (config, wishes) = house(args.house)?;
-    household::work_in(&config, &wishes, async |household, signals| {
+    open_app::work_in(&config, &wishes, async |household, signals| {
         // A book that cannot be read is better known now than at the first slot.
         print_summary(household).await?;
         household.scheduler.start();
@@ -25,7 +25,7 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
         // What has not ended then is cut off when the house closes.
         tokio::select! {
             () = household.scheduler.drain(grace) => {}
-            _ = household::second_signal("tasks", grace, signals) => {}
+            _ = open_app::second_signal("tasks", grace, signals) => {}
         }
         Ok(ExitCode::SUCCESS)
     })

@@ -3,7 +3,7 @@
 use hob_config::{Config, McpTransportConfig};
 use hob_system::check_sandbox;
 
-use super::program::is_program;
+use super::executable::is_program;
 use super::report::{Check, Status};
 
 /// Whether code can be run, where that is wanted.

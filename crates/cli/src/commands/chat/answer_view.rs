@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::commands::ask::Thoughts;
-use crate::commands::ask::paper::Paper;
+use crate::commands::ask::answer_output::Paper;
 use crate::output;
 use crate::output::markdown::{Look, Markdown};
 use crate::output::progress::Spinner;

@@ -5,7 +5,7 @@ use std::io::{self, Seek, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::neighbour::{MOST_NOTED, addresses, note, read_note};
+use crate::running_server::{MOST_NOTED, addresses, note, read_note};
 
 /// A line of the note, above those of other servers of the same home. It goes away with its value.
 pub struct Presence {
@@ -57,7 +57,7 @@ fn try_change(home: &Path, change: impl FnOnce(Vec<SocketAddr>) -> Vec<SocketAdd
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::neighbour::noted;
+    use crate::running_server::noted;
 
     fn address(text: &str) -> SocketAddr {
         text.parse().expect("an address")
