@@ -19,16 +19,16 @@ use hob_system::documents::Documents;
 use hob_system::memory::{HouseMemory, MemoryWiring};
 use hob_system::{BookParts, HouseChannels, TaskBook, WorkshopParts};
 
-use crate::args::{MemoryCommand, Network};
+use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
 use crate::local;
 use crate::settings;
 use crate::signals::Signals;
 
-pub use progress::Named;
+pub use progress::NamedFiles;
 pub use reader_process::{read_file, reader};
 
-pub fn run(command: MemoryCommand, named: Named) -> Result<ExitCode> {
+pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
     let config = settings::load()?;
     block_on(async {
         let mut signals = Signals::listen()?;
@@ -49,7 +49,7 @@ pub fn run(command: MemoryCommand, named: Named) -> Result<ExitCode> {
 }
 
 /// The memory as this command line has it.
-fn documents(config: &Config, network: Network) -> Result<Arc<Documents>> {
+fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(Arc::clone(HouseMemory::new(config, &settings::home()?, wiring)?.documents()))
@@ -57,7 +57,7 @@ fn documents(config: &Config, network: Network) -> Result<Arc<Documents>> {
 
 /// What the tools of the house work with where there is no engine.
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
-    let memory: Arc<dyn Memory> = documents(config, Network::Offline)?;
+    let memory: Arc<dyn Memory> = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
     let channels = HouseChannels::open(config, &home, &EventBus::new())?;
     let parts = match &channels {
