@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use hob_engine::select::{Because, BindAddress, NoEngine, Tried, Wanted, WhyNot, healthy, probe_all, select};
+use hob_engine::select::{Because, NoEngine, Tried, Wanted, WhyNot, healthy, probe_all, select};
+use hob_net::BindAddress;
 use tokio::time::Instant;
 
 /// How an engine takes a probe.

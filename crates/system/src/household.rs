@@ -6,10 +6,11 @@ use std::sync::Arc;
 use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey, RouterKey};
 use hob_core::{AnswerDefaults, ChannelError, Engine, EngineError, EventBus, ModelReason, RunEvents, Source};
-use hob_engine::select::{Because, BindAddress, CLOUD_KEY, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engine::select::{Because, CLOUD_KEY, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_net::BindAddress;
 use hob_store::has_answered;
 use thiserror::Error;
 
