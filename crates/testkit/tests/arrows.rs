@@ -15,13 +15,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("config", &["core", "process"]),
     ("core", &[]),
     ("embedded", &["core", "net", "process"]),
-    ("engine", &["core", "net", "process"]),
+    ("engines", &["core", "net", "process"]),
     ("memory", &["core", "process", "store", "text"]),
     ("net", &["core"]),
     ("process", &[]),
     ("server", &["config", "core", "system"]),
     ("store", &["core"]),
-    ("system", &["agent", "channel", "config", "core", "embedded", "engine", "memory", "net", "store"]),
+    ("system", &["agent", "channel", "config", "core", "embedded", "engines", "memory", "net", "store"]),
     ("text", &[]),
 ];
 
@@ -29,9 +29,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("axum", &["server"]),
     // The engine crate only recognises one of its errors, which reqwest passes on.
-    ("hyper", &["server", "engine"]),
+    ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engine", "embedded", "agent", "channel"]),
+    ("reqwest", &["net", "engines", "embedded", "agent", "channel"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["embedded"]),
     ("clap", &["cli"]),

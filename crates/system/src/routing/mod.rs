@@ -15,7 +15,7 @@ use hob_agent::routing::{Chosen, Grpo, Heuristic, candidate, choose, query, ques
 use hob_config::RouterKey;
 use hob_core::routing::{Candidate, Decision, Lot, ModelReason, NoChoice, QueryClass};
 use hob_core::{GenerateRequest, RouterPolicy};
-use hob_engine::select::CLOUD_KEY;
+use hob_engines::selection::CLOUD_KEY;
 
 pub use book::{RateError, Rated, RouterBook};
 pub use hob_agent::routing::grpo::{ENOUGH_TRIES, probabilities};

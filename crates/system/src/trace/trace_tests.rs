@@ -5,7 +5,7 @@ use futures::StreamExt;
 use hob_agent::tools::Calculator;
 use hob_agent::{ToolBox, agent};
 use hob_core::{Engine, EventBus, GenerateRequest, Message, Role, Tool, TraceParent, Unrecorded};
-use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 
