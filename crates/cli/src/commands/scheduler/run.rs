@@ -1,11 +1,12 @@
 //! `hob scheduler run`: one run now, beside the schedule, and what came of it.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_core::schedule::RunOutcome;
-use hob_core::{Schedule, TaskRun};
-use hob_system::TaskBook;
+use hob_core::{NoChannels, Schedule, TaskRun};
+use hob_system::startup::tasks::{open_tasks, task_options};
 
 use super::{read_id, run_settings, with_advice};
 use crate::args::SchedulerRunArgs;
@@ -22,7 +23,7 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let (mut config, wishes) = run_settings(engine)?;
     // That is for those who stay.
     config.engine.embedded.tune = false;
-    let book = TaskBook::at(&settings::home()?);
+    let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
     // Before an engine is looked for, which takes its time.
     block_on(async { book.get(&id).await.map_err(with_advice) })?;
     open_app::with_app(&config, &wishes, async |app, signals| {
