@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
 use hob_engines::selection::{
-    BindAddress, NoEngine, RejectedEngine, RejectionReason, SelectionReason, SelectionRules, healthy,
-    probe_all, select,
+    NoEngine, RejectedEngine, RejectionReason, SelectionReason, SelectionRules, healthy, probe_all, select,
 };
+use hob_net::BindAddress;
 use tokio::time::Instant;
 
 /// How an engine takes a probe.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineKey, EngineServer};
 use hob_core::{Engine, EngineError};
-use hob_engines::selection::{BindAddress, is_own_address, points_to_self};
+use hob_engines::selection::points_to_self;
 use hob_engines::wire::client::KeyHeader;
 use hob_engines::{
     Endpoint, EndpointOptions, MultiHost, MultiHostOptions, Ollama, OpenAiCompat, Resend, Style,
 };
+use hob_net::{BindAddress, is_own_address};
 
 use crate::local_models;
 

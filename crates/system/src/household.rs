@@ -9,10 +9,13 @@ use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
-use hob_engines::selection::{SelectionReason, BindAddress, SelectedEngine, NoEngine, RejectedEngine, SelectionRules, select};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
+};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_net::BindAddress;
 use hob_store::has_answered;
 use thiserror::Error;
 
@@ -105,7 +108,9 @@ impl Household {
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
             // Nobody needs to hear at every question that a recommendation was not followed.
-            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } }) if !is_default_missed(config, home) => {
+            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+                if !is_default_missed(config, home) =>
+            {
                 Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
             chosen => chosen.map_err(OpenError::from),

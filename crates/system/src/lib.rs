@@ -55,8 +55,7 @@ pub use hob_agent::{ToolBox, ToolBoxError};
 pub use hob_engines::ManagedError;
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
-    BindAddress, NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, is_own_address,
-    points_to_self, probe_all,
+    NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, points_to_self, probe_all,
 };
 pub use hob_memory as documents;
 pub use hob_store as store;

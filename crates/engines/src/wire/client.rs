@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
-use hob_dial::{install_crypto, is_loopback};
+use hob_net::{DEFAULT_CONNECT_TIMEOUT, ProxyUse, is_loopback, trace_context};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
@@ -14,7 +14,6 @@ use super::direct::{Direct, DirectOptions};
 use super::engine_error::EngineErrorBody;
 use super::remote::{RemoteClient, RemoteClientOptions, Resend};
 use super::response::Response;
-use super::trace;
 use super::transport_error::TransportError;
 
 /// A health probe that takes longer than this has failed.
@@ -23,8 +22,6 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// llama.cpp and uvicorn close a connection that idled for five seconds; letting go of it first avoids writing into one
 /// that is just being closed.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest answer read in one piece. Streams have no limit but that of a single frame.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -95,7 +92,6 @@ enum Transport {
 
 impl Endpoint {
     pub fn new(options: EndpointOptions) -> Result<Self, EngineError> {
-        install_crypto();
         let not_configured =
             |reason: String| EngineError::NotConfigured { engine: options.engine.clone(), reason };
         let host = options.host.trim_end_matches('/').to_owned();
@@ -109,7 +105,7 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
         }
-        let connect_timeout = CONNECT_TIMEOUT.min(options.timeout);
+        let connect_timeout = DEFAULT_CONNECT_TIMEOUT.min(options.timeout);
         let local = is_loopback(&url).then(|| {
             let options = DirectOptions {
                 headers: headers.clone(),
@@ -127,7 +123,7 @@ impl Endpoint {
                     connect_timeout,
                     read_timeout: options.timeout,
                     idle_timeout: POOL_IDLE_TIMEOUT,
-                    no_proxy: is_loopback(&url),
+                    proxy: ProxyUse::towards(&url),
                     resend: options.resend,
                 };
                 Transport::Remote(
@@ -156,8 +152,8 @@ impl Endpoint {
                     .post(format!("{}{path}", self.host))
                     .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
                     .body(json);
-                if let Some(parent) = trace::header() {
-                    request = request.header(trace::TRACEPARENT, parent);
+                if let Some(parent) = trace_context::header() {
+                    request = request.header(trace_context::TRACEPARENT, parent);
                 }
                 match request.build() {
                     Ok(request) => remote.send(request).await,

@@ -13,14 +13,13 @@ fn an_endpoint_never_shows_its_key() {
 
 /// An endpoint as for an engine on another machine.
 fn remote(server: &ClosingServer, resend: Resend) -> Endpoint {
-    install_crypto();
     let options = EndpointOptions::new("vllm", server.url());
     let remote = RemoteClientOptions {
         headers: HeaderMap::new(),
-        connect_timeout: CONNECT_TIMEOUT,
+        connect_timeout: DEFAULT_CONNECT_TIMEOUT,
         read_timeout: options.timeout,
         idle_timeout: POOL_IDLE_TIMEOUT,
-        no_proxy: true,
+        proxy: ProxyUse::Never,
         resend,
     };
     Endpoint {

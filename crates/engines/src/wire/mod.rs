@@ -9,6 +9,5 @@ pub mod frames;
 pub(crate) mod remote;
 pub mod response;
 pub mod sse;
-pub mod trace;
 pub mod transport_error;
 pub(crate) mod unsupported_field;

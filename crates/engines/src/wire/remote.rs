@@ -5,8 +5,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use hob_net::{HttpClientOptions, ProxyUse, http_client};
 use reqwest::header::HeaderMap;
-use reqwest::redirect;
 use tokio::time::Instant;
 
 use super::response::Response;
@@ -41,22 +41,21 @@ pub(super) struct RemoteClientOptions {
     pub(super) connect_timeout: Duration,
     pub(super) read_timeout: Duration,
     pub(super) idle_timeout: Duration,
-    pub(super) no_proxy: bool,
+    pub(super) proxy: ProxyUse,
     pub(super) resend: Resend,
 }
 
 impl RemoteClientOptions {
     fn client(&self, most_idle: usize) -> reqwest::Result<reqwest::Client> {
-        let builder = reqwest::Client::builder()
-            .default_headers(self.headers.clone())
-            // A redirect could carry the key and the conversation to a stranger.
-            .redirect(redirect::Policy::none())
-            .connect_timeout(self.connect_timeout)
-            .read_timeout(self.read_timeout)
-            .pool_idle_timeout(self.idle_timeout)
-            .pool_max_idle_per_host(most_idle)
-            .tcp_nodelay(true);
-        if self.no_proxy { builder.no_proxy().build() } else { builder.build() }
+        http_client(HttpClientOptions {
+            headers: self.headers.clone(),
+            proxy: self.proxy,
+            connect_timeout: self.connect_timeout,
+            read_timeout: Some(self.read_timeout),
+            pool_idle_timeout: self.idle_timeout,
+            max_idle_per_host: most_idle,
+            ..HttpClientOptions::default()
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a request or its answer fails on the way.
 
-use hob_dial::innermost;
+use hob_net::root_cause;
 
 /// How a connection fails.
 #[derive(Debug)]
@@ -17,11 +17,11 @@ impl From<reqwest::Error> for TransportError {
     fn from(error: reqwest::Error) -> Self {
         // A connection that nobody takes is not a slow answer.
         if error.is_connect() {
-            TransportError::NotSent(innermost(&error))
+            TransportError::NotSent(root_cause(&error))
         } else if error.is_timeout() {
             TransportError::TimedOut
         } else {
-            TransportError::MaybeSent(innermost(&error))
+            TransportError::MaybeSent(root_cause(&error))
         }
     }
 }

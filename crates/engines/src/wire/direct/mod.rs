@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hob_net::trace_context;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use tokio::net::TcpStream;
@@ -25,7 +26,6 @@ use self::connection::Connection;
 use self::connection_pool::ConnectionPool;
 use self::head::Head;
 use self::read_timeout::ReadTimeout;
-use super::trace;
 use super::transport_error::TransportError;
 
 /// How to reach one engine.
@@ -100,8 +100,8 @@ impl Direct {
 
     pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<DirectResponse, TransportError> {
         let mut request = self.begin("POST", path, json.len());
-        if let Some(parent) = trace::current() {
-            push(&mut request, format_args!("{}: {parent}\r\n", trace::TRACEPARENT));
+        if let Some(parent) = trace_context::current() {
+            push(&mut request, format_args!("{}: {parent}\r\n", trace_context::TRACEPARENT));
         }
         push(
             &mut request,
