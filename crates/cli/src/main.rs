@@ -6,10 +6,6 @@ mod advice;
 mod args;
 mod commands;
 mod failure;
-#[cfg(feature = "embedded")]
-mod local;
-#[cfg(not(feature = "embedded"))]
-#[path = "local_missing.rs"]
 mod local;
 mod logging;
 mod neighbour;

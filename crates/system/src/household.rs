@@ -10,6 +10,7 @@ use hob_engine::select::{Because, BindAddress, CLOUD_KEY, Chosen, NoEngine, Trie
 use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_models::PullError;
 use hob_store::has_answered;
 use thiserror::Error;
 
@@ -19,7 +20,7 @@ use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::fallback::Fallback;
-use crate::local_models::{self, OnProgress, PullError};
+use crate::local_models::{self, OnProgress};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
@@ -201,14 +202,6 @@ impl Household {
     /// Has the engine read what every whole answer begins with, in the background, until the house is closed.
     pub fn warm(&self) {
         self.workshop.warm(&self.system);
-    }
-
-    /// The start is over: what only that needed of the program in memory is given back to the system.
-    pub fn settle(&self) {
-        #[cfg(all(feature = "embedded", target_os = "linux"))]
-        if let Err(error) = hob_embedded::give_back_start() {
-            tracing::debug!(%error, "what the start needed stays in memory");
-        }
     }
 
     /// Stops what was started.

@@ -23,10 +23,6 @@ mod household;
 mod images;
 mod inbound;
 mod lane;
-#[cfg(feature = "embedded")]
-pub mod local_models;
-#[cfg(not(feature = "embedded"))]
-#[path = "local_models_missing.rs"]
 pub mod local_models;
 pub mod memory;
 mod metered;

@@ -55,8 +55,6 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
         config.intelligence.router = router;
         config.server.model = Some(AUTO.to_owned());
     }
-    // That is for those who stay.
-    config.engine.embedded.tune = false;
     if args.no_context {
         config.memory.context = false;
     }

@@ -54,8 +54,6 @@ pub fn run(args: ChatArgs, thoughts: Thoughts) -> Result<ExitCode> {
     if let Some(model) = &answering.model {
         config.use_model(model);
     }
-    // That is for those who stay without asking.
-    config.engine.embedded.tune = false;
     let wishes = household::wishes(answering.engine, answering.offline.into());
     household::work_in(&config, &wishes, async |household, signals| {
         tell_of_fallback(household, &config);

@@ -19,9 +19,7 @@ use crate::settings;
 pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let SchedulerRunArgs { id, json, house: wanted } = args;
     let id = read_id(&id)?;
-    let (mut config, wishes) = house(wanted)?;
-    // That is for those who stay.
-    config.engine.embedded.tune = false;
+    let (config, wishes) = house(wanted)?;
     let book = TaskBook::at(&settings::home()?);
     // Before an engine is looked for, which takes its time.
     block_on(async { book.get(&id).await.map_err(with_advice) })?;
