@@ -15,7 +15,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("child", 0),
     ("dial", 0),
     ("config", 1),
-    ("engine", 1),
+    ("engines", 1),
     ("models", 1),
     ("llama", 2),
     ("agent", 1),
@@ -31,9 +31,9 @@ const FLOORS: &[(&str, u8)] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("axum", &["server"]),
     // The engine crate only recognises one of its errors, which reqwest passes on.
-    ("hyper", &["server", "engine"]),
+    ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["engine", "models", "agent", "channel"]),
+    ("reqwest", &["engines", "models", "agent", "channel"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
