@@ -50,9 +50,7 @@ pub use hob_agent::mcp::{McpServerStatus, McpState, WithheldTool};
 pub use hob_agent::{ToolBox, ToolBoxError};
 pub use hob_engines::ManagedError;
 pub use hob_engines::ollama::{ModelDetails, PullProgress};
-pub use hob_engines::selection::{
-    Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, leads_back, probe_all,
-};
+pub use hob_engines::selection::{Because, Chosen, NoEngine, Tried, WhyNot, leads_back, probe_all};
 pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
