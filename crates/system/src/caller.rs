@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_agent::{Permit, ToolBoxError};
+use hob_agents::ToolBoxError;
+use hob_core::Permit;
 use hob_core::routing::NoChoice;
 use hob_core::{CallerRole, EngineError, Source, TraceParent};
 use thiserror::Error;
@@ -78,7 +79,7 @@ pub enum AskError {
     #[error(transparent)]
     Tools(#[from] ToolBoxError),
 
-    #[error("there is no agent '{name}'; there are {}", hob_agent::AGENTS.join(", "))]
+    #[error("there is no agent '{name}'; there are {}", hob_agents::AGENTS.join(", "))]
     UnknownAgent { name: String },
 
     /// The choice of a model was left to us, and there is none.

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use futures::StreamExt;
-use hob_agent::ToolBox;
+use hob_agents::ToolBox;
 use hob_core::{Delta, EventBus, Inference, InferenceLog, Message, Role, Source};
 use hob_testkit::ScriptedEngine;
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use hob_agent::Permit;
 use hob_channel::{Handled, Handler};
+use hob_core::Permit;
 use hob_core::{CallerRole, ChannelMessage, GenerateRequest, Message, Reach, Role, Source};
 use hob_store::Conversations;
 use hob_store::conversations::{Exchange, Line, Speaker, Thread};

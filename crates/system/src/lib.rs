@@ -50,13 +50,14 @@ pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
-pub use hob_agent::mcp::{McpServerStatus, McpState, WithheldTool};
-pub use hob_agent::{Permit, ToolBox, ToolBoxError};
+pub use hob_agents::{ToolBox, ToolBoxError};
+pub use hob_core::Permit;
 pub use hob_engine::ManagedError;
 pub use hob_engine::ollama::{ModelDetails, PullProgress};
 pub use hob_engine::select::{
     Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, leads_back, probe_all,
 };
+pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};
 pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};

@@ -215,9 +215,9 @@ impl Drop for Noted<'_> {
 #[async_trait]
 impl Schedule for TaskBook {
     async fn create(&self, mut task: NewTask) -> Result<Task, ScheduleError> {
-        if task.agent != "none" && hob_agent::agent(&task.agent).is_none() {
+        if task.agent != "none" && hob_agents::agent(&task.agent).is_none() {
             let shown: String = task.agent.chars().take(60).collect();
-            let reason = format!("there is no agent '{shown}'; there are {}", hob_agent::AGENTS.join(", "));
+            let reason = format!("there is no agent '{shown}'; there are {}", hob_agents::AGENTS.join(", "));
             return Err(ScheduleError::invalid(Field::Agent, reason));
         }
         task.timezone.get_or_insert_with(|| self.inner.zone.clone());

@@ -119,7 +119,7 @@ impl System {
             AgentWish::None => Wish::None,
             AgentWish::Named(name) => {
                 let agent =
-                    hob_agent::agent(name).ok_or_else(|| AskError::UnknownAgent { name: name.clone() })?;
+                    hob_agents::agent(name).ok_or_else(|| AskError::UnknownAgent { name: name.clone() })?;
                 Wish::Named(agent)
             }
         })
