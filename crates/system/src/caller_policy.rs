@@ -8,7 +8,7 @@ use hob_core::{
     CallerRole, Content, Engine, GenerateRequest, Part, Warning, is_documented_field,
     is_documented_message_field,
 };
-use hob_engine::select::CLOUD_KEY;
+use hob_engines::selection::CLOUD_KEY;
 use serde_json::{Map, Value};
 
 use crate::caller::{AskError, Caller};

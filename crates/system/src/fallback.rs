@@ -12,7 +12,7 @@ use hob_core::{
     CallerRole, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
     ModelInfo, ModelReason, Warning,
 };
-use hob_engine::select::CLOUD_KEY;
+use hob_engines::selection::CLOUD_KEY;
 
 use crate::caller_policy::may_use;
 use crate::catalog::{Catalog, Lookup};

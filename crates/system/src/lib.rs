@@ -52,9 +52,9 @@ pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
 pub use hob_agents::{ToolBox, ToolBoxError};
 pub use hob_core::Permit;
-pub use hob_engine::ManagedError;
-pub use hob_engine::ollama::{ModelDetails, PullProgress};
-pub use hob_engine::select::{
+pub use hob_engines::ManagedError;
+pub use hob_engines::ollama::{ModelDetails, PullProgress};
+pub use hob_engines::selection::{
     Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, leads_back, probe_all,
 };
 pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};

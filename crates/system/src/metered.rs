@@ -14,7 +14,7 @@ use hob_core::{
     FinishReason, GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo,
     RunEvents, Source, TraceParent, Usage,
 };
-use hob_engine::wire::trace::{current, within};
+use hob_engines::wire::trace::{current, within};
 
 use crate::energy::{Meters, Share};
 use crate::estimate::{prompt_tokens, tokens_of};

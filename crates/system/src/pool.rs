@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use futures::stream::{FuturesOrdered, StreamExt};
 use hob_core::{Engine, EngineError, ModelInfo};
-use hob_engine::select::CLOUD_KEY;
+use hob_engines::selection::CLOUD_KEY;
 
 use crate::catalog::{Catalog, Lookup};
 

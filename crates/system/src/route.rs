@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
-use hob_engine::select::CLOUD_KEY;
+use hob_engines::selection::CLOUD_KEY;
 
 use crate::fallback::{Fallback, Handover, Relay, StandIn};
 use crate::metered::{Metered, Origin};

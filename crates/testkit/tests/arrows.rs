@@ -15,7 +15,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("child", 0),
     ("dial", 0),
     ("config", 1),
-    ("engine", 1),
+    ("engines", 1),
     ("embedded", 1),
     ("agents", 1),
     ("mcp", 1),
@@ -33,9 +33,9 @@ const FLOORS: &[(&str, u8)] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("axum", &["server"]),
     // The engine crate only recognises one of its errors, which reqwest passes on.
-    ("hyper", &["server", "engine"]),
+    ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["engine", "embedded", "agents", "mcp", "channel"]),
+    ("reqwest", &["engines", "embedded", "agents", "mcp", "channel"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["embedded"]),
     ("clap", &["cli"]),

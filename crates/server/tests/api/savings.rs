@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use hob_config::{Config, ServerConfig};
 use hob_core::{Ending, Energy, Engine, FinishReason, Inference, Source, Usage};
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_server::ServerParts;
 use hob_system::{Record, System, SystemParts};
 use hob_testkit::{FakeServer, Hold, Outside, Reply, ScriptedEngine};

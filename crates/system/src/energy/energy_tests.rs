@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hob_core::{Delta, FinishReason, GenerateRequest, Inference, InferenceLog, RunEvents, Source};
-use hob_engine::{Endpoint, EndpointOptions, Fleet, FleetOptions, OpenAiCompat, Style};
+use hob_engines::{Endpoint, EndpointOptions, Fleet, FleetOptions, OpenAiCompat, Style};
 use hob_testkit::ScriptedEngine;
 
 use super::*;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{Source, Usage};
-use hob_engine::select::CLOUD_KEY;
+use hob_engines::selection::CLOUD_KEY;
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, RATING_STRENGTH, RunEnd};
 use hob_store::routing::{Answer, Kept};

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use hob_config::RouterKey;
 use hob_core::routing::{Candidate, Decision, Lot, ModelReason, NoChoice, QueryClass};
 use hob_core::{GenerateRequest, RouterPolicy};
-use hob_engine::select::CLOUD_KEY;
+use hob_engines::selection::CLOUD_KEY;
 use hob_routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
 
 pub use book::{RateError, Rated, RouterBook};

@@ -5,7 +5,7 @@ use futures::StreamExt;
 use hob_agents::builtin::Calculator;
 use hob_agents::{ToolBox, agent};
 use hob_core::{Engine, EventBus, GenerateRequest, Message, Role, Tool, TraceParent, Unrecorded};
-use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use hob_config::Config;
 use hob_core::{Delta, Ending, FinishReason, Inference, Source, Usage};
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_system::Record;
 use hob_testkit::{FakeServer, ScriptedEngine};
 
