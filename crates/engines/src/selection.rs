@@ -8,13 +8,11 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesOrdered;
 use hob_core::Engine;
+use hob_core::engine::CLOUD;
 use thiserror::Error;
 use url::{Host, Url};
 
 use crate::wire::client::PROBE_TIMEOUT;
-
-/// The key of the engine that sends conversations to strangers, and so is never slipped in for another.
-pub const CLOUD_KEY: &str = "cloud";
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -191,7 +189,7 @@ async fn check(engine: &Arc<dyn Engine>, wanted: &Wanted) -> Option<WhyNot> {
         [&wanted.key, &wanted.default].into_iter().any(|key| key.as_deref() == Some(engine.key()));
     if is_ourselves(engine, wanted) {
         Some(WhyNot::Ourselves)
-    } else if engine.key() == CLOUD_KEY && !asked_for && !wanted.allow_cloud_fallback {
+    } else if engine.key() == CLOUD && !asked_for && !wanted.allow_cloud_fallback {
         Some(WhyNot::CloudNotAllowed)
     } else if probe(engine).await {
         None

@@ -1,7 +1,7 @@
 //! Chooses by a policy among the models that can take a question.
 
-use hob_core::RouterPolicy;
-use hob_core::routing::{Candidate, Choice, Lot, ModelReason, NoChoice, Query};
+use hob_core::routing::{Candidate, Choice, Lot, Query};
+use hob_core::{ModelReason, NoSuitableModel, RouterPolicy};
 
 /// A question of up to so many tokens, with its answer, is taken to fit into a context that nobody tells: few engines serve less.
 const FITS_ANYWHERE: u64 = 4096;
@@ -24,7 +24,7 @@ pub fn choose(
     candidates: &[Candidate],
     lot: Lot,
     engine: &str,
-) -> Result<Chosen, NoChoice> {
+) -> Result<Chosen, NoSuitableModel> {
     let able = able(query, candidates, engine)?;
     let choice = match able.as_slice() {
         [only] => Some(Choice {
@@ -38,7 +38,7 @@ pub fn choose(
         several => policy.choose(query, several, lot),
     };
     let Choice { reason, model, probability } =
-        choice.ok_or_else(|| NoChoice::NoModel { engine: engine.to_owned() })?;
+        choice.ok_or_else(|| NoSuitableModel::NoModel { engine: engine.to_owned() })?;
     let is_chosen = |candidate: &&&Candidate| candidate.model == model;
     let doubt = match able.iter().find(is_chosen) {
         Some(Candidate { context: None, .. }) if query.tokens > FITS_ANYWHERE => {
@@ -56,7 +56,7 @@ fn able<'a>(
     query: &Query,
     candidates: &'a [Candidate],
     engine: &str,
-) -> Result<Vec<&'a Candidate>, NoChoice> {
+) -> Result<Vec<&'a Candidate>, NoSuitableModel> {
     let is_known_to_fit =
         |candidate: &Candidate| candidate.context.is_some_and(|context| query.tokens <= context);
     let none_is_known_to = !candidates.iter().any(is_known_to_fit);
@@ -73,13 +73,13 @@ fn able<'a>(
             .filter_map(|candidate| Some((candidate.context?, candidate)))
             .max_by(|(one, left), (other, right)| one.cmp(other).then_with(|| right.model.cmp(&left.model)));
         return Err(match longest {
-            Some((context, Candidate { model, .. })) => NoChoice::NothingFits {
+            Some((context, Candidate { model, .. })) => NoSuitableModel::NothingFits {
                 engine: engine.to_owned(),
                 tokens: query.tokens,
                 model: model.clone(),
                 context,
             },
-            None => NoChoice::NoModel { engine: engine.to_owned() },
+            None => NoSuitableModel::NoModel { engine: engine.to_owned() },
         });
     }
     // Which models see is known of a few names only, so where none of them is here nobody is turned away.

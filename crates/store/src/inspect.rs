@@ -94,7 +94,7 @@ mod tests {
     use std::fs;
     use std::time::UNIX_EPOCH;
 
-    use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+    use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 
     use super::*;
     use crate::savings::Prices;
@@ -105,7 +105,7 @@ mod tests {
         Inference {
             started: UNIX_EPOCH,
             run: "run".into(),
-            source: Source::Ask,
+            source: RequestSource::Ask,
             engine: engine.to_owned(),
             model: "m".to_owned(),
             agent: None,

@@ -5,14 +5,14 @@ mod files {
     use std::path::{Path, PathBuf};
     use std::time::{Duration, SystemTime};
 
-    use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+    use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
     use hob_store::{MemoryStore, Prices, Schema, Store, StoreError, Telemetry};
 
     fn inference() -> Inference {
         Inference {
             started: SystemTime::now(),
             run: "run".into(),
-            source: Source::Ask,
+            source: RequestSource::Ask,
             engine: "ollama".to_owned(),
             model: "m".to_owned(),
             agent: None,

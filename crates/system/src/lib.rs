@@ -5,7 +5,6 @@
 mod accounts;
 mod agent_stream;
 pub mod bench;
-mod caller;
 mod caller_policy;
 mod catalog;
 pub mod channels;
@@ -42,7 +41,6 @@ mod system;
 mod trace;
 mod workshop;
 
-pub use caller::{AgentWish, AskError, Caller, Recall, run_id};
 pub use channels::HouseChannels;
 pub use chats::open_chats;
 pub use databases::{Database, DatabaseKind, inspect_databases};
@@ -51,7 +49,6 @@ pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
 pub use hob_agents::{ToolBox, ToolBoxError};
-pub use hob_core::Permit;
 pub use hob_engines::ManagedError;
 pub use hob_engines::ollama::{ModelDetails, PullProgress};
 pub use hob_engines::selection::{
@@ -63,10 +60,10 @@ pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
-pub use pool::{ListedModel, Pool};
+pub use pool::Pool;
 pub use record::{Record, find_telemetry, open_telemetry};
 pub use routing::{RateError, Rated, Router, RouterBook};
 pub use scheduler::{BookParts, Scheduler, TaskBook};
-pub use system::{Answered, DEFAULT_MODEL, Streaming, System, SystemParts};
+pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
-use hob_core::{Source, Usage};
-use hob_engines::selection::CLOUD_KEY;
+use hob_core::{RequestSource, Usage};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, RATING_STRENGTH, RunEnd};
 use hob_store::routing::{Answer, Kept};
@@ -145,7 +145,7 @@ impl RouterBook {
 
     /// What an answer cost in dollars; `None` where that is not known. Only the cloud asks for money.
     pub(super) fn price(&self, engine: &str, model: &str, usage: Option<Usage>) -> Option<f64> {
-        if engine != CLOUD_KEY {
+        if engine != CLOUD {
             return Some(0.0);
         }
         let (price, usage) = (self.inner.shelf.record.prices().of(model)?, usage?);
@@ -205,7 +205,7 @@ impl Shelf {
     pub(super) fn keep(&self, decision: &Decision) -> Result<(), StoreError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
-        let asked_by_people = !matches!(decision.source, Source::Scheduler | Source::Bench);
+        let asked_by_people = !matches!(decision.source, RequestSource::Scheduler | RequestSource::Bench);
         let before = if asked_by_people { routing.asked_before(decision, since)? } else { None };
         routing.keep(decision)?;
         if let Some(run) = before {

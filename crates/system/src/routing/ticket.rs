@@ -9,13 +9,12 @@ use std::time::Instant;
 use futures::Stream;
 use hob_core::routing::Decision;
 use hob_core::{
-    AgentOutcome, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
+    AgentOutcome, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
 };
 use hob_routing::reward::{Effort, RunEnd, is_models_fault};
 
 use super::AtWork;
 use super::book::RouterBook;
-use crate::caller::AskError;
 
 /// The event that ends a call of a tool.
 const TOOL_ENDED: &str = "TOOL_CALL_END";
