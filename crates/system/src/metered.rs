@@ -59,8 +59,8 @@ pub(crate) struct Metered {
 }
 
 impl Metered {
-    pub(crate) fn new(engine: Arc<dyn Engine>, origin: Origin) -> Self {
-        Metered { engine, origin: Arc::new(origin) }
+    pub(crate) fn new(engine: Arc<dyn Engine>, origin: impl Into<Arc<Origin>>) -> Self {
+        Metered { engine, origin: origin.into() }
     }
 
     fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> Tally {
