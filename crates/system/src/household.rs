@@ -9,10 +9,11 @@ use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
-use hob_engines::selection::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engines::selection::{Because, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_net::BindAddress;
 use hob_store::has_answered;
 use thiserror::Error;
 

@@ -17,7 +17,7 @@ pub use current_time::{Clock, CurrentTime};
 pub use file_read::{FileRead, FileReadOptions};
 pub use llm::{Llm, LlmOptions, ModelSource};
 pub use think::Think;
-pub use web_fetch::{AddressPolicy, WebFetch, WebFetchOptions};
+pub use web_fetch::{WebFetch, WebFetchOptions};
 
 /// The options of the built-in tools.
 pub struct BuiltInOptions {

@@ -1,10 +1,10 @@
 //! The child and whatever it started, as one: a wrapper script that is told to stop takes the real program with it.
 
 #[cfg(unix)]
-pub use unix::Group;
+pub use unix::ProcessGroup;
 
 #[cfg(not(unix))]
-pub use other::Group;
+pub use other::ProcessGroup;
 
 #[cfg(unix)]
 mod unix {
@@ -12,12 +12,12 @@ mod unix {
 
     /// A process group that can still be signalled. It dies with its value.
     #[derive(Debug)]
-    pub struct Group(Option<Pid>);
+    pub struct ProcessGroup(Option<Pid>);
 
-    impl Group {
+    impl ProcessGroup {
         /// The group of a child that was started as the leader of its own.
         pub fn led_by(pid: Option<u32>) -> Self {
-            Group(pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
+            ProcessGroup(pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
         }
 
         pub fn terminate(&self) {
@@ -39,7 +39,7 @@ mod unix {
         }
     }
 
-    impl Drop for Group {
+    impl Drop for ProcessGroup {
         fn drop(&mut self) {
             self.kill();
         }
@@ -50,11 +50,11 @@ mod unix {
 mod other {
     /// Elsewhere there are no process groups: the child alone is killed, by its own handle.
     #[derive(Debug)]
-    pub struct Group;
+    pub struct ProcessGroup;
 
-    impl Group {
+    impl ProcessGroup {
         pub fn led_by(_pid: Option<u32>) -> Self {
-            Group
+            ProcessGroup
         }
 
         pub fn terminate(&self) {}

@@ -10,15 +10,15 @@ const MAX_LINE_BYTES: usize = 2_048;
 
 /// The last lines of a stream.
 #[derive(Debug, Clone)]
-pub struct Tail {
+pub struct OutputTail {
     lines: Arc<Mutex<VecDeque<String>>>,
     most: usize,
 }
 
-impl Tail {
+impl OutputTail {
     /// Keeps so many.
     pub fn keeping(most: usize) -> Self {
-        Tail { lines: Arc::default(), most }
+        OutputTail { lines: Arc::default(), most }
     }
 
     fn push(&self, line: String) {
@@ -40,7 +40,7 @@ impl Tail {
 }
 
 /// Reads until the end, so that the child never waits for a full pipe, and tells of each line.
-pub async fn drain(stream: impl AsyncRead + Unpin, tail: Tail, tell: impl Fn(&str)) {
+pub async fn drain(stream: impl AsyncRead + Unpin, tail: OutputTail, tell: impl Fn(&str)) {
     let mut reader = BufReader::new(stream);
     // A pipe that cannot be read has ended, as far as anybody can tell.
     while let Ok(Some(line)) = read_line(&mut reader).await {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     async fn kept(written: &[u8]) -> String {
-        let tail = Tail::keeping(12);
+        let tail = OutputTail::keeping(12);
         drain(written, tail.clone(), |_| {}).await;
         tail.joined("\n")
     }

@@ -15,10 +15,10 @@ use thiserror::Error;
 use super::address::AddressPolicy;
 
 /// The answer of a look-up.
-pub type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Asks for the addresses of a name.
-pub type Lookup = Arc<dyn Fn(String) -> Found + Send + Sync>;
+pub type Lookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 
 /// The system's own resolver.
 pub fn system_lookup() -> Lookup {
@@ -33,7 +33,7 @@ pub fn system_lookup() -> Lookup {
 /// A name that may not be fetched from.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{name}' is at {address}, which is no public address")]
-pub struct Forbidden {
+pub struct ForbiddenAddress {
     pub name: String,
     pub address: IpAddr,
 }
@@ -53,7 +53,7 @@ impl Resolve for CheckedResolver {
             let addresses = found.await?;
             // All of them, not the first: which one is tried is up to the connector.
             if let Some(address) = addresses.iter().find(|address| !policy.permits_host(**address)) {
-                return Err(Forbidden { name, address: *address }.into());
+                return Err(ForbiddenAddress { name, address: *address }.into());
             }
             let sockets = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(sockets.collect::<Vec<_>>().into_iter()) as Addrs)

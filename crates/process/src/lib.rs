@@ -1,13 +1,13 @@
-//! What every program that we start has in common: it ends with all that it started, its output is read, and it finds nothing
-//! in its environment but what it needs. Knows nothing of what is started, or why.
+//! Child processes: a child ends together with everything it started, its output is read, and its environment holds only what
+//! it needs. Knows nothing of what is started, or why.
 
 mod environment;
 mod group;
 mod output;
 
 pub use environment::{Need, command, std_command};
-pub use group::Group;
-pub use output::{Tail, drain};
+pub use group::ProcessGroup;
+pub use output::{OutputTail, drain};
 use tokio::process::Command;
 
 /// Makes the program the leader of a group of its own: whatever it starts ends with it, and Ctrl-C on our terminal is ours
