@@ -8,31 +8,31 @@ use hob_core::{
 };
 use hob_system::Household;
 
-use super::answering::Question;
+use super::answering::ChatQuestion;
 use super::command::Switch;
-use super::session::Settings;
+use super::session::ChatSettings;
 use crate::args::{AgentChoice, AnsweringArgs};
-use crate::commands::ask::Thoughts;
+use crate::commands::ask::ReasoningDisplay;
 
-/// The house that answers, and what the command line said about answers.
-pub struct House<'h> {
-    pub household: &'h Household,
+/// The app that answers, and the answer options of the command line.
+pub struct ChatTarget<'h> {
+    pub app: &'h Household,
     /// The model that answers when none was chosen.
     pub default_model: String,
     pub only_tools: Option<Vec<String>>,
-    pub thoughts: Thoughts,
+    pub reasoning: ReasoningDisplay,
     pub temperature: Option<Temperature>,
     pub max_tokens: Option<MaxTokens>,
 }
 
-impl House<'_> {
+impl ChatTarget<'_> {
     /// The most tokens an answer may have; `None` where the engine decides.
     pub fn max_tokens(&self) -> Option<u32> {
-        self.max_tokens.or(self.household.system.defaults().max_tokens).map(MaxTokens::get)
+        self.max_tokens.or(self.app.system.defaults().max_tokens).map(MaxTokens::get)
     }
 
     /// The person at this machine, who may have everything done.
-    pub fn caller(&self, settings: &Settings) -> Caller {
+    pub fn caller(&self, settings: &ChatSettings) -> Caller {
         let agent = match settings.agent {
             AgentChoice::None => AgentPreference::None,
             AgentChoice::Agent(agent) => AgentPreference::Named(agent.to_string()),
@@ -47,10 +47,10 @@ impl House<'_> {
 
     pub fn question<'a>(
         &'a self,
-        settings: &Settings,
+        settings: &ChatSettings,
         caller: &'a Caller,
         messages: Vec<Message>,
-    ) -> Question<'a> {
+    ) -> ChatQuestion<'a> {
         let request = GenerateRequest {
             model: settings.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
             messages,
@@ -58,16 +58,16 @@ impl House<'_> {
             max_tokens: self.max_tokens,
             ..GenerateRequest::default()
         };
-        Question { system: &self.household.system, caller, request }
+        ChatQuestion { system: &self.app.system, caller, request }
     }
 }
 
 /// What the command line says about who answers. Tools need an agent to use them.
-pub fn initial_settings(args: &AnsweringArgs, memory: Switch) -> Settings {
+pub fn initial_settings(args: &AnsweringArgs, memory: Switch) -> ChatSettings {
     let agent = match args.agent {
         Some(agent) => agent,
         None if args.tools.is_some() => AgentChoice::Agent(AgentKey::Orchestrator),
         None => AgentChoice::None,
     };
-    Settings { model: None, agent, memory }
+    ChatSettings { model: None, agent, memory }
 }

@@ -1,23 +1,23 @@
-//! What an answer is written on: text on stdout, thoughts on stderr.
+//! What an answer is written on: text on stdout, reasoning on stderr.
 
 use std::io::{self, IsTerminal, Write};
 
 use tokio::io::{AsyncWriteExt, Stdout};
 
-use crate::commands::ask::Thoughts;
+use crate::commands::ask::ReasoningDisplay;
 use crate::output;
 use crate::output::screen;
 use crate::output::style::DIM;
 use crate::output::text::printable;
 
-pub struct Paper {
+pub struct AnswerOutput {
     /// Written without blocking, so that Ctrl-C works while a pipe is full.
     out: Stdout,
     /// A terminal obeys control characters, so it gets none. Another program gets the text as it is.
     is_terminal: bool,
     /// Whether answer and log are seen on one screen.
     shares_screen: bool,
-    thoughts: Thoughts,
+    reasoning: ReasoningDisplay,
     /// Whether something stands on the current line of stdout.
     is_line_open: bool,
     is_thinking: bool,
@@ -25,13 +25,13 @@ pub struct Paper {
     has_words: bool,
 }
 
-impl Paper {
-    pub fn new(thoughts: Thoughts) -> Self {
-        Paper {
+impl AnswerOutput {
+    pub fn new(reasoning: ReasoningDisplay) -> Self {
+        AnswerOutput {
             out: tokio::io::stdout(),
             is_terminal: io::stdout().is_terminal(),
             shares_screen: io::stdout().is_terminal() && io::stderr().is_terminal(),
-            thoughts,
+            reasoning,
             is_line_open: false,
             is_thinking: false,
             has_words: false,
@@ -70,7 +70,7 @@ impl Paper {
 
     /// Adds a piece of what the model thinks.
     pub fn think(&mut self, text: &str) {
-        if self.thoughts == Thoughts::Shown {
+        if self.reasoning == ReasoningDisplay::Shown {
             if !std::mem::replace(&mut self.is_thinking, true) {
                 let _ = screen::end_line();
             }
@@ -81,7 +81,7 @@ impl Paper {
 
     /// Tells of something an agent does, on a line of its own.
     pub fn step(&mut self, line: &str) {
-        if self.thoughts == Thoughts::Shown {
+        if self.reasoning == ReasoningDisplay::Shown {
             self.stop_thinking();
             output::note(line);
         }

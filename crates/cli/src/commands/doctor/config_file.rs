@@ -5,34 +5,36 @@ use std::path::Path;
 
 use hob_config::{Config, ConfigError, Environment, Loaded, McpTransportConfig, Warning};
 
-use super::report::{Check, Status};
+use super::report::{CheckStatus, DoctorCheck};
 use crate::failure;
 
 const NAME: &str = "config";
 
 /// The settings, unless the file cannot be used.
-pub fn check(environment: &Environment) -> (Vec<Check>, Option<Config>) {
+pub fn check(environment: &Environment) -> (Vec<DoctorCheck>, Option<Config>) {
     let Loaded { config, warnings, path } = match hob_config::load(environment) {
         Ok(loaded) => loaded,
         Err(error) => {
             let advice = remedy(&error);
-            let check = Check::new(NAME, Status::Bad, failure::explain(&error.into())).advise(advice);
+            let check =
+                DoctorCheck::new(NAME, CheckStatus::Bad, failure::explain(&error.into())).advise(advice);
             return (vec![check], None);
         }
     };
     let Some(path) = path else {
-        let check = Check::new(NAME, Status::Good, "no file, so everything is at its default")
+        let check = DoctorCheck::new(NAME, CheckStatus::Good, "no file, so everything is at its default")
             .advise("'hob init' writes one for this machine");
         return (vec![check], Some(config));
     };
-    let mut checks = vec![Check::new(NAME, Status::Good, path.display().to_string())];
+    let mut checks = vec![DoctorCheck::new(NAME, CheckStatus::Good, path.display().to_string())];
     checks.extend(warnings.iter().map(|warning| {
-        Check::new(NAME, Status::Warning, warning.to_string()).advise(remedy_of_warning(warning))
+        DoctorCheck::new(NAME, CheckStatus::Warning, warning.to_string()).advise(remedy_of_warning(warning))
     }));
     if holds_key(&config) && others_may_read(&path) {
         let message = "the file holds a key, and other users of this machine may read it";
         checks.push(
-            Check::new(NAME, Status::Warning, message).advise(format!("chmod 600 '{}'", path.display())),
+            DoctorCheck::new(NAME, CheckStatus::Warning, message)
+                .advise(format!("chmod 600 '{}'", path.display())),
         );
     }
     (checks, Some(config))

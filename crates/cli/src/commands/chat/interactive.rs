@@ -15,27 +15,27 @@ use hob_core::{AskError, CallerRole, Message, ModelKind};
 use hob_system::store::chats::ChatId;
 use tokio::time::timeout;
 
-use super::answering::{Answer, End, answer};
-use super::archive::Archive;
-use super::editor::{Editor, EditorOptions, Input, Typed};
-use super::house::House;
+use super::answer_view::{AnswerView, StepDisplay};
+use super::answering::{AnswerEnd, ChatAnswer, answer};
+use super::editor::{Editor, EditorEvent, EditorInput, EditorOptions};
 use super::listing;
-use super::page::{Page, Steps};
-use super::save::{expand, write};
-use super::session::{Effect, Keep, Save, Session};
+use super::save_file::{expand, write};
+use super::saved_chats::SavedChats;
+use super::session::{ChatEffect, ChatSession, SaveFile, SaveTurn};
 use super::show::{show_help, show_last};
+use super::target::ChatTarget;
 use super::terminal::Terminal;
 use crate::args::AgentChoice;
-use crate::commands::ask::{no_answer, tell_of_early_end};
-use crate::commands::model::Format;
+use crate::commands::ask::{no_answer, note_truncation};
 use crate::commands::tools;
 use crate::failure;
 use crate::output;
-use crate::output::markdown::Look;
+use crate::output::OutputFormat;
+use crate::output::markdown::MarkdownLook;
 use crate::output::progress::Spinner;
 use crate::output::style::{DIM, NAME};
 use crate::output::text::one_line;
-use crate::signals::{Signals, Stop};
+use crate::signals::{Signals, StopSignal};
 
 /// Columns of a terminal that does not tell.
 const USUAL_WIDTH: usize = 80;
@@ -52,24 +52,24 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// The file of earlier lines.
 const HISTORY: &str = "chat_history";
 
-pub struct Talk<'a> {
-    pub house: &'a House<'a>,
-    pub session: Session,
+pub struct InteractiveChat<'a> {
+    pub target: &'a ChatTarget<'a>,
+    pub session: ChatSession,
     /// `None` when nothing can be kept.
-    pub archive: Option<Archive>,
+    pub saved_chats: Option<SavedChats>,
 }
 
 /// Where a conversation takes place.
-struct Stage<'s> {
-    look: Option<Look>,
+struct TurnContext<'s> {
+    look: Option<MarkdownLook>,
     terminal: &'s Terminal,
     signals: &'s mut Signals,
 }
 
 /// What was waited for at the prompt.
-enum Heard {
-    Input(Input),
-    Stop(Stop),
+enum PromptEvent {
+    Input(EditorInput),
+    Stop(StopSignal),
 }
 
 /// Whether the conversation goes on.
@@ -78,33 +78,33 @@ enum Next {
     Leave(ExitCode),
 }
 
-impl Talk<'_> {
+impl InteractiveChat<'_> {
     pub async fn run(mut self, home: &Path, signals: &mut Signals) -> Result<ExitCode> {
         let terminal = Terminal::take();
         let is_stdout = io::stdout().is_terminal();
         let has_colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         let editor = Editor::start(EditorOptions { history: home.join(HISTORY), has_colours, is_stdout })?;
         let look = |width: Option<usize>| {
-            is_stdout.then(|| Look::new(width.unwrap_or(USUAL_WIDTH).min(WIDEST), has_colours))
+            is_stdout.then(|| MarkdownLook::new(width.unwrap_or(USUAL_WIDTH).min(WIDEST), has_colours))
         };
         self.greet(look(None))?;
         loop {
             let input = match listen(&editor, signals).await? {
-                Heard::Input(input) => input,
-                Heard::Stop(stop) => return Ok(stop.exit_code()),
+                PromptEvent::Input(input) => input,
+                PromptEvent::Stop(stop) => return Ok(stop.exit_code()),
             };
             let next = match input.typed {
-                Typed::Line(line) => {
-                    let effect = self.session.hear(&line);
+                EditorEvent::Line(line) => {
+                    let effect = self.session.handle_input(&line);
                     let stage =
-                        Stage { look: look(input.width), terminal: &terminal, signals: &mut *signals };
+                        TurnContext { look: look(input.width), terminal: &terminal, signals: &mut *signals };
                     self.carry_out(effect, stage).await?
                 }
-                Typed::Interrupt => {
+                EditorEvent::Interrupt => {
                     output::note("Ctrl-D or /quit leaves; Ctrl-C stops an answer.");
                     Next::GoOn
                 }
-                Typed::End => Next::Leave(ExitCode::SUCCESS),
+                EditorEvent::End => Next::Leave(ExitCode::SUCCESS),
             };
             if let Next::Leave(code) = next {
                 return Ok(code);
@@ -112,24 +112,24 @@ impl Talk<'_> {
         }
     }
 
-    async fn carry_out(&mut self, effect: Effect, stage: Stage<'_>) -> Result<Next> {
-        let Stage { look, signals, .. } = stage;
+    async fn carry_out(&mut self, effect: ChatEffect, stage: TurnContext<'_>) -> Result<Next> {
+        let TurnContext { look, signals, .. } = stage;
         match effect {
-            Effect::Nothing => {}
-            Effect::Say(text) => output::note(text),
-            Effect::Help => show_help()?,
-            Effect::Ask(messages) => {
-                let _hush = stage.terminal.hush();
+            ChatEffect::Nothing => {}
+            ChatEffect::Say(text) => output::note(text),
+            ChatEffect::Help => show_help()?,
+            ChatEffect::Ask(messages) => {
+                let _hush = stage.terminal.echo_off();
                 return self.ask(messages, look, signals).await;
             }
-            Effect::ShowModels => return Ok(attend(self.show_models(), signals).await),
-            Effect::ChooseModel(model) => return Ok(attend(self.choose_model(model), signals).await),
-            Effect::ShowTools => self.show_tools()?,
-            Effect::Save(save) => self.save(save),
-            Effect::List => return Ok(attend(self.show_chats(), signals).await),
-            Effect::Resume(chat) => return Ok(attend(self.resume(chat, look), signals).await),
-            Effect::Forget(chat) => return Ok(attend(self.forget(chat), signals).await),
-            Effect::Leave => return Ok(Next::Leave(ExitCode::SUCCESS)),
+            ChatEffect::ShowModels => return Ok(attend(self.show_models(), signals).await),
+            ChatEffect::ChooseModel(model) => return Ok(attend(self.choose_model(model), signals).await),
+            ChatEffect::ShowTools => self.show_tools()?,
+            ChatEffect::Save(save) => self.save(save),
+            ChatEffect::List => return Ok(attend(self.show_chats(), signals).await),
+            ChatEffect::Resume(chat) => return Ok(attend(self.resume(chat, look), signals).await),
+            ChatEffect::Forget(chat) => return Ok(attend(self.forget(chat), signals).await),
+            ChatEffect::Leave => return Ok(Next::Leave(ExitCode::SUCCESS)),
         }
         Ok(Next::GoOn)
     }
@@ -137,50 +137,50 @@ impl Talk<'_> {
     async fn ask(
         &mut self,
         messages: Vec<Message>,
-        look: Option<Look>,
+        look: Option<MarkdownLook>,
         signals: &mut Signals,
     ) -> Result<Next> {
-        let caller = self.house.caller(self.session.settings());
-        let question = self.house.question(self.session.settings(), &caller, messages);
-        let mut page = Page::new(look, Steps::Shown, self.house.thoughts);
-        let Answer { text, model, end } = answer(question, &mut page, signals).await;
+        let caller = self.target.caller(self.session.settings());
+        let question = self.target.question(self.session.settings(), &caller, messages);
+        let mut view = AnswerView::new(look, StepDisplay::Shown, self.target.reasoning);
+        let ChatAnswer { text, model, end } = answer(question, &mut view, signals).await;
         let keep = end.kept_as().and_then(|ending| self.session.answered(text, ending, model));
         let is_answer = keep.is_some();
         if let Some(stop) = self.keep(keep, signals).await {
             return Ok(Next::Leave(stop.exit_code()));
         }
         match end {
-            End::Complete(reason) if is_answer => tell_of_early_end(&reason, self.house.max_tokens()),
-            End::Complete(reason) => {
-                failure::report(&no_answer(Some(&reason), self.house.max_tokens()));
+            AnswerEnd::Complete(reason) if is_answer => note_truncation(&reason, self.target.max_tokens()),
+            AnswerEnd::Complete(reason) => {
+                failure::report(&no_answer(Some(&reason), self.target.max_tokens()));
                 output::note(self.session.advice(false));
             }
-            End::Stopped(Stop::Interrupt) => output::note(match is_answer {
+            AnswerEnd::Stopped(StopSignal::Interrupt) => output::note(match is_answer {
                 true => "Stopped. What was answered is kept; /retry asks again.",
                 false => "Stopped before the answer began. /retry asks again.",
             }),
-            End::Stopped(stop) => return Ok(Next::Leave(stop.exit_code())),
-            End::Unshown(_, error) => return Err(error.into()),
-            End::Failed(error) => {
+            AnswerEnd::Stopped(stop) => return Ok(Next::Leave(stop.exit_code())),
+            AnswerEnd::Unshown(_, error) => return Err(error.into()),
+            AnswerEnd::Failed(error) => {
                 let is_overflow = matches!(&error, AskError::Engine(error) if error.is_context_overflow());
                 failure::report(&error.into());
                 output::note(self.session.advice(is_overflow));
             }
         }
         // A free line before the next question.
-        output::complain("");
+        output::stderr_line("");
         Ok(Next::GoOn)
     }
 
     /// Keeps a turn. Returns the signal that ends everything, if one came meanwhile.
-    async fn keep(&mut self, keep: Option<Keep>, signals: &mut Signals) -> Option<Stop> {
-        let (Some(keep), Some(archive)) = (keep, &self.archive) else { return None };
-        let mut keeping = pin!(archive.keep(keep));
+    async fn keep(&mut self, keep: Option<SaveTurn>, signals: &mut Signals) -> Option<StopSignal> {
+        let (Some(keep), Some(saved_chats)) = (keep, &self.saved_chats) else { return None };
+        let mut keeping = pin!(saved_chats.keep(keep));
         let kept = tokio::select! {
             kept = &mut keeping => Ok(kept),
             stop = signals.next() => match stop {
                 // Whoever presses Ctrl-C twice meant the answer both times, and the database needs but a moment.
-                Stop::Interrupt => timeout(MOMENT, keeping).await,
+                StopSignal::Interrupt => timeout(MOMENT, keeping).await,
                 stop => return Some(stop),
             },
         };
@@ -195,32 +195,32 @@ impl Talk<'_> {
         None
     }
 
-    fn archive(&self) -> Result<&Archive> {
-        self.archive.as_ref().context("conversations are not kept")
+    fn saved_chats(&self) -> Result<&SavedChats> {
+        self.saved_chats.as_ref().context("conversations are not kept")
     }
 
     async fn show_chats(&self) -> Result<()> {
-        listing::print(&self.archive()?.list().await?)?;
+        listing::print(&self.saved_chats()?.list().await?)?;
         output::note("'/resume ID' goes on with one of them.");
         Ok(())
     }
 
-    async fn resume(&mut self, chat: ChatId, look: Option<Look>) -> Result<()> {
-        let conversation = self.archive()?.conversation(chat).await?;
+    async fn resume(&mut self, chat: ChatId, look: Option<MarkdownLook>) -> Result<()> {
+        let conversation = self.saved_chats()?.conversation(chat).await?;
         self.session.resume(conversation);
         show_last(self.session.turns(), look)
     }
 
     async fn forget(&mut self, chat: ChatId) -> Result<()> {
-        self.archive()?.forget(chat).await?;
+        self.saved_chats()?.forget(chat).await?;
         self.session.forgotten(chat);
         output::note(format_args!("Conversation {chat} is gone."));
         Ok(())
     }
 
     async fn show_models(&self) -> Result<()> {
-        let system = &self.house.household.system;
-        let current = self.session.settings().model.as_ref().unwrap_or(&self.house.default_model);
+        let system = &self.target.app.system;
+        let current = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
         let listed = {
             let _waiting = Spinner::start(ASKING);
             system.listed_models(CallerRole::Owner).await?
@@ -244,7 +244,7 @@ impl Talk<'_> {
     async fn choose_model(&mut self, model: String) -> Result<()> {
         if model != AUTO {
             let _waiting = Spinner::start(ASKING);
-            self.house.household.system.pool().engine_of(&model).await?;
+            self.target.app.system.pool().engine_of(&model).await?;
         }
         output::note(format_args!("{} answers.", one_line(&model)));
         self.session.use_model(model);
@@ -252,8 +252,8 @@ impl Talk<'_> {
     }
 
     fn show_tools(&self) -> Result<()> {
-        tools::list(&self.house.household.system.tools(), Format::People)?;
-        if let Some(only) = &self.house.only_tools {
+        tools::list(&self.target.app.system.tools(), OutputFormat::Text)?;
+        if let Some(only) = &self.target.only_tools {
             output::note(format_args!("Of these, agents may use {} here.", only.join(", ")));
         }
         if self.session.settings().agent == AgentChoice::None {
@@ -262,7 +262,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    fn save(&mut self, save: Save) {
+    fn save(&mut self, save: SaveFile) {
         let file = expand(&save.file);
         match write(&file, &save) {
             Ok(()) => {
@@ -278,10 +278,10 @@ impl Talk<'_> {
         }
     }
 
-    fn greet(&self, look: Option<Look>) -> Result<()> {
-        let engine = self.house.household.system.engine();
-        let model = self.session.settings().model.as_ref().unwrap_or(&self.house.default_model);
-        output::complain(format_args!(
+    fn greet(&self, look: Option<MarkdownLook>) -> Result<()> {
+        let engine = self.target.app.system.engine();
+        let model = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
+        output::stderr_line(format_args!(
             "{NAME}{}{NAME:#} {DIM}on {}. /help shows what there is; Ctrl-D leaves.{DIM:#}",
             one_line(model),
             engine.key()
@@ -292,14 +292,14 @@ impl Talk<'_> {
 
 /// The next line, unless a signal ends everything. Ctrl-C is a key while a line is typed, so an interrupt that comes as a
 /// signal then was meant for the answer that had just ended.
-async fn listen(editor: &Editor, signals: &mut Signals) -> Result<Heard> {
+async fn listen(editor: &Editor, signals: &mut Signals) -> Result<PromptEvent> {
     let mut input = editor.read();
     loop {
         tokio::select! {
-            input = &mut input => return Ok(Heard::Input(input.context("the line editor failed")??)),
+            input = &mut input => return Ok(PromptEvent::Input(input.context("the line editor failed")??)),
             stop = signals.next() => match stop {
-                Stop::Interrupt => {}
-                stop => return Ok(Heard::Stop(stop)),
+                StopSignal::Interrupt => {}
+                stop => return Ok(PromptEvent::Stop(stop)),
             },
         }
     }
@@ -315,7 +315,7 @@ async fn attend(work: impl Future<Output = Result<()>>, signals: &mut Signals) -
             Next::GoOn
         }
         stop = signals.next() => match stop {
-            Stop::Interrupt => {
+            StopSignal::Interrupt => {
                 output::note("Stopped.");
                 Next::GoOn
             }

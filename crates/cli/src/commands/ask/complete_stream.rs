@@ -4,7 +4,7 @@ use futures::{StreamExt, stream};
 use hob_core::{Delta, DeltaStream, EngineError};
 
 /// The deltas until `Done` or an error. A stream that ends with neither ends with an error here.
-pub fn whole(deltas: DeltaStream, engine: &str) -> DeltaStream {
+pub fn until_done(deltas: DeltaStream, engine: &str) -> DeltaStream {
     let rest = Some((deltas, engine.to_owned()));
     Box::pin(stream::unfold(rest, async |rest| {
         let (mut deltas, engine) = rest?;
@@ -26,14 +26,14 @@ mod tests {
     async fn heard(deltas: Vec<Result<Delta, EngineError>>) -> Vec<Result<Delta, String>> {
         // What comes behind the end is not waited for.
         let deltas = stream::iter(deltas).chain(stream::pending());
-        let heard: Vec<_> = whole(Box::pin(deltas), "ollama").collect().await;
+        let heard: Vec<_> = until_done(Box::pin(deltas), "ollama").collect().await;
         heard.into_iter().map(|delta| delta.map_err(|error| error.to_string())).collect()
     }
 
     #[tokio::test]
     async fn a_stream_that_just_ends_never_looks_complete() {
         let half = stream::iter([Ok(Delta::text("Par"))]);
-        let mut deltas = whole(Box::pin(half), "ollama");
+        let mut deltas = until_done(Box::pin(half), "ollama");
         assert!(matches!(deltas.next().await, Some(Ok(Delta::Text(_)))));
         let error = deltas.next().await.expect("a last word").expect_err("a failure");
         assert_eq!(error.to_string(), "ollama broke off its answer: it ended without a finish");

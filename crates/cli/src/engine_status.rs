@@ -15,35 +15,35 @@ use crate::failure;
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Of one that did not answer to the first question nothing more is expected than a refusal.
-const SECOND_LOOK: Duration = Duration::from_secs(1);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An engine and how it is.
-pub struct Surveyed {
+pub struct EngineStatus {
     pub engine: Arc<dyn Engine>,
-    pub state: State,
+    pub state: EngineState,
     /// Those of its hosts that do not answer, where it has several.
     pub silent_hosts: Vec<String>,
 }
 
-pub enum State {
+pub enum EngineState {
     /// Its address is the one Hob listens on.
-    Ourselves,
+    OwnAddress,
     /// It has nothing to answer with: the cloud without a key, the embedded engine without a model.
-    NotSetUp,
-    Silent,
+    NotConfigured,
+    NotResponding,
     /// It answers, but not to the question for its models.
     Failing {
         reason: String,
         /// The status by which it refused.
         refused: Option<u16>,
     },
-    Answers {
+    Available {
         models: Vec<ModelInfo>,
     },
 }
 
 /// Asks all engines.
-pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveyed> {
+pub async fn check_engines(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<EngineStatus> {
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     join_all(engines.iter().map(|engine| async {
         let address = engine.address();
@@ -55,30 +55,32 @@ pub async fn survey(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<Surveye
         };
         let state = async {
             if leads_back(engine.as_ref(), &bind) {
-                State::Ourselves
+                EngineState::OwnAddress
             } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
                 list(engine.as_ref()).await
             } else if address.is_empty() {
                 // Who cannot answer may still have models of other uses.
                 match list(engine.as_ref()).await {
-                    State::Answers { models } if !models.is_empty() => State::Answers { models },
-                    _ => State::NotSetUp,
+                    EngineState::Available { models } if !models.is_empty() => {
+                        EngineState::Available { models }
+                    }
+                    _ => EngineState::NotConfigured,
                 }
             } else {
-                look_again(engine.as_ref()).await
+                retry(engine.as_ref()).await
             }
         };
         let (state, silent_hosts) = tokio::join!(state, silent_hosts);
-        Surveyed { engine: Arc::clone(engine), state, silent_hosts }
+        EngineStatus { engine: Arc::clone(engine), state, silent_hosts }
     }))
     .await
 }
 
-async fn list(engine: &dyn Engine) -> State {
+async fn list(engine: &dyn Engine) -> EngineState {
     match tokio::time::timeout(LIST_TIMEOUT, engine.list_models()).await {
-        Ok(Ok(models)) => State::Answers { models },
+        Ok(Ok(models)) => EngineState::Available { models },
         Ok(Err(error)) => failing(error),
-        Err(_) => State::Failing {
+        Err(_) => EngineState::Failing {
             reason: format!("no list of models within {} s", LIST_TIMEOUT.as_secs()),
             refused: None,
         },
@@ -86,17 +88,17 @@ async fn list(engine: &dyn Engine) -> State {
 }
 
 /// Whoever does not say that it is well may say why when it is asked for its models.
-async fn look_again(engine: &dyn Engine) -> State {
-    match tokio::time::timeout(SECOND_LOOK, engine.list_models()).await {
+async fn retry(engine: &dyn Engine) -> EngineState {
+    match tokio::time::timeout(RETRY_TIMEOUT, engine.list_models()).await {
         Ok(Err(error @ (EngineError::Refused { .. } | EngineError::Malformed { .. }))) => failing(error),
-        _ => State::Silent,
+        _ => EngineState::NotResponding,
     }
 }
 
-fn failing(error: EngineError) -> State {
+fn failing(error: EngineError) -> EngineState {
     let refused = match &error {
         EngineError::Refused { status, .. } => Some(*status),
         _ => None,
     };
-    State::Failing { reason: failure::explain(&error.into()), refused }
+    EngineState::Failing { reason: failure::explain(&error.into()), refused }
 }

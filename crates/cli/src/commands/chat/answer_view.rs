@@ -3,22 +3,22 @@
 
 use std::io;
 
-use crate::commands::ask::Thoughts;
-use crate::commands::ask::paper::Paper;
+use crate::commands::ask::ReasoningDisplay;
+use crate::commands::ask::answer_output::AnswerOutput;
 use crate::output;
-use crate::output::markdown::{Look, Markdown};
+use crate::output::markdown::{Markdown, MarkdownLook};
 use crate::output::progress::Spinner;
 use crate::output::text::{one_line, shortened};
 
 /// Characters of a line about a tool.
 const LONGEST_STEP: usize = 200;
 
-pub struct Page {
-    paper: Paper,
-    thoughts: Thoughts,
-    steps: Steps,
+pub struct AnswerView {
+    output: AnswerOutput,
+    reasoning: ReasoningDisplay,
+    steps: StepDisplay,
     /// `None` where the text is written as it is.
-    look: Option<Look>,
+    look: Option<MarkdownLook>,
     markdown: Option<Markdown>,
     waiting: Option<Spinner>,
     /// What is waited for.
@@ -27,16 +27,16 @@ pub struct Page {
 
 /// Whether tools at work are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Steps {
+pub enum StepDisplay {
     Shown,
     Hidden,
 }
 
-impl Page {
-    pub fn new(look: Option<Look>, steps: Steps, thoughts: Thoughts) -> Self {
-        Page {
-            paper: Paper::new(thoughts),
-            thoughts,
+impl AnswerView {
+    pub fn new(look: Option<MarkdownLook>, steps: StepDisplay, reasoning: ReasoningDisplay) -> Self {
+        AnswerView {
+            output: AnswerOutput::new(reasoning),
+            reasoning,
             steps,
             look,
             markdown: look.map(Markdown::new),
@@ -55,7 +55,7 @@ impl Page {
     pub async fn text(&mut self, piece: &str) -> io::Result<()> {
         let Some(markdown) = &mut self.markdown else {
             self.waiting = None;
-            return self.paper.write(piece).await;
+            return self.output.write(piece).await;
         };
         let shown = markdown.push(piece);
         self.show(&shown).await
@@ -66,20 +66,20 @@ impl Page {
             return Ok(());
         }
         self.waiting = None;
-        self.paper.write_rendered(text).await
+        self.output.write_rendered(text).await
     }
 
     /// Adds a piece of what the model thinks.
     pub fn think(&mut self, text: &str) {
-        if self.thoughts == Thoughts::Shown {
+        if self.reasoning == ReasoningDisplay::Shown {
             self.waiting = None;
-            self.paper.think(text);
+            self.output.think(text);
         }
     }
 
     /// Tells of something that happens on the way to the answer, on a line of its own.
     pub async fn step(&mut self, line: &str) -> io::Result<()> {
-        if self.steps == Steps::Hidden {
+        if self.steps == StepDisplay::Hidden {
             return Ok(());
         }
         self.end().await?;
@@ -96,6 +96,6 @@ impl Page {
             self.show(&rest).await?;
             self.markdown = self.look.map(Markdown::new);
         }
-        self.paper.end().await
+        self.output.end().await
     }
 }

@@ -10,7 +10,7 @@ const EVIDENCE: Duration = Duration::from_secs(2);
 
 /// What was heard so far.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct IndexProgressState {
     files: u64,
     chunks: u64,
     total: Option<Total>,
@@ -32,9 +32,9 @@ struct Vectors {
     since: Duration,
 }
 
-impl Standing {
+impl IndexProgressState {
     /// Takes in what is heard, `elapsed` since the beginning.
-    pub fn hear(&mut self, progress: &Progress<'_>, elapsed: Duration) {
+    pub fn update(&mut self, progress: &Progress<'_>, elapsed: Duration) {
         match progress {
             Progress::Files(report) => (self.files, self.chunks) = (report.files, report.chunks),
             Progress::Total { files, is_final } => {
@@ -107,35 +107,35 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn heard(all: &[(Progress<'_>, Duration)]) -> Standing {
-        let mut standing = Standing::default();
+    fn heard(all: &[(Progress<'_>, Duration)]) -> IndexProgressState {
+        let mut progress_state = IndexProgressState::default();
         for (progress, elapsed) in all {
-            standing.hear(progress, *elapsed);
+            progress_state.update(progress, *elapsed);
         }
-        standing
+        progress_state
     }
 
     #[test]
     fn what_is_left_is_said_only_when_everything_is_counted() {
         let report = IndexReport { files: 1_500, chunks: 6_000, ..IndexReport::default() };
         let files = (Progress::Files(&report), 3 * SECOND);
-        let standing = heard(&[files]);
-        assert_eq!(standing.line(3 * SECOND), "1,500 files, 6,000 passages, 2,000 passages/s");
-        assert_eq!(standing.position(), (1_500, None));
+        let progress_state = heard(&[files]);
+        assert_eq!(progress_state.line(3 * SECOND), "1,500 files, 6,000 passages, 2,000 passages/s");
+        assert_eq!(progress_state.position(), (1_500, None));
 
         let counted = |is_final| (Progress::Total { files: 6_000, is_final }, SECOND);
-        let standing = heard(&[(Progress::Files(&report), SECOND), counted(false)]);
+        let progress_state = heard(&[(Progress::Files(&report), SECOND), counted(false)]);
         assert_eq!(
-            standing.line(3 * SECOND),
+            progress_state.line(3 * SECOND),
             "1,500 of 6,000 or more files, 6,000 passages, 2,000 passages/s"
         );
-        let standing = heard(&[counted(true), (Progress::Files(&report), SECOND)]);
+        let progress_state = heard(&[counted(true), (Progress::Files(&report), SECOND)]);
         assert_eq!(
-            standing.line(3 * SECOND),
+            progress_state.line(3 * SECOND),
             "1,500 of 6,000 files, 6,000 passages, 2,000 passages/s, 9 seconds left"
         );
         assert_eq!(
-            standing.line(SECOND),
+            progress_state.line(SECOND),
             "1,500 of 6,000 files, 6,000 passages, 6,000 passages/s",
             "too early to tell"
         );
@@ -144,23 +144,23 @@ mod tests {
     #[test]
     fn files_that_come_after_the_count_do_not_run_over_it() {
         let report = IndexReport { files: 12, ..IndexReport::default() };
-        let standing = heard(&[
+        let progress_state = heard(&[
             (Progress::Total { files: 10, is_final: true }, SECOND),
             (Progress::Files(&report), 5 * SECOND),
         ]);
-        assert_eq!(standing.position(), (12, Some(12)));
-        assert_eq!(standing.line(5 * SECOND), "12 of 12 files, 0 passages, 0 passages/s");
+        assert_eq!(progress_state.position(), (12, Some(12)));
+        assert_eq!(progress_state.line(5 * SECOND), "12 of 12 files, 0 passages, 0 passages/s");
     }
 
     #[test]
     fn vectors_have_a_clock_of_their_own() {
         let report = IndexReport { files: 9, chunks: 900, ..IndexReport::default() };
-        let standing = heard(&[
+        let progress_state = heard(&[
             (Progress::Files(&report), 60 * SECOND),
             (Progress::Vectors { done: 0, of: 900 }, 60 * SECOND),
             (Progress::Vectors { done: 300, of: 900 }, 70 * SECOND),
         ]);
-        assert_eq!(standing.position(), (300, Some(900)));
-        assert_eq!(standing.line(70 * SECOND), "300 of 900 vectors, 30/s, 20 seconds left");
+        assert_eq!(progress_state.position(), (300, Some(900)));
+        assert_eq!(progress_state.line(70 * SECOND), "300 of 900 vectors, 30/s, 20 seconds left");
     }
 }

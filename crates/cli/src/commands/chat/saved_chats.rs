@@ -8,30 +8,30 @@ use hob_system::open_chats;
 use hob_system::store::chats::{ChatId, ChatSummary, Conversation, Kept};
 use hob_system::store::{Chats, StoreError};
 
-use super::session::{Keep, Place};
+use super::session::{SaveTarget, SaveTurn};
 
 /// Conversations that are listed.
 const LISTED: usize = 30;
 
 #[derive(Clone)]
-pub struct Archive {
+pub struct SavedChats {
     chats: Chats,
 }
 
-impl Archive {
+impl SavedChats {
     pub async fn open(home: &Path) -> Result<Self> {
         let home = home.to_owned();
         let chats = blocking(move || open_chats(&home)).await?;
-        Ok(Archive { chats })
+        Ok(SavedChats { chats })
     }
 
     /// Writes a turn down. Returns where it is now.
-    pub async fn keep(&self, keep: Keep) -> Result<Kept> {
+    pub async fn keep(&self, keep: SaveTurn) -> Result<Kept> {
         self.with(move |chats| {
             let now = SystemTime::now();
             match keep.place {
-                Place::InsteadOf(kept) => chats.replace(kept, &keep.turn, now),
-                Place::EndOf(chat) => chats.add(chat, &keep.turn, now),
+                SaveTarget::InsteadOf(kept) => chats.replace(kept, &keep.turn, now),
+                SaveTarget::EndOf(chat) => chats.add(chat, &keep.turn, now),
             }
         })
         .await

@@ -12,22 +12,22 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 /// How long whoever listens there may take to say who it is, and how much of it is read.
-const PATIENCE: Duration = Duration::from_secs(3);
-const ENOUGH: u64 = 8 << 10;
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+const MAX_HEAD_BYTES: u64 = 8 << 10;
 
 /// How many servers of one home are remembered: some of them may have been killed.
-pub const MOST_NOTED: usize = 8;
+pub const MAX_ADDRESSES: usize = 8;
 
 /// Bytes that hold as many addresses.
-const LONGEST_NOTE: u64 = 1 << 10;
+const MAX_FILE_BYTES: u64 = 1 << 10;
 
 /// Who was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Neighbour {
+pub enum ServerProbe {
     /// Nobody takes a connection.
-    Nobody,
+    NoListener,
     /// Somebody does, who is not Hob or does not say so in time.
-    Stranger,
+    OtherProgram,
     Hob {
         /// The status it answers when asked for its health: 200, or 503 when its engine does not answer.
         health: u16,
@@ -36,75 +36,75 @@ pub enum Neighbour {
 
 /// Where a server of this home is, or would be, and who is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct LocatedServer {
     pub host: String,
     pub port: u16,
-    pub who: Neighbour,
+    pub probe: ServerProbe,
 }
 
 /// Looks for the server of this home: where the configuration has it, and where those that were started said they would be,
 /// the last one first.
-pub async fn find(server: &ServerConfig, home: &Path) -> Found {
-    let at = async |host: String, port| Found { who: look(&host, port).await, host, port };
-    let is_elsewhere = |noted: &SocketAddr| {
-        let noted = (reachable(&noted.ip().to_string()), noted.port());
-        noted != (reachable(&server.host), server.port)
+pub async fn locate(server: &ServerConfig, home: &Path) -> LocatedServer {
+    let at = async |host: String, port| LocatedServer { probe: probe(&host, port).await, host, port };
+    let is_elsewhere = |known: &SocketAddr| {
+        let known = (reachable(&known.ip().to_string()), known.port());
+        known != (reachable(&server.host), server.port)
     };
-    let noted = noted(home).into_iter().filter(is_elsewhere);
-    let noted = join_all(noted.map(|noted| at(noted.ip().to_string(), noted.port())));
-    let (usual, noted) = tokio::join!(at(server.host.clone(), server.port), noted);
-    let is_hob = |found: &Found| matches!(found.who, Neighbour::Hob { .. });
-    if is_hob(&usual) { usual } else { noted.into_iter().find(is_hob).unwrap_or(usual) }
+    let known = known_addresses(home).into_iter().filter(is_elsewhere);
+    let known = join_all(known.map(|known| at(known.ip().to_string(), known.port())));
+    let (usual, known) = tokio::join!(at(server.host.clone(), server.port), known);
+    let is_hob = |found: &LocatedServer| matches!(found.probe, ServerProbe::Hob { .. });
+    if is_hob(&usual) { usual } else { known.into_iter().find(is_hob).unwrap_or(usual) }
 }
 
 /// The file in which the servers of a home say where they listen, one in a line, the last one first. One that was killed leaves
 /// its line behind, so each is a hint: the address has to be asked who is there.
-pub fn note(home: &Path) -> PathBuf {
+pub fn address_file(home: &Path) -> PathBuf {
     home.join("server.address")
 }
 
 /// What the servers of this home wrote there.
-pub fn noted(home: &Path) -> Vec<SocketAddr> {
+pub fn known_addresses(home: &Path) -> Vec<SocketAddr> {
     let read = || -> io::Result<String> {
-        let file = File::open(note(home))?;
+        let file = File::open(address_file(home))?;
         // Whoever changes it holds it for a moment.
         file.lock_shared()?;
-        read_note(&file)
+        read_address_file(&file)
     };
     read().map(|text| addresses(&text)).unwrap_or_default()
 }
 
 /// The text of the note, as far as it can be one.
-pub fn read_note(file: &File) -> io::Result<String> {
+pub fn read_address_file(file: &File) -> io::Result<String> {
     let mut text = String::new();
-    file.take(LONGEST_NOTE).read_to_string(&mut text)?;
+    file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 
 /// The addresses in a note. A line that is none says nothing.
 pub fn addresses(text: &str) -> Vec<SocketAddr> {
-    text.lines().filter_map(|line| line.trim().parse().ok()).take(MOST_NOTED).collect()
+    text.lines().filter_map(|line| line.trim().parse().ok()).take(MAX_ADDRESSES).collect()
 }
 
 /// Looks who listens where a server that is bound to `host` and `port` can be reached.
-pub async fn look(host: &str, port: u16) -> Neighbour {
+pub async fn probe(host: &str, port: u16) -> ServerProbe {
     let host = reachable(host);
     let asking = async {
         let Ok(socket) = TcpStream::connect((host.as_str(), port)).await else {
-            return Neighbour::Nobody;
+            return ServerProbe::NoListener;
         };
         match ask(socket).await {
             Ok(head) => recognise(&head),
-            Err(_) => Neighbour::Stranger,
+            Err(_) => ServerProbe::OtherProgram,
         }
     };
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or(Neighbour::Stranger)
+    tokio::time::timeout(PROBE_TIMEOUT, asking).await.unwrap_or(ServerProbe::OtherProgram)
 }
 
 /// How many calls the Hob that listens there could not record; `None` when it records them all, or nobody says.
 pub async fn unrecorded_calls(host: &str, port: u16) -> Option<u64> {
     let asking = async { ask(TcpStream::connect((reachable(host).as_str(), port)).await?).await };
-    let head = tokio::time::timeout(PATIENCE, asking).await.ok()?.ok()?;
+    let head = tokio::time::timeout(PROBE_TIMEOUT, asking).await.ok()?.ok()?;
     let warnings = head.lines().filter_map(|line| line.split_once(':'));
     let mut warnings = warnings.filter(|(name, _)| name.eq_ignore_ascii_case("x-hob-warning"));
     warnings.find_map(|(_, warning)| warning.trim().strip_prefix("calls-not-recorded=")?.parse().ok())
@@ -135,7 +135,7 @@ async fn ask(mut socket: TcpStream) -> io::Result<String> {
     let request = format!("GET /health HTTP/1.1\r\nhost: {peer}\r\nconnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).await?;
     // The head is enough, and not everybody closes the connection behind the body.
-    let mut lines = BufReader::new(socket.take(ENOUGH)).lines();
+    let mut lines = BufReader::new(socket.take(MAX_HEAD_BYTES)).lines();
     let mut head = String::new();
     while let Some(line) = lines.next_line().await?.filter(|line| !line.is_empty()) {
         head += &line;
@@ -144,14 +144,14 @@ async fn ask(mut socket: TcpStream) -> io::Result<String> {
     Ok(head)
 }
 
-fn recognise(head: &str) -> Neighbour {
+fn recognise(head: &str) -> ServerProbe {
     let names_hob = head
         .lines()
         .filter_map(|line| line.split_once(':'))
         .any(|(name, value)| name.eq_ignore_ascii_case("server") && value.trim_start().starts_with("hob/"));
     match head.split(' ').nth(1).and_then(|status| status.parse().ok()) {
-        Some(health) if names_hob => Neighbour::Hob { health },
-        _ => Neighbour::Stranger,
+        Some(health) if names_hob => ServerProbe::Hob { health },
+        _ => ServerProbe::OtherProgram,
     }
 }
 
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn hob_is_known_by_its_name() {
         let sick = "HTTP/1.1 503 Service Unavailable\nServer: hob/0.1.0\n";
-        assert_eq!(recognise(sick), Neighbour::Hob { health: 503 });
+        assert_eq!(recognise(sick), ServerProbe::Hob { health: 503 });
         for stranger in ["HTTP/1.1 200 OK\nserver: uvicorn\nx-server: hob/0.1.0\n", "server: hob/0.1.0\n", ""]
         {
-            assert_eq!(recognise(stranger), Neighbour::Stranger, "{stranger}");
+            assert_eq!(recognise(stranger), ServerProbe::OtherProgram, "{stranger}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hob_config::{Environment, WriteError, write_new};
 
-use super::session::Save;
+use super::session::SaveFile;
 
 /// `~` is the user's home, as in shells.
 pub fn expand(file: &Path) -> PathBuf {
@@ -16,7 +16,7 @@ pub fn expand(file: &Path) -> PathBuf {
 }
 
 /// Writes it, whole or not at all: a conversation that was saved before is not lost when its disk is full.
-pub fn write(file: &Path, save: &Save) -> Result<(), WriteError> {
+pub fn write(file: &Path, save: &SaveFile) -> Result<(), WriteError> {
     write_new(file, &save.text, save.overwrite)
 }
 
@@ -33,7 +33,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a directory");
         let file = home.path().join("said.md");
         let save = |text: &str, overwrite| {
-            write(&file, &Save { file: file.clone(), text: text.to_owned(), overwrite })
+            write(&file, &SaveFile { file: file.clone(), text: text.to_owned(), overwrite })
         };
         save("first", Overwrite::Refuse).expect("written");
         assert!(matches!(save("second", Overwrite::Refuse), Err(WriteError::Exists { .. })));

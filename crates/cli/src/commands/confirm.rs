@@ -6,22 +6,22 @@ use anyhow::{Context, Result, bail};
 
 /// Whether the user has to agree first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consent {
+pub enum Confirmation {
     Ask,
     Given,
 }
 
-impl From<bool> for Consent {
+impl From<bool> for Confirmation {
     /// From the flag `--yes`.
     fn from(yes: bool) -> Self {
-        if yes { Consent::Given } else { Consent::Ask }
+        if yes { Confirmation::Given } else { Confirmation::Ask }
     }
 }
 
-impl Consent {
+impl Confirmation {
     /// Asks where that is necessary. `what` completes "this deletes …"; where nobody can be asked, that is an error.
     pub fn is_given(self, what: &str) -> Result<bool> {
-        if self == Consent::Given {
+        if self == Confirmation::Given {
             return Ok(true);
         }
         if !io::stdin().is_terminal() {
