@@ -12,7 +12,7 @@ use hob_models::{Progress, PullSpec, Step};
 use hob_system::FirstRun;
 use hob_system::local_models::{LocalModels, OnProgress};
 
-use crate::args::Network;
+use crate::args::NetworkAccess;
 use crate::output;
 use crate::output::download::Download;
 use crate::output::number::memory;
@@ -24,10 +24,10 @@ const NO_ENGINE: &str = "this hob was built without the embedded engine. Install
                          cargo install --path crates/cli --features embedded";
 
 /// What happens on a machine where nothing answers and nothing was chosen.
-pub fn first_run(network: Network) -> FirstRun {
+pub fn first_run(network: NetworkAccess) -> FirstRun {
     match network {
-        Network::Offline => FirstRun::Refuse,
-        Network::Online => {
+        NetworkAccess::Offline => FirstRun::Refuse,
+        NetworkAccess::Online => {
             let download = Download::new(STARTER.name);
             let announced = std::sync::Once::new();
             FirstRun::Fetch(Arc::new(move |progress| {
@@ -50,10 +50,10 @@ pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
 }
 
 /// What happens when vectors are wanted for the first time.
-pub fn first_vectors(network: Network) -> FirstRun {
+pub fn first_vectors(network: NetworkAccess) -> FirstRun {
     match network {
-        Network::Offline => FirstRun::Refuse,
-        Network::Online => {
+        NetworkAccess::Offline => FirstRun::Refuse,
+        NetworkAccess::Online => {
             let download = Download::new("embedding model");
             FirstRun::Fetch(Arc::new(move |progress| show(&download, progress)))
         }
@@ -61,10 +61,10 @@ pub fn first_vectors(network: Network) -> FirstRun {
 }
 
 /// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
-pub async fn pull(config: &Config, name: &str, network: Network) -> Result<Option<ExitCode>> {
+pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
     let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
     let mut models = LocalModels::new(config, &settings::home()?);
-    if network == Network::Offline {
+    if network == NetworkAccess::Offline {
         models.go_offline();
     }
     let mut signals = Signals::listen()?;

@@ -5,14 +5,14 @@
 mod advice;
 mod args;
 mod commands;
+mod engine_status;
 mod failure;
 mod local;
 mod logging;
-mod neighbour;
 mod output;
+mod running_server;
 mod settings;
 mod signals;
-mod survey;
 
 use std::process::ExitCode;
 

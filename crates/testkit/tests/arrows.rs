@@ -9,7 +9,7 @@ use hob_testkit::repository::root;
 
 /// The crates that each crate may use.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("agent", &["core", "net", "process", "text"]),
+    ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
     ("cli", &["config", "core", "models", "net", "server", "system"]),
     ("config", &["core", "process"]),
@@ -17,15 +17,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("engines", &["core", "net", "process"]),
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
+    ("mcp", &["core", "net", "process"]),
     ("memory", &["core", "process", "store", "text"]),
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
+    ("routing", &["core"]),
+    ("sandbox", &["core", "process"]),
     ("server", &["config", "core", "system"]),
     ("store", &["core"]),
     (
         "system",
-        &["agent", "channel", "config", "core", "engines", "llama", "memory", "models", "net", "store"],
+        &[
+            "agents", "channel", "config", "core", "engines", "llama", "mcp", "memory", "models", "net",
+            "routing", "sandbox", "store",
+        ],
     ),
     ("text", &[]),
 ];
@@ -36,7 +42,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agent", "channel"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channel"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
