@@ -14,13 +14,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use hob_agent::routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
 use hob_core::engine::CLOUD;
 use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
+use hob_routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
 
 pub use book::{RateError, Rated, RouterBook};
-pub use hob_agent::routing::grpo::{ENOUGH_TRIES, probabilities};
+pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
 pub use measurements::{MeasuredSpeed, Measurements};
 pub(crate) use ticket::Ticket;
 
