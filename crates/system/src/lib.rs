@@ -50,7 +50,7 @@ pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
-pub use hob_agents::{ToolBox, ToolBoxError};
+pub use hob_agents::{ToolSet, ToolSetError};
 pub use hob_engines::ManagedError;
 pub use hob_engines::ollama::{ModelDetails, PullProgress};
 pub use hob_engines::selection::{Because, Chosen, NoEngine, Tried, WhyNot, leads_back, probe_all};
