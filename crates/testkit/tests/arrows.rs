@@ -11,13 +11,15 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "net", "server", "system"]),
+    ("cli", &["config", "core", "models", "net", "server", "system"]),
     ("config", &["core", "process"]),
     ("core", &[]),
-    ("embedded", &["core", "net", "process"]),
     ("engines", &["core", "net", "process"]),
+    // The one capability that uses another: llama loads the files that models keeps.
+    ("llama", &["core", "models"]),
     ("mcp", &["core", "net", "process"]),
     ("memory", &["core", "process", "store", "text"]),
+    ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
     ("routing", &["core"]),
@@ -27,8 +29,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "system",
         &[
-            "agents", "channel", "config", "core", "embedded", "engines", "mcp", "memory", "net", "routing",
-            "sandbox", "store",
+            "agents", "channel", "config", "core", "engines", "llama", "mcp", "memory", "models", "net",
+            "routing", "sandbox", "store",
         ],
     ),
     ("text", &[]),
@@ -40,9 +42,9 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "embedded", "agents", "mcp", "channel"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channel"]),
     ("tokio-tungstenite", &["channel"]),
-    ("llama-cpp-2", &["embedded"]),
+    ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),

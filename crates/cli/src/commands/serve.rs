@@ -30,9 +30,6 @@ use crate::output::text::one_line;
 use crate::settings;
 use crate::signals::Signals;
 
-/// By then every thread runs and waits for work.
-const SETTLED: Duration = Duration::from_millis(500);
-
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
     let wishes = open_app::open_options(args.engine, args.offline.into());
@@ -98,15 +95,9 @@ async fn serve(app: &Household, config: &Config, args: ServeArgs, signals: &mut 
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
     app.warm();
-    let settling = async {
-        tokio::time::sleep(SETTLED).await;
-        app.settle();
-        std::future::pending::<()>().await;
-    };
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
         () = settings.reload_until_stopped(signals) => shutdown.cancel(),
-        () = settling => {}
     }
     readiness::stopping();
     tokio::select! {

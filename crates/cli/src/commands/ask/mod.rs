@@ -52,8 +52,6 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
         config.intelligence.router = router;
         config.server.model = Some(AUTO.to_owned());
     }
-    // That is for those who stay.
-    config.engine.embedded.tune = false;
     if args.no_context {
         config.memory.context = false;
     }
