@@ -9,6 +9,7 @@
 pub mod builtin;
 pub mod capability_tools;
 
+mod agent_stream;
 mod code_blocks;
 mod codeact;
 mod orchestrator;
@@ -30,6 +31,7 @@ use react::React;
 use simple::Simple;
 use turn_loop::TurnLoop;
 
+pub use agent_stream::{AgentStream, DeltaReceiver, DeltaSink, RunFuture, delta_channel};
 pub use tools::{AllowedAfterUntrusted, PermittedTools, ToolSet, ToolSetError};
 
 /// The agents by name.

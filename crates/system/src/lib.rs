@@ -3,7 +3,6 @@
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
 mod accounts;
-mod agent_stream;
 pub mod bench;
 mod caller_policy;
 mod catalog;
