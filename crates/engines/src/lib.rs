@@ -16,7 +16,8 @@ pub mod wire;
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
-pub use multi_host::{Fleet, FleetOptions};
+pub use multi_host::{MultiHost, MultiHostOptions};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
-pub use wire::client::{Endpoint, EndpointOptions, Resend};
+pub use wire::client::{Endpoint, EndpointOptions};
+pub use wire::remote::Resend;
