@@ -99,7 +99,7 @@ impl McpSupervisor {
                 () = sleep(delay) => delay = (delay * 2).min(LONGEST_DELAY),
             }
         }
-        self.slot(McpState::Stopped, Some(CheckedTools::default()));
+        self.publish(McpState::Stopped, Some(CheckedTools::default()));
     }
 
     /// Keeps the list of tools true until the server is gone.
@@ -129,7 +129,7 @@ impl McpSupervisor {
         let reason = reason.in_full();
         tracing::warn!(server = %self.options.name, %reason, "an MCP server is not running");
         // Its tools stay: they say that it does not run, and a model that was told of them a moment ago can read that.
-        self.slot(McpState::Down { reason }, None);
+        self.publish(McpState::Down { reason }, None);
     }
 
     fn withholds(&self) -> bool {
@@ -150,7 +150,7 @@ impl McpSupervisor {
                 "an MCP server changed its tools; they are not offered until 'hob tools accept' names the server"
             );
         }
-        self.slot(McpState::Ready, Some(checked));
+        self.publish(McpState::Ready, Some(checked));
     }
 
     fn publish(&self, state: McpState, checked: Option<CheckedTools>) {
