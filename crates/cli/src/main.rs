@@ -5,18 +5,14 @@
 mod advice;
 mod args;
 mod commands;
+mod engine_status;
 mod failure;
-#[cfg(feature = "embedded")]
-mod local;
-#[cfg(not(feature = "embedded"))]
-#[path = "local_missing.rs"]
 mod local;
 mod logging;
-mod neighbour;
 mod output;
+mod running_server;
 mod settings;
 mod signals;
-mod survey;
 
 use std::process::ExitCode;
 

@@ -14,7 +14,7 @@ use hob_core::{
     FinishReason, GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo,
     RequestSource, RunEvents, TraceParent, Usage,
 };
-use hob_engines::wire::trace::{current, within};
+use hob_net::trace_context::{current, within};
 
 use crate::energy::{Meters, Share};
 use crate::estimate::{prompt_tokens, tokens_of};

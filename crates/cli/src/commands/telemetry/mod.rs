@@ -8,7 +8,7 @@ mod stats;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::find_telemetry;
+use hob_system::startup::telemetry::find_telemetry;
 
 use crate::args::TelemetryCommand;
 use crate::output;
@@ -28,6 +28,6 @@ pub fn run(command: TelemetryCommand) -> Result<ExitCode> {
 }
 
 /// Says that there is nothing, which is no failure.
-fn tell_of_nothing() {
+fn note_empty() {
     output::note("Nothing is recorded yet.");
 }
