@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::schedule::{DeliverTo, RunOutcome, ScheduleType};
 use hob_core::{
     Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog,
@@ -101,7 +101,7 @@ impl World {
             engine: engine as Arc<dyn Engine>,
             default_model: None,
             agent: None,
-            tools: ToolBox::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
+            tools: ToolSet::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
             max_turns: 10,
             bus: EventBus::new(),
             log: Arc::clone(&record) as Arc<dyn InferenceLog>,
