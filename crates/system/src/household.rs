@@ -9,7 +9,9 @@ use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
-use hob_engines::selection::{Because, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
+};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
@@ -88,7 +90,7 @@ pub enum OpenError {
 pub struct Household {
     pub system: Arc<System>,
     /// Why this engine was chosen.
-    pub because: Because,
+    pub because: SelectionReason,
     /// What was asked and answered.
     pub record: Record,
     /// Runs nothing until it is started.
@@ -109,12 +111,14 @@ impl Household {
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
             // Nobody needs to hear at every question that a recommendation was not followed.
-            Ok(Chosen { engine, because: Because::Fallback { .. } }) if !is_default_missed(config, home) => {
-                Ok(Chosen { engine, because: Because::Fallback { instead_of: None } })
+            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+                if !is_default_missed(config, home) =>
+            {
+                Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
             chosen => chosen.map_err(OpenError::from),
         };
-        let Chosen { engine, because } = match chosen {
+        let SelectedEngine { engine, because } = match chosen {
             Ok(chosen) => chosen,
             Err(error) => {
                 if let Some(managed) = managed {
@@ -235,14 +239,14 @@ async fn first_run(
     config: &Config,
     home: &Path,
     wishes: &Wishes,
-    tried: Vec<Tried>,
-) -> Result<Chosen, OpenError> {
+    tried: Vec<RejectedEngine>,
+) -> Result<SelectedEngine, OpenError> {
     if let FirstRun::Fetch(progress) = &wishes.first_run
         && wishes.engine.is_none()
         && !is_default_missed(config, home)
         && let Some(engine) = local_models::fetch_starter(config, home, Arc::clone(progress)).await?
     {
-        return Ok(Chosen { engine, because: Because::Fallback { instead_of: None } });
+        return Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } });
     }
     Err(NoEngine::NoneHealthy { tried }.into())
 }
@@ -255,16 +259,16 @@ fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
 }
 
 /// What callers are told where the cloud answers only because nobody else did.
-fn for_want(because: &Because, key: &str) -> Option<ModelReason> {
+fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     match because {
-        Because::Fallback { instead_of } if key == CLOUD => {
+        SelectionReason::Fallback { instead_of } if key == CLOUD => {
             let missing = match instead_of {
                 Some(key) => format!("{key} did not answer"),
                 None => "no other engine answered".to_owned(),
             };
             Some(ModelReason::new(format!("the cloud answers: {missing} when Hob was started")))
         }
-        Because::Fallback { .. } | Because::Given | Because::Default => None,
+        SelectionReason::Fallback { .. } | SelectionReason::Given | SelectionReason::Default => None,
     }
 }
 
@@ -314,8 +318,8 @@ pub async fn choose(
     engines: &[Arc<dyn Engine>],
     config: &Config,
     wishes: &Wishes,
-) -> Result<Chosen, NoEngine> {
-    let wanted = Wanted {
+) -> Result<SelectedEngine, NoEngine> {
+    let wanted = SelectionRules {
         key: wishes.engine.map(|key| key.to_string()),
         // Who names a pool and no default means its first.
         default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),

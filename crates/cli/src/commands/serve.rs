@@ -14,7 +14,7 @@ use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_server::{Server, ServerParts, raise_open_files};
-use hob_system::{Because, Household, Scheduler, System};
+use hob_system::{Household, Scheduler, SelectionReason, System};
 use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;
@@ -160,10 +160,12 @@ fn engine_line(app: &Household, config: &Config) -> String {
         place = format!("{place}, beside it {}", others.join(", "));
     }
     match &app.because {
-        Because::Fallback { instead_of: Some(key) } => {
+        SelectionReason::Fallback { instead_of: Some(key) } => {
             format!("{place} ({})", advice::passed_over(key, config))
         }
-        Because::Fallback { instead_of: None } | Because::Given | Because::Default => place,
+        SelectionReason::Fallback { instead_of: None }
+        | SelectionReason::Given
+        | SelectionReason::Default => place,
     }
 }
 
