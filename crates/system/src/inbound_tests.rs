@@ -7,7 +7,8 @@ use hob_core::{
     Delta, Engine, EngineError, EventBus, FinishReason, Generation, GenerationStream, ModelInfo, Tool,
     ToolError, ToolSpec, Unrecorded,
 };
-use hob_store::{Schema, Store};
+use hob_db::Database;
+use hob_store::HOB_MIGRATIONS;
 use hob_testkit::{Gateway, GatewayScript, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -98,7 +99,7 @@ fn house(rules: InboundRules) -> (House, Arc<AtomicBool>) {
         ]
     }));
     let system = system_with(Arc::clone(&engine) as Arc<dyn Engine>);
-    let conversations = Conversations::new(Store::in_memory(Schema::HOB).unwrap());
+    let conversations = Conversations::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
     let inbound = Inbound::new(&system, rules, Some(conversations));
     (House { system, engine, inbound }, broken)
 }

@@ -45,7 +45,7 @@ mod workshop;
 pub use caller::{AgentWish, AskError, Caller, Recall, run_id};
 pub use channels::HouseChannels;
 pub use chats::open_chats;
-pub use databases::{Database, DatabaseKind, inspect_databases};
+pub use databases::{DatabaseKind, DatabaseReport, inspect_databases};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use hob_config::Config;
 use hob_core::{Inference, InferenceLog};
+use hob_db::{Database, DatabaseError};
 use hob_store::savings::{Price, Prices, Savings, Served, savings};
-use hob_store::{Moment, Schema, Store, StoreError, Telemetry, TelemetryWriter, Zone};
+use hob_store::{HOB_MIGRATIONS, Moment, Telemetry, TelemetryWriter, Zone};
 
 /// The file in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
@@ -57,7 +58,7 @@ impl Record {
 
     /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
     /// recorded. Blocks.
-    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, StoreError> {
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
         // What the disk does not take now is told by a later report.
         self.settle();
         match self.telemetry() {
@@ -136,7 +137,7 @@ impl Kept {
         let writer = match open() {
             Ok(telemetry) => TelemetryWriter::start(telemetry, retention_days)?,
             Err(error) => {
-                let error: StoreError = error;
+                let error: DatabaseError = error;
                 tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
                 TelemetryWriter::start_unopened(open, retention_days)?
             }
@@ -154,12 +155,12 @@ impl InferenceLog for Record {
 }
 
 /// The record in `home`, for those who only read it.
-pub fn open_telemetry(config: &Config, home: &Path) -> Result<Telemetry, StoreError> {
-    Ok(Telemetry::new(Store::open(&home.join(DATABASE), Schema::HOB)?, prices(config)))
+pub fn open_telemetry(config: &Config, home: &Path) -> Result<Telemetry, DatabaseError> {
+    Ok(Telemetry::new(Database::open(&home.join(DATABASE), HOB_MIGRATIONS)?, prices(config)))
 }
 
 /// The same where there is a record already; `None` where nothing was ever recorded. Creates nothing.
-pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, StoreError> {
+pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, DatabaseError> {
     if home.join(DATABASE).exists() { open_telemetry(config, home).map(Some) } else { Ok(None) }
 }
 

@@ -14,6 +14,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("text", 0),
     ("child", 0),
     ("dial", 0),
+    ("db", 0),
     ("config", 1),
     ("engine", 1),
     ("embedded", 1),
@@ -38,7 +39,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["store"]),
+    ("rusqlite", &["db", "store"]),
     ("rustls", &["dial"]),
 ];
 

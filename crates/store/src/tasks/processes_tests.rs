@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use hob_core::Task;
 use hob_core::schedule::{RunOutcome, ScheduleType};
+use hob_db::Database;
 use jiff::SignedDuration;
 
 use super::simulation_tests::{check, log};
 use super::tests::{after, asked, claimant, planned, success};
 use super::{Claimed, Tasks};
-use crate::{Schema, Store};
+use crate::tasks::MIGRATIONS;
 
 /// Tells the other process which file it is about, and who it is.
 const FILE: &str = "HOB_TEST_STORE";
@@ -21,7 +22,7 @@ const OWNER: &str = "HOB_TEST_OWNER";
 const UNTIL: i64 = 3000;
 
 fn open(path: &Path) -> Tasks {
-    Tasks::new(Store::open(path, Schema::HOB).expect("opened"))
+    Tasks::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
 }
 
 fn file() -> (tempfile::TempDir, PathBuf) {
@@ -100,7 +101,7 @@ fn two_processes_on_one_store_run_every_slot_once() {
         check(task, &log(&tasks, task), after(UNTIL));
     }
     let owners: i64 = tasks
-        .store
+        .database
         .read(|connection| {
             connection.query_row("SELECT count(DISTINCT owner) FROM task_run", [], |row| row.get(0))
         })

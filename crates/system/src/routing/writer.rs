@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hob_agent::routing::reward::RunEnd;
 use hob_core::routing::Decision;
-use hob_store::StoreError;
+use hob_db::DatabaseError;
 
 use super::book::Shelf;
 
@@ -153,7 +153,7 @@ enum Outcome {
 }
 
 impl Use {
-    fn note(&mut self, result: Result<(), StoreError>) -> Outcome {
+    fn note(&mut self, result: Result<(), DatabaseError>) -> Outcome {
         let was_refusing = std::mem::replace(&mut self.refusing, result.is_err());
         match result {
             Ok(()) => {

@@ -12,7 +12,8 @@ use hob_core::{
     Generation, GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels, Permit, Reach,
     Schedule, Source, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
 };
-use hob_store::{Schema, Store, Tasks};
+use hob_db::Database;
+use hob_store::{HOB_MIGRATIONS, Tasks};
 use hob_testkit::ScriptedEngine;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -153,7 +154,7 @@ impl World {
     }
 
     fn of(engine: Arc<dyn Engine>, options: SchedulerOptions, channels: Arc<dyn Channels>) -> Self {
-        let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
+        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
         let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
