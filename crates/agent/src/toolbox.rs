@@ -12,7 +12,7 @@ mod told_schema;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use hob_core::{Permit, RunEvents, Tool, ToolDefinition, ToolSpec};
+use hob_core::{AskError, Permit, RunEvents, Tool, ToolDefinition, ToolSpec};
 use jsonschema::Validator;
 use thiserror::Error;
 
@@ -46,6 +46,21 @@ fn advice(near: &[String], known: &[String]) -> String {
         ([], []) => "; there are none at all".to_owned(),
         ([], known) => format!("; the tools are {}", known.join(", ")),
         (near, _) => format!("; did you mean {}?", near.join(" or ")),
+    }
+}
+
+impl From<ToolBoxError> for AskError {
+    fn from(error: ToolBoxError) -> Self {
+        let reason = error.to_string();
+        match error {
+            ToolBoxError::Unknown { name, near, known } => {
+                AskError::UnknownTool { name, hint: advice(&near, &known) }
+            }
+            ToolBoxError::Absent { name, why } => AskError::ToolNotAvailable { name, reason: why.to_owned() },
+            ToolBoxError::Duplicate { name } | ToolBoxError::Schema { name, .. } => {
+                AskError::ToolNotAvailable { name, reason }
+            }
+        }
     }
 }
 

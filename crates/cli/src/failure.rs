@@ -4,8 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Error;
-use hob_core::EngineError;
-use hob_system::{AskError, ManagedError, NoEngine, OpenError, WhyNot};
+use hob_core::{AskError, EngineError};
+use hob_system::{ManagedError, NoEngine, OpenError, WhyNot};
 
 use crate::advice;
 use crate::output;

@@ -7,7 +7,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Args, Command};
 use crate::output::screen::{self, LogLines};
 
-/// Says in detail what is logged, such as `hob_engine=trace`, and goes before `-v`.
+/// Says in detail what is logged, such as `hob_engines=trace`, and goes before `-v`.
 const VARIABLE: &str = "HOB_LOG";
 
 pub fn start(args: &Args) -> Result<()> {

@@ -75,7 +75,7 @@ fn page(sections: &[ListedSection]) -> String {
     for (name, about) in EXPLAINED {
         writeln!(page, "| `{name}` | {about} |").expect("a string takes all");
     }
-    page + "| `HOB_LOG` | What is logged to stderr, such as `hob=debug` or `hob_engine=trace`; goes before `-v`. |\n"
+    page + "| `HOB_LOG` | What is logged to stderr, such as `hob=debug` or `hob_engines=trace`; goes before `-v`. |\n"
 }
 
 fn cell(text: &str) -> String {

@@ -1,5 +1,6 @@
 //! Who asks, and what follows from it. Knows nothing of how a caller proves who it is.
 
+use crate::engine::CLOUD;
 use crate::tool::Reach;
 
 /// Who a request comes from, as far as Hob can tell.
@@ -28,6 +29,11 @@ impl CallerRole {
             CallerRole::Owner | CallerRole::ChannelSender => true,
             CallerRole::Stranger => false,
         }
+    }
+
+    /// Whether the engine of this key may answer this caller.
+    pub fn may_use_engine(self, key: &str) -> bool {
+        key != CLOUD || self.may_use_cloud()
     }
 
     /// Whether request fields that Hob does not know may reach an engine. They can change how an engine runs, or where it

@@ -12,6 +12,9 @@ use crate::generate::{GenerateRequest, Generation};
 use crate::model::ModelInfo;
 use crate::stream::GenerationStream;
 
+/// The key of the engine that sends conversations to cloud providers. It never replaces another engine silently.
+pub const CLOUD: &str = "cloud";
+
 /// Something that answers: a server on this machine, a cloud provider, a model in this process.
 ///
 /// Dropping a future or a stream of an engine cancels the work behind it.

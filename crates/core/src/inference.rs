@@ -3,32 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::ask::RequestSource;
 use crate::generate::{FinishReason, Usage};
-
-/// Where a question came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    Server,
-    Ask,
-    Channel,
-    Scheduler,
-    Bench,
-}
-
-impl Source {
-    pub const ALL: [Source; 5] =
-        [Source::Server, Source::Ask, Source::Channel, Source::Scheduler, Source::Bench];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Source::Server => "server",
-            Source::Ask => "ask",
-            Source::Channel => "channel",
-            Source::Scheduler => "scheduler",
-            Source::Bench => "bench",
-        }
-    }
-}
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +42,7 @@ pub struct Inference {
     pub started: SystemTime,
     /// The request or run it belongs to; an agent's turns share one.
     pub run: Arc<str>,
-    pub source: Source,
+    pub source: RequestSource,
     pub engine: String,
     pub model: String,
     /// The agent whose turn it was.

@@ -3,6 +3,7 @@
 //! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
 
 pub mod agent;
+pub mod ask;
 pub mod budget;
 pub mod caller;
 pub mod channel;
@@ -15,6 +16,7 @@ pub mod inference;
 pub mod memory;
 pub mod message;
 pub mod model;
+pub mod model_reason;
 mod passages;
 pub mod routing;
 pub mod schedule;
@@ -26,6 +28,7 @@ pub mod trace;
 pub mod unplaced;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
+pub use ask::{AgentPreference, Answered, Ask, AskError, Caller, MemoryUse, RequestSource, run_id};
 pub use budget::OverBudget;
 pub use caller::CallerRole;
 pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
@@ -38,15 +41,16 @@ pub use generate::{
     ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
     is_documented_field, is_documented_message_field,
 };
-pub use inference::{Ending, Energy, Inference, InferenceLog, Source, Unrecorded};
+pub use inference::{Ending, Energy, Inference, InferenceLog, Unrecorded};
 pub use memory::{
     Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
     Passage, PassagePlace,
 };
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
-pub use model::{ModelInfo, ModelKind};
+pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
+pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
-pub use routing::{ModelReason, RouterPolicy};
+pub use routing::RouterPolicy;
 pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 pub use secret::is_secret;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};

@@ -1,4 +1,12 @@
-//! What is known of a model.
+//! What is known of a model, and the names that stand for one.
+
+use thiserror::Error;
+
+/// The name by which a caller leaves the choice of a model to Hob.
+pub const AUTO: &str = "auto";
+
+/// The name by which a caller asks for the default model.
+pub const DEFAULT_MODEL: &str = "default";
 
 /// A model an engine can answer with. Only the id is certain; engines tell what they know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,4 +39,28 @@ impl ModelInfo {
     pub fn named(id: impl Into<String>) -> Self {
         ModelInfo { id: id.into(), ..ModelInfo::default() }
     }
+}
+
+/// A model and the engine that answers for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedModel {
+    /// The engine's key.
+    pub engine: String,
+    pub model: ModelInfo,
+}
+
+/// Why no model can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoSuitableModel {
+    #[error(
+        "'{AUTO}' leaves the choice of a model to Hob, but {engine} has none that can answer. Give it one; 'hob model list' shows \
+         what there is."
+    )]
+    NoModel { engine: String },
+
+    #[error(
+        "'{AUTO}' finds no model on {engine} whose context holds about {tokens} tokens of question and answer; the longest is \
+         {model}'s with {context}. Shorten the conversation, or lower max_tokens."
+    )]
+    NothingFits { engine: String, tokens: u64, model: String, context: u64 },
 }

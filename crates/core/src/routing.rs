@@ -3,17 +3,12 @@
 //! A policy is pure and synchronous: it sees what is known and a lot that was drawn for it, and asks nobody.
 
 mod class;
-mod reason;
 mod record;
 
-use thiserror::Error;
-
 pub use class::{Language, Length, QueryClass, Topic};
-pub use reason::ModelReason;
 pub use record::{ClassRecord, Decision, Knowledge, ModelRecord, Rating};
 
-/// The model's name by which a caller leaves the choice to us.
-pub const AUTO: &str = "auto";
+use crate::model_reason::ModelReason;
 
 /// Chooses a model.
 pub trait RouterPolicy: Send + Sync {
@@ -77,22 +72,6 @@ pub struct Choice {
     pub reason: ModelReason,
     /// How likely it was to be chosen; `None` where a policy leaves nothing to chance.
     pub probability: Option<f64>,
-}
-
-/// Why nothing can be chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NoChoice {
-    #[error(
-        "'{AUTO}' leaves the choice of a model to Hob, but {engine} has none that can answer. Give it one; 'hob model list' shows \
-         what there is."
-    )]
-    NoModel { engine: String },
-
-    #[error(
-        "'{AUTO}' finds no model on {engine} whose context holds about {tokens} tokens of question and answer; the longest is \
-         {model}'s with {context}. Shorten the conversation, or lower max_tokens."
-    )]
-    NothingFits { engine: String, tokens: u64, model: String, context: u64 },
 }
 
 #[cfg(test)]

@@ -10,6 +10,10 @@ use crate::agent::ToolResult;
 use crate::generate::ToolDefinition;
 use crate::message::ToolCall;
 
+/// The tools that search the memory. A caller who may use the first one also gets what the memory has on a question without
+/// asking for it.
+pub const MEMORY_SEARCH_TOOLS: [&str; 2] = ["memory_search", "retrieval"];
+
 /// How far a tool reaches, from harmless to powerful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reach {

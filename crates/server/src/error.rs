@@ -5,12 +5,11 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hob_core::routing::NoChoice;
 use hob_core::{
-    CONTEXT_LENGTH_EXCEEDED, CallerRole, ChannelError, ContextOverflow, EngineError, MemoryError,
-    ScheduleError,
+    AskError, CONTEXT_LENGTH_EXCEEDED, CallerRole, ChannelError, ContextOverflow, EngineError, MemoryError,
+    NoSuitableModel, ScheduleError,
 };
-use hob_system::{AskError, RateError};
+use hob_system::RateError;
 use serde::Serialize;
 
 use crate::body::{BODY_PAUSES, LEAST_RATE};
@@ -336,8 +335,10 @@ impl From<AskError> for ApiError {
         match error {
             AskError::Engine(error) => error.into(),
             AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
-            AskError::Tools(error) => Self::invalid("tools", error.to_string()),
-            AskError::NoChoice(error) => error.into(),
+            AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => {
+                Self::invalid("tools", error.to_string())
+            }
+            AskError::NoModel(error) => error.into(),
             AskError::CloudNotAllowed { .. } => ApiError {
                 param: Some("model".into()),
                 code: Some("cloud_not_allowed"),
@@ -348,16 +349,16 @@ impl From<AskError> for ApiError {
     }
 }
 
-impl From<NoChoice> for ApiError {
-    fn from(error: NoChoice) -> Self {
+impl From<NoSuitableModel> for ApiError {
+    fn from(error: NoSuitableModel) -> Self {
         let message = error.to_string();
         match error {
-            NoChoice::NoModel { .. } => ApiError {
+            NoSuitableModel::NoModel { .. } => ApiError {
                 param: Some("model".into()),
                 code: Some("model_not_found"),
                 ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
             },
-            NoChoice::NothingFits { .. } => {
+            NoSuitableModel::NothingFits { .. } => {
                 ApiError { code: Some(CONTEXT_LENGTH_EXCEEDED), ..Self::invalid("messages", message) }
             }
         }

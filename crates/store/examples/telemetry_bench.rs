@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 use hob_db::Database;
 use hob_store::{HOB_MIGRATIONS, Prices, Telemetry, UtcDay, Zone};
 
@@ -91,7 +91,7 @@ fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
     Inference {
         started: now - Duration::from_secs(DAYS * 86_400 * (rows - number) / rows),
         run: Arc::from(format!("chatcmpl-{number:024}")),
-        source: Source::ALL[(number % 4) as usize],
+        source: RequestSource::ALL[(number % 4) as usize],
         engine: engine.to_owned(),
         model: model.to_owned(),
         agent: AGENTS[(number % 3) as usize].map(str::to_owned),

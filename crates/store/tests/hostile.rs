@@ -5,7 +5,7 @@ mod files {
     use std::path::{Path, PathBuf};
     use std::time::{Duration, SystemTime};
 
-    use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+    use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
     use hob_db::{Database, DatabaseError};
     use hob_store::{HOB_MIGRATIONS, MemoryStore, Prices, Telemetry};
 
@@ -13,7 +13,7 @@ mod files {
         Inference {
             started: SystemTime::now(),
             run: "run".into(),
-            source: Source::Ask,
+            source: RequestSource::Ask,
             engine: "ollama".to_owned(),
             model: "m".to_owned(),
             agent: None,

@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use hob_core::{Delta, GenerateRequest, MaxTokens, Message, Role, Source, Temperature};
+use hob_core::{
+    AgentPreference, AskError, Caller, Delta, GenerateRequest, MaxTokens, Message, RequestSource, Role,
+    Temperature,
+};
 
-use crate::caller::{AgentWish, AskError, Caller};
 use crate::system::System;
 
 /// How long an answer may get. Long enough for a rate to settle, short enough for a slow machine.
@@ -102,7 +104,8 @@ impl Bench<'_> {
             max_tokens: MaxTokens::new(ANSWER_TOKENS).ok(),
             ..GenerateRequest::default()
         };
-        let caller = Caller { agent: AgentWish::None, ..Caller::trusted(Source::Bench, "bench") };
+        let caller =
+            Caller { agent: AgentPreference::None, ..Caller::trusted(RequestSource::Bench, "bench") };
         let clock = Instant::now();
         let mut deltas = self.system.stream(request, &caller).await?.deltas;
         let (mut first_token, mut tokens) = (None, 0);

@@ -5,13 +5,11 @@
 use std::collections::HashSet;
 
 use hob_core::{
-    CallerRole, Content, Engine, GenerateRequest, Part, Warning, is_documented_field,
+    AskError, Caller, CallerRole, Content, Engine, GenerateRequest, Part, Warning, is_documented_field,
     is_documented_message_field,
 };
-use hob_engine::select::CLOUD_KEY;
 use serde_json::{Map, Value};
 
-use crate::caller::{AskError, Caller};
 use crate::images::ImageFetcher;
 
 /// So many ignored fields are named in an answer, each by so many characters: their names are the caller's to choose.
@@ -36,15 +34,10 @@ pub(crate) async fn admit(
 
 /// Refuses an engine that this caller may not use.
 pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -> Result<(), AskError> {
-    match may_use(engine.key(), role) {
+    match role.may_use_engine(engine.key()) {
         true => Ok(()),
         false => Err(AskError::CloudNotAllowed { model: model.to_owned() }),
     }
-}
-
-/// Whether a caller may have the engine of this key answer.
-pub(crate) fn may_use(engine: &str, role: CallerRole) -> bool {
-    engine != CLOUD_KEY || role.may_use_cloud()
 }
 
 /// Takes out every field that the API does not document.

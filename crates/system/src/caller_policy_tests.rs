@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use hob_agent::ToolBox;
 use hob_agent::tools::{AddressPolicy, WebFetchOptions};
 use hob_core::{
-    CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, Role, Source, Unrecorded,
+    CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role, Unrecorded,
 };
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::system::{System, SystemParts};
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and so on";
 
 fn caller(role: CallerRole) -> Caller {
-    Caller { role, permit: Permit::up_to(role.reach()), ..Caller::trusted(Source::Server, "run") }
+    Caller { role, permit: Permit::up_to(role.reach()), ..Caller::trusted(RequestSource::Server, "run") }
 }
 
 fn stranger() -> Caller {

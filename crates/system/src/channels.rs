@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hob_channel::whatsapp::{Installer, Program};
 use hob_channel::{Bridge, BridgeOptions, Handler, Ledger, Recent, Switchboard, Whatsapp, WhatsappOptions};
 use hob_config::{ChannelConfig, Config, ReachKey};
-use hob_core::{ChannelError, Channels, EventBus, NoChannels, Reach};
+use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Reach};
 use hob_db::Database;
 use hob_store::{Conversations, HOB_MIGRATIONS};
 
-use crate::caller::AgentWish;
 use crate::inbound::{Inbound, InboundRules, StoredLedger};
 use crate::record::DATABASE;
 use crate::system::System;
@@ -163,8 +162,8 @@ fn whatsapp_options(config: &Config, home: &Path) -> WhatsappOptions {
 fn rules(config: &ChannelConfig) -> InboundRules {
     InboundRules {
         agent: match config.default_agent {
-            Some(agent) => AgentWish::Named(agent.as_str().to_owned()),
-            None => AgentWish::None,
+            Some(agent) => AgentPreference::Named(agent.as_str().to_owned()),
+            None => AgentPreference::None,
         },
         trust: config.trust.iter().map(|(sender, trust)| (sender.clone(), reach(*trust))).collect(),
         allow_from: config.allow_from.clone(),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use hob_config::{Config, Overwrite, write_new};
-use hob_core::routing::AUTO;
+use hob_core::model::AUTO;
 use hob_core::{Engine, EngineError};
 use serde_json::json;
 use tokio::sync::Mutex;

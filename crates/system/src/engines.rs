@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineKey, EngineServer};
 use hob_core::{Engine, EngineError};
-use hob_engine::select::{BindAddress, is_own_address, leads_back};
-use hob_engine::wire::client::KeyHeader;
-use hob_engine::{Endpoint, EndpointOptions, Fleet, FleetOptions, Ollama, OpenAiCompat, Resend, Style};
+use hob_engines::selection::{BindAddress, is_own_address, leads_back};
+use hob_engines::wire::client::KeyHeader;
+use hob_engines::{Endpoint, EndpointOptions, Fleet, FleetOptions, Ollama, OpenAiCompat, Resend, Style};
 
 use crate::local_models;
 
@@ -32,7 +32,7 @@ pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, Eng
     engines.extend(served(config, EngineKey::Llamacpp, |way| OpenAiCompat::new(Style::LLAMACPP, way))?);
     engines.extend(served(config, EngineKey::Litellm, |way| OpenAiCompat::new(Style::LITELLM, way))?);
     #[cfg(feature = "cloud")]
-    engines.push(Arc::new(hob_engine::Cloud::new(cloud_options(config))?));
+    engines.push(Arc::new(hob_engines::Cloud::new(cloud_options(config))?));
     engines.extend(local_models::engine(config, home));
     Ok(engines)
 }
@@ -100,11 +100,11 @@ fn endpoint(key: EngineKey, server: &EngineServer, address: &str) -> Result<Endp
 }
 
 #[cfg(feature = "cloud")]
-fn cloud_options(config: &Config) -> hob_engine::CloudOptions {
+fn cloud_options(config: &Config) -> hob_engines::CloudOptions {
     let Config { engine, provider_keys: keys, .. } = config;
     let provider =
-        |host: &str, key: &Option<_>| hob_engine::Provider { host: host.to_owned(), key: key.clone() };
-    hob_engine::CloudOptions {
+        |host: &str, key: &Option<_>| hob_engines::Provider { host: host.to_owned(), key: key.clone() };
+    hob_engines::CloudOptions {
         openai: provider(&engine.cloud.openai_host, &keys.openai),
         anthropic: provider(&engine.cloud.anthropic_host, &keys.anthropic),
         gemini: provider(&engine.cloud.gemini_host, &keys.gemini),

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use hob_core::engine::CLOUD;
 use hob_core::{
     CallerRole, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
     ModelInfo, ModelReason, Warning,
 };
-use hob_engine::select::CLOUD_KEY;
 
-use crate::caller_policy::may_use;
 use crate::catalog::{Catalog, Lookup};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
@@ -54,10 +53,10 @@ impl Fallback {
             Ok(engine) if !is_down(engine.as_ref(), error) => engine,
             Ok(_) | Err(_) => self.in_the_cloud().await?,
         };
-        if !may_use(engine.key(), role) {
+        if !role.may_use_engine(engine.key()) {
             return None;
         }
-        let leaves_the_house = engine.key() == CLOUD_KEY && failed(pool, error) != CLOUD_KEY;
+        let leaves_the_house = engine.key() == CLOUD && failed(pool, error) != CLOUD;
         if leaves_the_house && self.cloud.is_none() {
             tracing::warn!(
                 model = %self.model,

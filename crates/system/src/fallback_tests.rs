@@ -2,11 +2,12 @@ use std::sync::Mutex;
 
 use futures::StreamExt;
 use hob_agent::ToolBox;
-use hob_core::{Delta, EventBus, Inference, InferenceLog, Message, Role, Source};
+use hob_core::{
+    AgentPreference, AskError, Caller, Delta, EventBus, Inference, InferenceLog, Message, RequestSource, Role,
+};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::caller::{AgentWish, AskError, Caller};
 use crate::system::{System, SystemParts};
 
 /// Remembers which model of which engine was asked.
@@ -45,7 +46,7 @@ fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
     let engine =
         |key: &str, model: &str| Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(&[model]));
     let (vllm, ollama) = (engine("vllm", "large"), engine("ollama", "small"));
-    let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD_KEY).with_models(&["gpt"]);
+    let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD).with_models(&["gpt"]);
     let cloud = Arc::new(cloud.with_unlisted_models());
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
     let book = Arc::new(Book::default());
@@ -73,7 +74,7 @@ fn asking(model: &str) -> GenerateRequest {
 }
 
 fn caller() -> Caller {
-    Caller::trusted(Source::Server, "run")
+    Caller::trusted(RequestSource::Server, "run")
 }
 
 impl House {
@@ -155,7 +156,7 @@ async fn the_cloud_stands_in_only_where_the_owner_allows_it() {
     let allowed = house("gpt", CloudUse::Allowed);
     allowed.vllm.set_gone(true);
     let (engine, model, reason, warnings) = allowed.ask("default").await.unwrap();
-    assert_eq!((engine.as_str(), model.as_str()), (CLOUD_KEY, "gpt"));
+    assert_eq!((engine.as_str(), model.as_str()), (CLOUD, "gpt"));
     assert!(reason.is_some_and(|reason| reason.contains("on cloud answers in place of large")));
     assert_eq!(warnings, [Warning::CloudFallback]);
     assert_eq!(allowed.book.0.lock().unwrap().last().map(String::as_str), Some("cloud/gpt answered"));
@@ -168,7 +169,7 @@ async fn a_cloud_of_the_pool_needs_leave_to_stand_in_too() {
     let pool = Pool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
     let system = house.system.with_pool(Arc::new(pool));
     // Asked for by name it answers: that is what it is in the pool for.
-    assert_eq!(system.complete(asking("gpt"), &caller()).await.unwrap().engine, CLOUD_KEY);
+    assert_eq!(system.complete(asking("gpt"), &caller()).await.unwrap().engine, CLOUD);
     house.vllm.set_gone(true);
     assert!(system.complete(asking("default"), &caller()).await.is_err());
     assert_eq!(house.cloud.requests().len(), 1);
@@ -193,7 +194,7 @@ async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and
         assert_eq!(house.cloud.requests().len(), usize::from(allowed));
         // Whoever names it wants it.
         let named = system.complete(asking("gpt"), &caller()).await.unwrap();
-        assert_eq!((named.engine.as_str(), named.generation.warnings), (CLOUD_KEY, Vec::new()));
+        assert_eq!((named.engine.as_str(), named.generation.warnings), (CLOUD, Vec::new()));
     }
 }
 
@@ -265,7 +266,7 @@ async fn an_agents_run_goes_on_with_the_stand_in() {
     let house = house("small", CloudUse::Forbidden);
     house.ask("default").await.unwrap();
     house.vllm.set_gone(true);
-    let caller = Caller { agent: AgentWish::Named("simple".into()), ..caller() };
+    let caller = Caller { agent: AgentPreference::Named("simple".into()), ..caller() };
     let answered = house.system.complete(asking("default"), &caller).await.unwrap();
     assert_eq!(
         (answered.engine.as_str(), answered.reason.as_ref().map(ModelReason::as_str)),
@@ -281,6 +282,6 @@ async fn a_cloud_that_was_opened_for_want_of_an_engine_says_so_in_every_answer()
     let why = ModelReason::new("the cloud answers: ollama did not answer when Hob was started");
     let system = house.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
     let answered = system.complete(asking("gpt"), &caller()).await.unwrap();
-    assert_eq!((answered.engine.as_str(), answered.reason), (CLOUD_KEY, Some(why)));
+    assert_eq!((answered.engine.as_str(), answered.reason), (CLOUD, Some(why)));
     assert_eq!(answered.generation.warnings, [Warning::CloudFallback]);
 }

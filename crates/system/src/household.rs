@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey, RouterKey};
-use hob_core::{AnswerDefaults, ChannelError, Engine, EngineError, EventBus, ModelReason, RunEvents, Source};
-use hob_engine::select::{Because, BindAddress, CLOUD_KEY, Chosen, NoEngine, Tried, Wanted, select};
-use hob_engine::{ManagedError, ManagedOptions, ManagedServer};
+use hob_core::engine::CLOUD;
+use hob_core::{
+    AnswerDefaults, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
+};
+use hob_engines::selection::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
 use hob_store::has_answered;
@@ -147,7 +150,7 @@ impl Household {
             max_tokens: config.intelligence.max_tokens,
         };
         let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &accounts).await };
-        let cloud_tools = match llm.engine.key() == CLOUD_KEY {
+        let cloud_tools = match llm.engine.key() == CLOUD {
             true => vec![LLM_TOOL.to_owned()],
             false => Vec::new(),
         };
@@ -260,14 +263,14 @@ fn router(config: &Config, home: &Path, record: &Record) -> Router {
 /// Who answers for the default model when that is not to be had.
 fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
     let model = config.intelligence.fallback_model.as_deref()?;
-    let cloud = engines.iter().find(|engine| engine.key() == CLOUD_KEY);
+    let cloud = engines.iter().find(|engine| engine.key() == CLOUD);
     Some(Fallback::new(model, cloud.filter(|_| config.intelligence.allow_cloud_fallback).cloned()))
 }
 
 /// What callers are told where the cloud answers only because nobody else did.
 fn for_want(because: &Because, key: &str) -> Option<ModelReason> {
     match because {
-        Because::Fallback { instead_of } if key == CLOUD_KEY => {
+        Because::Fallback { instead_of } if key == CLOUD => {
             let missing = match instead_of {
                 Some(key) => format!("{key} did not answer"),
                 None => "no other engine answered".to_owned(),
@@ -293,7 +296,7 @@ async fn llm_tool(pool: &Pool, default: &DefaultModel, accounts: &Accounts) -> L
     let engine = pool.engine_for(model.as_deref()).await;
     let origin = Origin {
         run: "".into(),
-        source: Source::Server,
+        source: RequestSource::Server,
         agent: Some("llm".to_owned()),
         events: RunEvents::unheard(),
         log: Arc::clone(&accounts.log),

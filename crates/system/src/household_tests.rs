@@ -1,4 +1,4 @@
-use hob_core::routing::AUTO;
+use hob_core::model::AUTO;
 use hob_testkit::ScriptedEngine;
 
 use super::*;

@@ -9,9 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use futures::{StreamExt, TryStreamExt, stream};
 use hob_agent::tools::WebFetchOptions;
 use hob_agent::tools::web_fetch::{Fetcher, Page, Redirects};
-use hob_core::{Content, GenerateRequest, Image, Part};
+use hob_core::{AskError, Content, GenerateRequest, Image, Part};
 
-use crate::caller::AskError;
 use crate::caller_policy::is_web_address;
 
 /// Pictures that one request may name by address.

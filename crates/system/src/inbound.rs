@@ -9,21 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use hob_agent::Permit;
 use hob_channel::{Handled, Handler};
-use hob_core::{CallerRole, ChannelMessage, GenerateRequest, Message, Reach, Role, Source};
+use hob_core::model::DEFAULT_MODEL;
+use hob_core::tool::MEMORY_SEARCH_TOOLS;
+use hob_core::{
+    AgentPreference, Caller, CallerRole, ChannelMessage, GenerateRequest, Message, Permit, Reach,
+    RequestSource, Role, run_id,
+};
 use hob_store::Conversations;
 use hob_store::conversations::{Exchange, Line, Speaker, Thread};
 use tokio::time::{Instant, timeout};
 
-use crate::caller::{AgentWish, Caller, run_id};
 use crate::system::System;
 use pace::{Pace, Paces};
 
 pub(crate) use ledger::StoredLedger;
-
-/// The tools that read the memory. Whoever may use the first is also told by itself what the memory has on a question.
-pub(crate) const MEMORY_READS: [&str; 2] = ["memory_search", "retrieval"];
 
 /// A longer message is not answered.
 const MAX_CHARS: usize = 8_000;
@@ -45,7 +45,7 @@ const TROUBLE: &str = "I cannot answer right now: my model does not respond. I h
 /// How messages are dealt with.
 #[derive(Debug, Clone)]
 pub(crate) struct InboundRules {
-    pub agent: AgentWish,
+    pub agent: AgentPreference,
     /// How far tools may reach on behalf of senders, by `channel:sender`; on behalf of everyone else they only compute.
     pub trust: BTreeMap<String, Reach>,
     /// Senders, as `channel:sender`, who may have the memory read.
@@ -113,7 +113,7 @@ impl Inbound {
         let trust = self.trust(channel, sender);
         // A message is text from outside. Only a sender whom the owner lets act is taken at their word.
         let permit = Permit { tainted: trust < Reach::Act, ..Permit::up_to(trust) };
-        let memory_reads = MEMORY_READS.map(str::to_owned).to_vec();
+        let memory_reads = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
         let permit = match self.is_allowed(channel, sender) {
             true => Permit { also: memory_reads, ..permit },
             // However far a sender's trust goes, the owner's documents need leave of their own.
@@ -124,7 +124,7 @@ impl Inbound {
             role: CallerRole::ChannelSender,
             permit,
             agent,
-            ..Caller::trusted(Source::Channel, run_id("channel"))
+            ..Caller::trusted(RequestSource::Channel, run_id("channel"))
         }
     }
 
@@ -138,7 +138,7 @@ impl Inbound {
             Message::new(role, line.content.chars().take(MAX_HISTORY_CHARS).collect::<String>())
         }));
         messages.push(Message::new(Role::User, message.content.as_str()));
-        GenerateRequest { model: "default".to_owned(), messages, ..GenerateRequest::default() }
+        GenerateRequest { model: DEFAULT_MODEL.to_owned(), messages, ..GenerateRequest::default() }
     }
 
     /// What was said before. A sender with more trust is not told what others with less said in the same group: their words would

@@ -68,7 +68,7 @@ fn system_with(engine: Arc<dyn Engine>) -> Arc<System> {
 
 fn some_rules() -> InboundRules {
     InboundRules {
-        agent: AgentWish::Named("simple".into()),
+        agent: AgentPreference::Named("simple".into()),
         trust: BTreeMap::new(),
         allow_from: vec!["telegram:owner".into(), "telegram:friend".into()],
         messages_per_minute: 100,

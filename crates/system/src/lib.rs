@@ -5,7 +5,6 @@
 mod accounts;
 mod agent_stream;
 pub mod bench;
-mod caller;
 mod caller_policy;
 mod catalog;
 pub mod channels;
@@ -42,7 +41,6 @@ mod system;
 mod trace;
 mod workshop;
 
-pub use caller::{AgentWish, AskError, Caller, Recall, run_id};
 pub use channels::HouseChannels;
 pub use chats::open_chats;
 pub use databases::{DatabaseKind, DatabaseReport, inspect_databases};
@@ -51,10 +49,10 @@ pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
 pub use hob_agent::mcp::{McpServerStatus, McpState, WithheldTool};
-pub use hob_agent::{Permit, ToolBox, ToolBoxError};
-pub use hob_engine::ManagedError;
-pub use hob_engine::ollama::{ModelDetails, PullProgress};
-pub use hob_engine::select::{
+pub use hob_agent::{ToolBox, ToolBoxError};
+pub use hob_engines::ManagedError;
+pub use hob_engines::ollama::{ModelDetails, PullProgress};
+pub use hob_engines::selection::{
     Because, BindAddress, Chosen, NoEngine, Tried, WhyNot, is_own_address, leads_back, probe_all,
 };
 pub use hob_memory as documents;
@@ -62,10 +60,10 @@ pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
-pub use pool::{ListedModel, Pool};
+pub use pool::Pool;
 pub use record::{Record, find_telemetry, open_telemetry};
 pub use routing::{RateError, Rated, Router, RouterBook};
 pub use scheduler::{BookParts, Scheduler, TaskBook};
-pub use system::{Answered, DEFAULT_MODEL, Streaming, System, SystemParts};
+pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

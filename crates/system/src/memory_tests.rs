@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use hob_core::{Engine, Event, Permit, Reach, Source, Unrecorded};
+use hob_core::{AgentPreference, Caller, Engine, Event, MemoryUse, Permit, Reach, RequestSource, Unrecorded};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::{AgentWish, Caller, Recall, System, SystemParts, ToolBox};
+use crate::{System, SystemParts, ToolBox};
 
 /// Where Hob keeps its files, beside the notes.
 const HOME: &str = "home";
@@ -69,7 +69,7 @@ fn question() -> GenerateRequest {
 }
 
 fn owner() -> Caller {
-    Caller::trusted(Source::Server, "run-7")
+    Caller::trusted(RequestSource::Server, "run-7")
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn strangers_and_requests_that_pass_agents_by_are_told_nothing() {
     let house = House::with_note(&Config::default()).await;
     house.ask(&Caller { permit: Permit::up_to(Reach::Pure), ..owner() }).await;
     assert_eq!(house.told(), question().messages);
-    house.ask(&Caller { agent: AgentWish::None, ..owner() }).await;
+    house.ask(&Caller { agent: AgentPreference::None, ..owner() }).await;
     assert_eq!(house.told(), question().messages);
 }
 
@@ -112,7 +112,7 @@ async fn whoever_does_not_want_it_is_told_nothing() {
     assert_eq!(house.told(), question().messages);
 
     let house = House::with_note(&Config::default()).await;
-    house.ask(&Caller { recall: Recall::Unwanted, ..owner() }).await;
+    house.ask(&Caller { memory: MemoryUse::Unwanted, ..owner() }).await;
     assert_eq!(house.told(), question().messages);
 }
 

@@ -12,9 +12,9 @@ use futures::Stream;
 use hob_core::{
     Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event,
     FinishReason, GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo,
-    RunEvents, Source, TraceParent, Usage,
+    RequestSource, RunEvents, TraceParent, Usage,
 };
-use hob_engine::wire::trace::{current, within};
+use hob_engines::wire::trace::{current, within};
 
 use crate::energy::{Meters, Share};
 use crate::estimate::{prompt_tokens, tokens_of};
@@ -24,7 +24,7 @@ use crate::trace::{Kind, Span, Spans, kind_of, provider};
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) run: Arc<str>,
-    pub(crate) source: Source,
+    pub(crate) source: RequestSource,
     pub(crate) agent: Option<String>,
     pub(crate) events: RunEvents,
     pub(crate) log: Arc<dyn InferenceLog>,

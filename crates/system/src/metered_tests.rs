@@ -27,7 +27,7 @@ fn metered(engine: ScriptedEngine) -> (Metered, Arc<Notebook>) {
     let log = Arc::new(Notebook::default());
     let origin = Origin {
         run: "run".into(),
-        source: Source::Server,
+        source: RequestSource::Server,
         agent: None,
         events: RunEvents::unheard(),
         log: Arc::clone(&log) as Arc<dyn InferenceLog>,

@@ -164,7 +164,7 @@ impl InferenceLog for Totals {
 mod tests {
     use std::time::SystemTime;
 
-    use hob_core::{FinishReason, Source, Unrecorded, Usage};
+    use hob_core::{FinishReason, RequestSource, Unrecorded, Usage};
 
     use super::*;
 
@@ -172,7 +172,7 @@ mod tests {
         Inference {
             started: SystemTime::UNIX_EPOCH,
             run: "r".into(),
-            source: Source::Server,
+            source: RequestSource::Server,
             engine: "cloud".into(),
             model: model.into(),
             agent: None,

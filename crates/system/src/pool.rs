@@ -8,18 +8,10 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use futures::stream::{FuturesOrdered, StreamExt};
-use hob_core::{Engine, EngineError, ModelInfo};
-use hob_engine::select::CLOUD_KEY;
+use hob_core::engine::CLOUD;
+use hob_core::{Engine, EngineError, ListedModel, ModelInfo};
 
 use crate::catalog::{Catalog, Lookup};
-
-/// A model and the engine that answers for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedModel {
-    /// The engine's key.
-    pub engine: String,
-    pub model: ModelInfo,
-}
 
 /// Who named the model that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,7 +224,7 @@ impl Pool {
 }
 
 fn is_cloud(engine: &Arc<dyn Engine>) -> bool {
-    engine.key() == CLOUD_KEY
+    engine.key() == CLOUD
 }
 
 /// One list of several: each model under the first engine that has it. An engine's failure counts only where all have failed.

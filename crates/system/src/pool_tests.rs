@@ -9,7 +9,7 @@ fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
 
 /// The cloud, which knows more than it lists.
 fn cloud(models: &[&str]) -> Arc<ScriptedEngine> {
-    let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD_KEY).with_models(models);
+    let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD).with_models(models);
     Arc::new(cloud.with_unlisted_models())
 }
 
@@ -173,7 +173,7 @@ async fn a_chosen_engine_that_is_down_tells_so_itself() {
 async fn the_cloud_gets_the_names_it_lists_and_no_others() {
     let (ollama, cloud) = (engine("ollama", &["qwen3:8b"]), cloud(&["gpt-5.2", "qwen3:8b"]));
     let pool = pool(&[&ollama, &cloud]);
-    assert_eq!(answers(&pool, "gpt-5.2").await.as_deref(), Ok(CLOUD_KEY));
+    assert_eq!(answers(&pool, "gpt-5.2").await.as_deref(), Ok(CLOUD));
     assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"), "what is here is answered here");
     assert!(answers(&pool, "qwen3:8").await.is_err(), "a slip of the pen is not told to strangers");
     ollama.set_gone(true);
@@ -187,14 +187,14 @@ async fn a_cloud_that_was_chosen_does_not_capture_what_another_engine_has() {
     let (cloud, ollama) = (cloud(&["gpt-5.2"]), engine("ollama", &["qwen3:8b"]));
     let pool = pool(&[&cloud, &ollama]);
     assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"));
-    assert_eq!(answers(&pool, "gpt-preview").await.as_deref(), Ok(CLOUD_KEY), "it knows more than it lists");
+    assert_eq!(answers(&pool, "gpt-preview").await.as_deref(), Ok(CLOUD), "it knows more than it lists");
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_two_that_know_more_than_they_list_the_chosen_one_is_asked() {
     let litellm = ScriptedEngine::saying(&["hi"]).called("litellm").with_unlisted_models();
     let (cloud, litellm) = (cloud(&["gpt-5.2"]), Arc::new(litellm));
-    assert_eq!(answers(&pool(&[&cloud, &litellm]), "preview").await.as_deref(), Ok(CLOUD_KEY));
+    assert_eq!(answers(&pool(&[&cloud, &litellm]), "preview").await.as_deref(), Ok(CLOUD));
     assert_eq!(answers(&pool(&[&litellm, &cloud]), "preview").await.as_deref(), Ok("litellm"));
 }
 
@@ -205,7 +205,7 @@ async fn a_name_that_both_have_is_answered_here_wherever_the_cloud_is_in_the_ord
     let pool = pool(&[&cloud, &ollama]);
     for _ in 0..2 {
         assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"));
-        assert_eq!(answers(&pool, "gpt-5.2").await.as_deref(), Ok(CLOUD_KEY));
+        assert_eq!(answers(&pool, "gpt-5.2").await.as_deref(), Ok(CLOUD));
     }
     let owner = |listed: &ListedModel| (listed.model.id == "qwen3:8b").then(|| listed.engine.clone());
     assert_eq!(pool.list().await.unwrap().iter().find_map(owner).as_deref(), Some("ollama"));
@@ -222,8 +222,8 @@ async fn what_an_engine_might_have_is_not_given_to_the_cloud_unless_somebody_nam
     for (down, allowed, named_by, key) in [
         ("vllm", false, NamedBy::House, Err("cannot reach vllm")),
         ("ollama", false, NamedBy::House, Err("cannot reach ollama")),
-        ("vllm", true, NamedBy::House, Ok(CLOUD_KEY)),
-        ("vllm", false, NamedBy::Caller, Ok(CLOUD_KEY)),
+        ("vllm", true, NamedBy::House, Ok(CLOUD)),
+        ("vllm", false, NamedBy::Caller, Ok(CLOUD)),
     ] {
         let (ollama, vllm, cloud) = engines();
         // Nobody has heard it yet, so what it has is not known.

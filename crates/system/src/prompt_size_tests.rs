@@ -5,15 +5,15 @@ use std::sync::Arc;
 use hob_agent::tools::LlmOptions;
 use hob_config::Config;
 use hob_core::{
-    AnswerDefaults, Engine, EventBus, GenerateRequest, Message, NoChannels, Role, Source, ToolDefinition,
-    Unrecorded,
+    AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, NoChannels, RequestSource, Role,
+    ToolDefinition, Unrecorded,
 };
 use hob_memory::tokens;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use crate::memory::{HouseMemory, MemoryWiring};
-use crate::{Caller, System, SystemParts, TaskBook, Workshop, WorkshopParts};
+use crate::{System, SystemParts, TaskBook, Workshop, WorkshopParts};
 
 /// The most that the agent for whole answers may cost, with every built-in tool.
 const MOST_TOKENS: usize = 800;
@@ -54,7 +54,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         messages: vec![Message::new(Role::User, "")],
         ..GenerateRequest::default()
     };
-    system.complete(request, &Caller::trusted(Source::Server, "run")).await.unwrap();
+    system.complete(request, &Caller::trusted(RequestSource::Server, "run")).await.unwrap();
     engine.requests().remove(0)
 }
 

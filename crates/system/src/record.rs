@@ -177,7 +177,7 @@ mod tests {
     use std::fs;
     use std::time::Instant;
 
-    use hob_core::{Ending, FinishReason, Source, Usage};
+    use hob_core::{Ending, FinishReason, RequestSource, Usage};
 
     use super::*;
 
@@ -185,7 +185,7 @@ mod tests {
         Inference {
             started: SystemTime::now(),
             run: Arc::from("run-1"),
-            source: Source::Ask,
+            source: RequestSource::Ask,
             engine: "ollama".to_owned(),
             model: "m".to_owned(),
             agent: None,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use hob_core::engine::CLOUD;
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
-use hob_engine::select::CLOUD_KEY;
 
 use crate::fallback::{Fallback, Handover, Relay, StandIn};
 use crate::metered::{Metered, Origin};
@@ -77,7 +77,7 @@ impl Route {
     /// The same, where the cloud is the engine of the house only because no other answered when it was opened.
     pub(crate) fn instead_of(self, house: Option<&ModelReason>) -> Self {
         match house {
-            Some(reason) if self.engine.key() == CLOUD_KEY => Route {
+            Some(reason) if self.engine.key() == CLOUD => Route {
                 warning: self.warning.or(Some(Warning::CloudFallback)),
                 reason: Some(reason.clone().after(self.reason)),
                 ..self

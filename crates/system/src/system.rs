@@ -13,17 +13,16 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hob_agent::ToolBox;
-use hob_core::routing::AUTO;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, InferenceLog, ModelInfo,
-    ModelReason, NoChannels,
+    Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, InferenceLog, ListedModel,
+    ModelInfo, ModelReason, NoChannels,
 };
 use hob_memory::Documents;
 
-pub use answer::{Answered, Streaming};
+pub use answer::Streaming;
 
 use crate::accounts::Accounts;
-use crate::caller_policy::may_use;
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
 use crate::energy::Meters;
@@ -31,12 +30,9 @@ use crate::fallback::Fallback;
 use crate::images::ImageFetcher;
 use crate::memory::HouseMemory;
 use crate::metrics::Totals;
-use crate::pool::{ListedModel, Pool};
+use crate::pool::Pool;
 use crate::routing::Router;
 use crate::trace::Spans;
-
-/// The name by which a caller asks for whatever model is the default.
-pub const DEFAULT_MODEL: &str = "default";
 
 /// What a [`System`] is made of.
 pub struct SystemParts {
@@ -244,7 +240,7 @@ impl System {
     /// The models that a caller may use, with the engines that answer for them.
     pub async fn listed_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
         let mut listed = self.pool.list().await?;
-        listed.retain(|listed| may_use(&listed.engine, role));
+        listed.retain(|listed| role.may_use_engine(&listed.engine));
         Ok(listed)
     }
 

@@ -1,13 +1,12 @@
 use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
-    AgentContext, AgentOutcome, Delta, EmbedRequest, GenerateRequest, Message, Role, Source, ToolDefinition,
-    Unrecorded,
+    AgentContext, AgentOutcome, AskError, Caller, Delta, EmbedRequest, GenerateRequest, Message,
+    RequestSource, Role, ToolDefinition, Unrecorded,
 };
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::caller::{AskError, Caller};
 
 struct Butler;
 
@@ -43,7 +42,7 @@ fn system(engine: ScriptedEngine, agent: Option<Arc<dyn Agent>>) -> (System, Arc
 }
 
 fn caller() -> Caller {
-    Caller::trusted(Source::Server, "run")
+    Caller::trusted(RequestSource::Server, "run")
 }
 
 fn asking(model: &str) -> GenerateRequest {

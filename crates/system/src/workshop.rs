@@ -9,9 +9,9 @@ use hob_agent::mcp::{
 };
 use hob_agent::sandbox::{Runtime, Sandbox, SandboxError, SandboxOptions};
 use hob_agent::tools::{BuiltInOptions, FileReadOptions, LlmOptions, built_in_tools};
-use hob_agent::{AllowedAfterUntrusted, Permit, ToolBox, ToolBoxError};
+use hob_agent::{AllowedAfterUntrusted, ToolBox, ToolBoxError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{Channels, Memory, NoTools, Reach, RunEvents, Schedule, Tool, Tools};
+use hob_core::{Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;

@@ -16,7 +16,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("dial", 0),
     ("db", 0),
     ("config", 1),
-    ("engine", 1),
+    ("engines", 1),
     ("embedded", 1),
     ("agent", 1),
     ("store", 1),
@@ -31,9 +31,9 @@ const FLOORS: &[(&str, u8)] = &[
 const RESERVED: &[(&str, &[&str])] = &[
     ("axum", &["server"]),
     // The engine crate only recognises one of its errors, which reqwest passes on.
-    ("hyper", &["server", "engine"]),
+    ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["engine", "embedded", "agent", "channel"]),
+    ("reqwest", &["engines", "embedded", "agent", "channel"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["embedded"]),
     ("clap", &["cli"]),

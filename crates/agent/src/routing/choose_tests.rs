@@ -14,7 +14,7 @@ fn model(name: &str, context: Option<u64>) -> Candidate {
     Candidate { model: name.into(), context, ..Candidate::default() }
 }
 
-fn by_rules(query: &Query, candidates: &[Candidate]) -> Result<(String, String), NoChoice> {
+fn by_rules(query: &Query, candidates: &[Candidate]) -> Result<(String, String), NoSuitableModel> {
     let choice = choose(&Heuristic, query, candidates, Lot::new(0.0), "ollama")?;
     Ok((choice.model, choice.reason.to_string()))
 }

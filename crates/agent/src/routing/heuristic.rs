@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use hob_core::RouterPolicy;
-use hob_core::routing::{Candidate, Choice, Length, Lot, MadeFor, ModelReason, Query, Topic};
+use hob_core::routing::{Candidate, Choice, Length, Lot, MadeFor, Query, Topic};
+use hob_core::{ModelReason, RouterPolicy};
 
 /// Models up to this many times as large as the smallest are small as well; the fastest of them answers.
 const NEARLY_AS_SMALL: f64 = 1.5;

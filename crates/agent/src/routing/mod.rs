@@ -23,8 +23,8 @@ pub use grpo::Grpo;
 pub use heuristic::Heuristic;
 pub use question::question;
 
-use hob_core::RouterPolicy;
-use hob_core::routing::{Candidate, Choice, Lot, ModelReason, NoChoice, Query};
+use hob_core::routing::{Candidate, Choice, Lot, Query};
+use hob_core::{ModelReason, NoSuitableModel, RouterPolicy};
 
 /// A question of up to so many tokens, with its answer, is taken to fit into a context that nobody tells: few engines serve less.
 const FITS_ANYWHERE: u64 = 4096;
@@ -47,7 +47,7 @@ pub fn choose(
     candidates: &[Candidate],
     lot: Lot,
     engine: &str,
-) -> Result<Chosen, NoChoice> {
+) -> Result<Chosen, NoSuitableModel> {
     let able = able(query, candidates, engine)?;
     let choice = match able.as_slice() {
         [only] => Some(Choice {
@@ -61,7 +61,7 @@ pub fn choose(
         several => policy.choose(query, several, lot),
     };
     let Choice { reason, model, probability } =
-        choice.ok_or_else(|| NoChoice::NoModel { engine: engine.to_owned() })?;
+        choice.ok_or_else(|| NoSuitableModel::NoModel { engine: engine.to_owned() })?;
     let is_chosen = |candidate: &&&Candidate| candidate.model == model;
     let doubt = match able.iter().find(is_chosen) {
         Some(Candidate { context: None, .. }) if query.tokens > FITS_ANYWHERE => {
@@ -79,7 +79,7 @@ fn able<'a>(
     query: &Query,
     candidates: &'a [Candidate],
     engine: &str,
-) -> Result<Vec<&'a Candidate>, NoChoice> {
+) -> Result<Vec<&'a Candidate>, NoSuitableModel> {
     let is_known_to_fit =
         |candidate: &Candidate| candidate.context.is_some_and(|context| query.tokens <= context);
     let none_is_known_to = !candidates.iter().any(is_known_to_fit);
@@ -96,13 +96,13 @@ fn able<'a>(
             .filter_map(|candidate| Some((candidate.context?, candidate)))
             .max_by(|(one, left), (other, right)| one.cmp(other).then_with(|| right.model.cmp(&left.model)));
         return Err(match longest {
-            Some((context, Candidate { model, .. })) => NoChoice::NothingFits {
+            Some((context, Candidate { model, .. })) => NoSuitableModel::NothingFits {
                 engine: engine.to_owned(),
                 tokens: query.tokens,
                 model: model.clone(),
                 context,
             },
-            None => NoChoice::NoModel { engine: engine.to_owned() },
+            None => NoSuitableModel::NoModel { engine: engine.to_owned() },
         });
     }
     // Which models see is known of a few names only, so where none of them is here nobody is turned away.

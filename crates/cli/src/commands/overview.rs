@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use futures::future::join_all;
 use hob_config::Config;
-use hob_core::routing::AUTO;
+use hob_core::model::AUTO;
 use hob_core::{Engine, EngineError};
 use hob_system::{Pool, Wishes, beside, choose, default_model, is_default_missed};
 use tokio::time::timeout;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Result;
 use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
-use hob_core::routing::AUTO;
+use hob_core::model::AUTO;
 use hob_server::{Server, ServerParts, raise_open_files};
 use hob_system::{Because, Household, Scheduler, System};
 use tokio_util::sync::CancellationToken;

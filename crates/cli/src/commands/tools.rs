@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use hob_core::{Reach, RunEvents, ToolCall, ToolSpec, Tools};
-use hob_system::{McpState, Permit, ToolBox, ToolBoxError, Workshop, accept_mcp_tools};
+use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolSpec, Tools};
+use hob_system::{McpState, ToolBox, ToolBoxError, Workshop, accept_mcp_tools};
 use serde_json::{Map, Value, json};
 
 use crate::args::ToolsCommand;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::QueryClass;
-use crate::inference::Source;
+use crate::ask::RequestSource;
 
 /// A choice that was made, as it is kept until it is known what came of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Decision {
     /// The request or run it was made for.
     pub run: Arc<str>,
     pub decided: SystemTime,
-    pub source: Source,
+    pub source: RequestSource,
     pub policy: String,
     pub class: QueryClass,
     pub engine: String,

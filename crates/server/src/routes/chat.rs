@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hob_core::{CallerRole, GenerateRequest, ModelReason, Source, Warning};
-use hob_system::{Answered, Caller, Permit, Streaming};
+use hob_core::{Answered, Caller, CallerRole, GenerateRequest, ModelReason, Permit, RequestSource, Warning};
+use hob_system::Streaming;
 
 use crate::body::{JsonBody, read_json, work_on};
 use crate::error::ApiError;
@@ -41,8 +41,14 @@ async fn answer(app: &App, request: Request, role: CallerRole) -> Result<Respons
     let ChatRequest { request, reply, agent, calls, warnings } =
         work_on(bytes, &app.blocking, ChatRequest::parse).await?;
     let run = completion_id();
-    let caller =
-        Caller { role, permit, agent, trace_parent, request_id, ..Caller::trusted(Source::Server, run) };
+    let caller = Caller {
+        role,
+        permit,
+        agent,
+        trace_parent,
+        request_id,
+        ..Caller::trusted(RequestSource::Server, run)
+    };
     let admitted = app.admission.enter().await?;
     match reply {
         Reply::Whole => whole(app, request, &caller, Shape { calls, warnings, include_usage: true }).await,

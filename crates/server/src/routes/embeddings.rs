@@ -6,8 +6,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
-use hob_core::{CallerRole, Cut, Source};
-use hob_system::{AgentWish, Caller, Permit};
+use hob_core::{AgentPreference, Caller, CallerRole, Cut, Permit, RequestSource};
 
 use super::chat::{WARNING, with_warnings};
 use crate::body::{JsonBody, read_json, work_on};
@@ -32,9 +31,15 @@ async fn answer(app: &App, request: Request, role: CallerRole) -> Result<Respons
     let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
     let EmbeddingsRequest { request, encoding, warnings } =
         work_on(bytes, &app.blocking, EmbeddingsRequest::parse).await?;
-    let agent = AgentWish::None;
-    let caller =
-        Caller { role, permit, agent, trace_parent, request_id, ..Caller::trusted(Source::Server, run_id()) };
+    let agent = AgentPreference::None;
+    let caller = Caller {
+        role,
+        permit,
+        agent,
+        trace_parent,
+        request_id,
+        ..Caller::trusted(RequestSource::Server, run_id())
+    };
     let _admitted = app.admission.enter().await?;
     let embeddings = app.system.embed(request, &caller).await?;
     let response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();

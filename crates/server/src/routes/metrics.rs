@@ -165,7 +165,7 @@ fn resident_bytes() -> Option<u64> {
 mod tests {
     use std::time::Duration;
 
-    use hob_core::{Ending, Energy, FinishReason, Inference, InferenceLog, Source, Unrecorded, Usage};
+    use hob_core::{Ending, Energy, FinishReason, Inference, InferenceLog, RequestSource, Unrecorded, Usage};
     use hob_system::metrics::Totals;
 
     use super::*;
@@ -177,7 +177,7 @@ mod tests {
             totals.record(Inference {
                 started: UNIX_EPOCH,
                 run: "run".into(),
-                source: Source::Server,
+                source: RequestSource::Server,
                 engine: "ollama".into(),
                 model: "qwen3:8b".into(),
                 agent: None,

@@ -7,8 +7,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Extensions, HeaderName, HeaderValue};
 use hob_core::CallerRole;
-use hob_core::routing::AUTO;
-use hob_system::DEFAULT_MODEL;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
 
 use crate::error::ApiError;
 use crate::router::App;

@@ -4,10 +4,9 @@ use std::num::NonZeroU32;
 
 use hob_core::budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
-    AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling, Temperature,
-    ToolChoice, ToolDefinition, Warning,
+    AgentPreference, AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
+    Temperature, ToolChoice, ToolDefinition, Warning,
 };
-use hob_system::AgentWish;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -31,7 +30,7 @@ pub(crate) enum Reply {
 pub(crate) struct ChatRequest {
     pub(crate) request: GenerateRequest,
     pub(crate) reply: Reply,
-    pub(crate) agent: AgentWish,
+    pub(crate) agent: AgentPreference,
     /// How calls are written in the answer: as the caller wrote what may be called.
     pub(crate) calls: CallForm,
     /// What of the request has no effect.
@@ -153,9 +152,9 @@ impl WireRequest {
             messages.push(message);
         }
         let agent = match self.agent.as_deref() {
-            None => AgentWish::Configured,
-            Some("" | "none") => AgentWish::None,
-            Some(name) => AgentWish::Named(name.to_owned()),
+            None => AgentPreference::Configured,
+            Some("" | "none") => AgentPreference::None,
+            Some(name) => AgentPreference::Named(name.to_owned()),
         };
         let Callable { tools, choice: tool_choice, form: calls } = self.callable(&agent, &mut ignored)?;
         let temperature = self.temperature.map(Temperature::new).transpose();
@@ -198,7 +197,7 @@ impl WireRequest {
     }
 
     /// Reads the tools, in the form of today or the older one.
-    fn callable(&mut self, agent: &AgentWish, ignored: &mut Ignored) -> Result<Callable, ApiError> {
+    fn callable(&mut self, agent: &AgentPreference, ignored: &mut Ignored) -> Result<Callable, ApiError> {
         let mut tools = Vec::new();
         for (index, tool) in self.tools.take().into_iter().flatten().enumerate() {
             tools.push(tool.resolve(index, ignored)?);
@@ -217,8 +216,10 @@ impl WireRequest {
             tools.push(function.resolve_legacy(index, ignored)?);
         }
         let offered = match agent {
-            AgentWish::Named(_) if tools.is_empty() => Offered::ByAgent,
-            AgentWish::Named(_) | AgentWish::Configured | AgentWish::None => Offered::Brought(&tools),
+            AgentPreference::Named(_) if tools.is_empty() => Offered::ByAgent,
+            AgentPreference::Named(_) | AgentPreference::Configured | AgentPreference::None => {
+                Offered::Brought(&tools)
+            }
         };
         let choice = match (&self.tool_choice, &function_call) {
             (None | Some(Value::Null), None) => None,

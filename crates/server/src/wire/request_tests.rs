@@ -28,7 +28,7 @@ fn plain() -> ChatRequest {
             ..GenerateRequest::default()
         },
         reply: Reply::Whole,
-        agent: AgentWish::Configured,
+        agent: AgentPreference::Configured,
         calls: CallForm::Tools,
         warnings: Vec::new(),
     }

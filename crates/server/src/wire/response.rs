@@ -1,8 +1,7 @@
 //! Answers as our HTTP API gives them.
 
-use hob_core::routing::AUTO;
-use hob_core::{Answer, FinishReason, Generation, ModelKind, ToolCall, Usage};
-use hob_system::ListedModel;
+use hob_core::model::AUTO;
+use hob_core::{Answer, FinishReason, Generation, ListedModel, ModelKind, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use hob_config::ServerConfig;
 use hob_core::{
     Delta, Engine, EventBus, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Unrecorded, Usage,
 };
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_server::ServerParts;
 use hob_system::{System, SystemParts, ToolBox};
 use hob_testkit::{FakeServer, Outside, Reply, ScriptedEngine};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply};
 use serde_json::json;
 use tokio::sync::Notify;

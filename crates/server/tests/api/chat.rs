@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::{Delta, Engine, FinishReason, TextDelta, ToolCallDelta, Usage};
-use hob_engine::{Endpoint, EndpointOptions, Ollama, Style};
+use hob_engines::{Endpoint, EndpointOptions, Ollama, Style};
 use hob_system::SystemParts;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hob_core::{EmbedInputs, EmbedRequest, Engine, Overlong};
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 

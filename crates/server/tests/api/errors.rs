@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_config::ServerConfig;
-use hob_engine::{EndpointOptions, Style};
+use hob_engines::{EndpointOptions, Style};
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use reqwest::{Body, Method, Response};
 use serde_json::{Value, json};

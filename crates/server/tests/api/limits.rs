@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hob_config::ServerConfig;
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 

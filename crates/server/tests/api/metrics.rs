@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use hob_config::ServerConfig;
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;

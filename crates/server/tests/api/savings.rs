@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_config::{Config, ServerConfig};
-use hob_core::{Ending, Energy, Engine, FinishReason, Inference, Source, Usage};
-use hob_engine::Style;
+use hob_core::{Ending, Energy, Engine, FinishReason, Inference, RequestSource, Usage};
+use hob_engines::Style;
 use hob_server::ServerParts;
 use hob_system::{Record, System, SystemParts};
 use hob_testkit::{FakeServer, Hold, Outside, Reply, ScriptedEngine};
@@ -132,7 +132,7 @@ pub fn call(microjoules: Option<u64>, ending: Option<Ending>) -> Inference {
     Inference {
         started: SystemTime::now(),
         run: "run".into(),
-        source: Source::Server,
+        source: RequestSource::Server,
         engine: "ollama".into(),
         model: "qwen3:8b".into(),
         agent: None,

@@ -6,7 +6,7 @@ use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use hob_engine::{EndpointOptions, Style};
+use hob_engines::{EndpointOptions, Style};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 use crate::TURN;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use hob_config::ServerConfig;
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use hob_core::Source;
+use hob_core::RequestSource;
 use hob_core::routing::{Decision, QueryClass};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -107,7 +107,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
         decision: Decision {
             run: run.into(),
             decided: Moment::from_microseconds(row.get(1)?).time(),
-            source: Source::ALL
+            source: RequestSource::ALL
                 .into_iter()
                 .find(|known| known.as_str() == source)
                 .ok_or_else(|| odd(2, Type::Text))?,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use hob_core::Source;
+use hob_core::RequestSource;
 use hob_core::routing::{ClassRecord, Rating};
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -19,7 +19,7 @@ const MOST: i64 = 10_000;
 const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Who asks for answers that nobody reads.
-const UNREAD: [Source; 2] = [Source::Scheduler, Source::Bench];
+const UNREAD: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
 
 /// Runs of the command line once shared a name, by which nobody can tell them apart.
 const NAMELESS: [&str; 3] = ["", "ask", "chat"];
@@ -63,7 +63,7 @@ impl Routing {
             let sql = format!(
                 "SELECT run, engine, model, source, decided FROM router_decision
                  WHERE answered AND decided >= ?1 AND source NOT IN ('{}') AND run NOT IN ('{}') ORDER BY decided DESC LIMIT 1",
-                UNREAD.map(Source::as_str).join("', '"),
+                UNREAD.map(RequestSource::as_str).join("', '"),
                 NAMELESS.join("', '"),
             );
             let chosen = connection.prepare_cached(&sql)?.query_row([since.microseconds()], read).optional()?;

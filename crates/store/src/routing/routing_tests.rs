@@ -1,7 +1,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Rating, Topic};
-use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 
 use super::*;
 use crate::savings::Prices;
@@ -19,7 +19,7 @@ fn decision(run: &str, seconds: u64) -> Decision {
     Decision {
         run: run.into(),
         decided: at(seconds),
-        source: Source::Ask,
+        source: RequestSource::Ask,
         policy: "grpo".into(),
         class: CODE,
         engine: "ollama".into(),
@@ -41,7 +41,7 @@ fn routing() -> Routing {
 }
 
 /// A call on record by nobody's choice but the caller's.
-fn recorded(store: &Database, run: &str, source: Source, seconds: u64) {
+fn recorded(store: &Database, run: &str, source: RequestSource, seconds: u64) {
     let inference = Inference {
         started: at(seconds),
         run: run.into(),
@@ -130,7 +130,7 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     let asked = |decision: Decision| routing.asked_before(&decision, at(0)).expect("looked");
     assert_eq!(asked(Decision { question: Some(1), ..decision("third", 90) }), None);
     assert_eq!(asked(Decision { question: None, ..decision("third", 90) }), None, "nothing was asked");
-    let elsewhere = Decision { source: Source::Channel, ..decision("third", 90) };
+    let elsewhere = Decision { source: RequestSource::Channel, ..decision("third", 90) };
     assert_eq!(asked(elsewhere), None, "somebody else asks the same");
 }
 
@@ -163,7 +163,7 @@ fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
 #[test]
 fn any_answer_on_record_can_be_rated_and_a_second_rating_replaces_the_first() {
     let routing = routing();
-    recorded(&routing.database, "chatcmpl-1", Source::Server, 5);
+    recorded(&routing.database, "chatcmpl-1", RequestSource::Server, 5);
     let answer = routing.answer("chatcmpl-1", at(10)).expect("looked").expect("found");
     let expected = Answer {
         run: "chatcmpl-1".into(),
@@ -213,15 +213,15 @@ fn the_last_answer_is_one_that_somebody_may_have_read() {
     let routing = routing();
     let last = || routing.last_answer(at(100)).expect("looked").map(|answer| answer.run);
     assert_eq!(last(), None);
-    recorded(&routing.database, "chatcmpl-1", Source::Server, 1);
-    recorded(&routing.database, "task", Source::Scheduler, 2);
-    recorded(&routing.database, "measured", Source::Bench, 3);
+    recorded(&routing.database, "chatcmpl-1", RequestSource::Server, 1);
+    recorded(&routing.database, "task", RequestSource::Scheduler, 2);
+    recorded(&routing.database, "measured", RequestSource::Bench, 3);
     assert_eq!(last().as_deref(), Some("chatcmpl-1"));
     routing.keep(&decision("ask-1", 4)).expect("kept");
     assert_eq!(last().as_deref(), Some("chatcmpl-1"), "nobody can have read what was not answered");
     routing.learn("ask-1", |kept, _| kept.answered = true).expect("learnt");
     assert_eq!(last().as_deref(), Some("ask-1"));
-    recorded(&routing.database, "ask-2", Source::Ask, 5);
+    recorded(&routing.database, "ask-2", RequestSource::Ask, 5);
     assert_eq!(last().as_deref(), Some("ask-2"));
 }
 

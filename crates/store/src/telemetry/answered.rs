@@ -19,7 +19,7 @@ mod tests {
     use std::fs;
     use std::time::{Duration, UNIX_EPOCH};
 
-    use hob_core::{Ending, FinishReason, Inference, Source, Usage};
+    use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
     use hob_db::Database;
 
     use super::*;
@@ -30,7 +30,7 @@ mod tests {
         Inference {
             started: UNIX_EPOCH,
             run: "run".into(),
-            source: Source::Ask,
+            source: RequestSource::Ask,
             engine: engine.to_owned(),
             model: "m".to_owned(),
             agent: None,

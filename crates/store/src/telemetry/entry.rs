@@ -1,6 +1,6 @@
 //! An inference in the database's terms. What came from outside is brought within bounds here, and nowhere else.
 
-use hob_core::{Ending, FinishReason, Inference, Source};
+use hob_core::{Ending, FinishReason, Inference, RequestSource};
 
 use crate::savings::Prices;
 use crate::telemetry::CLOUD;
@@ -94,7 +94,7 @@ impl<'a> Entry<'a> {
     /// Whether it spared somebody a call to the cloud. Nobody would have paid for one that failed, or for a measurement.
     pub(super) fn saves(&self) -> bool {
         let Series { engine, source, .. } = self.series;
-        engine != CLOUD && source != Source::Bench.as_str() && self.outcome != Outcome::Failed
+        engine != CLOUD && source != RequestSource::Bench.as_str() && self.outcome != Outcome::Failed
     }
 
     /// Whether its tokens count. Those of a call that failed do not, except where they are to be paid for: the cloud charges

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_core::{Ending, FinishReason, Inference, InferenceLog, Source, Usage};
+use hob_core::{Ending, FinishReason, Inference, InferenceLog, RequestSource, Usage};
 use hob_db::Database;
 
 use crate::telemetry::MIGRATIONS;
@@ -18,7 +18,7 @@ fn inference() -> Inference {
     Inference {
         started: SystemTime::now(),
         run: Arc::from("run-1"),
-        source: Source::Server,
+        source: RequestSource::Server,
         engine: "ollama".to_owned(),
         model: "qwen3:8b".to_owned(),
         agent: None,

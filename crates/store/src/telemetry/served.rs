@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use hob_core::Source;
+use hob_core::RequestSource;
 use hob_db::DatabaseError;
 use rusqlite::{Connection, params};
 
@@ -65,7 +65,7 @@ fn local_models(connection: &Connection) -> rusqlite::Result<Vec<ServedModel>> {
             ..ServedModel::default()
         })
     };
-    statement.query_map(params![CLOUD, Source::Bench.as_str()], read)?.collect()
+    statement.query_map(params![CLOUD, RequestSource::Bench.as_str()], read)?.collect()
 }
 
 /// The quarters of an hour with answers, from the day `since` on.

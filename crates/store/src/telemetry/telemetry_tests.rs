@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hob_core::{Ending, Energy, FinishReason, Inference, Source, Usage};
+use hob_core::{Ending, Energy, FinishReason, Inference, RequestSource, Usage};
 use proptest::prelude::*;
 
 use super::*;
@@ -23,7 +23,7 @@ pub(super) fn inference() -> Inference {
     Inference {
         started: noon(),
         run: Arc::from("run-1"),
-        source: Source::Server,
+        source: RequestSource::Server,
         engine: "ollama".to_owned(),
         model: "qwen3:8b".to_owned(),
         agent: None,
@@ -378,7 +378,7 @@ prop_compose! {
     fn any_inference()(
         (ago, source, engine, model) in (
             0u64..30 * 86_400,
-            prop::sample::select(Source::ALL.to_vec()),
+            prop::sample::select(RequestSource::ALL.to_vec()),
             prop::sample::select(vec!["ollama", "vllm", "cloud"]),
             prop::sample::select(vec!["qwen3:8b", "gpt-5.2", "claude-opus-4-6", "unheard-of"]),
         ),

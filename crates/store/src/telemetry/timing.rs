@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hob_core::Source;
+use hob_core::RequestSource;
 use hob_db::DatabaseError;
 use rusqlite::Connection;
 use serde::Serialize;
@@ -126,7 +126,7 @@ pub(super) fn durations(
 pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite::Result<ServedTimings> {
     let columns = Grouping::Model.columns();
     // Those on local engines that were no measurement.
-    let which = format!("engine <> '{CLOUD}' AND source <> '{}'", Source::Bench.as_str());
+    let which = format!("engine <> '{CLOUD}' AND source <> '{}'", RequestSource::Bench.as_str());
     let mut durations = durations(connection, columns, &which, since.days())?;
     let sql = format!(
         "SELECT {columns}, total(latency_us), sum(calls - failures - cancelled), total(first_token_us), sum(first_tokens)

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hob_core::{Delta, FinishReason, GenerateRequest, Inference, InferenceLog, RunEvents, Source};
-use hob_engine::{Endpoint, EndpointOptions, Fleet, FleetOptions, OpenAiCompat, Style};
+use hob_core::{Delta, FinishReason, GenerateRequest, Inference, InferenceLog, RequestSource, RunEvents};
+use hob_engines::{Endpoint, EndpointOptions, Fleet, FleetOptions, OpenAiCompat, Style};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -234,7 +234,7 @@ async fn an_answer_is_recorded_with_what_it_used() {
     let notebook = Arc::new(Notebook::default());
     let origin = Origin {
         run: "run".into(),
-        source: Source::Server,
+        source: RequestSource::Server,
         agent: None,
         events: RunEvents::unheard(),
         log: Arc::clone(&notebook) as Arc<dyn InferenceLog>,

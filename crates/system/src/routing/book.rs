@@ -10,10 +10,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_agent::routing::grpo::{Lesson, learn};
 use hob_agent::routing::reward::{self, RATING_STRENGTH, RunEnd};
+use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
-use hob_core::{Source, Usage};
+use hob_core::{RequestSource, Usage};
 use hob_db::{Database, DatabaseError};
-use hob_engine::select::CLOUD_KEY;
 use hob_store::routing::{Answer, Kept};
 use hob_store::{HOB_MIGRATIONS, Routing, UtcDay};
 use thiserror::Error;
@@ -146,7 +146,7 @@ impl RouterBook {
 
     /// What an answer cost in dollars; `None` where that is not known. Only the cloud asks for money.
     pub(super) fn price(&self, engine: &str, model: &str, usage: Option<Usage>) -> Option<f64> {
-        if engine != CLOUD_KEY {
+        if engine != CLOUD {
             return Some(0.0);
         }
         let (price, usage) = (self.inner.shelf.record.prices().of(model)?, usage?);
@@ -206,7 +206,7 @@ impl Shelf {
     pub(super) fn keep(&self, decision: &Decision) -> Result<(), DatabaseError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
-        let asked_by_people = !matches!(decision.source, Source::Scheduler | Source::Bench);
+        let asked_by_people = !matches!(decision.source, RequestSource::Scheduler | RequestSource::Bench);
         let before = if asked_by_people { routing.asked_before(decision, since)? } else { None };
         routing.keep(decision)?;
         if let Some(run) = before {

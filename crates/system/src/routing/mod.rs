@@ -13,17 +13,15 @@ use std::time::SystemTime;
 
 use hob_agent::routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
 use hob_config::RouterKey;
-use hob_core::routing::{Candidate, Decision, Lot, ModelReason, NoChoice, QueryClass};
-use hob_core::{GenerateRequest, RouterPolicy};
-use hob_engine::select::CLOUD_KEY;
+use hob_core::engine::CLOUD;
+use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
+use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
 
 pub use book::{RateError, Rated, RouterBook};
 pub use hob_agent::routing::grpo::{ENOUGH_TRIES, probabilities};
 pub(crate) use ticket::Ticket;
 
-use crate::caller::Caller;
 use crate::estimate::prompt_tokens;
-use crate::pool::ListedModel;
 
 /// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
 const MOST_CANDIDATES: usize = 64;
@@ -82,7 +80,7 @@ impl Router {
         caller: &Caller,
         models: &[ListedModel],
         house: &str,
-    ) -> Result<Routed, NoChoice> {
+    ) -> Result<Routed, NoSuitableModel> {
         self.book.ready().await;
         let query = query(request, prompt_tokens(request));
         let candidates = self.candidates(models, house);
@@ -118,7 +116,7 @@ impl Router {
     /// What could answer, with what was measured of it. The cloud only where it is the engine of the house: whether it may stand in
     /// for another that is down is the fallback's affair, and no reason to send questions away while all is well.
     fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<Candidate> {
-        let may_answer = |listed: &&ListedModel| listed.engine != CLOUD_KEY || house == CLOUD_KEY;
+        let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || house == CLOUD;
         let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
             let speed = self.book.speed(engine, &model.id);
             Some(Candidate { speed, ..candidate(model)? })

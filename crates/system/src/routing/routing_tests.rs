@@ -4,15 +4,14 @@ use futures::StreamExt;
 use hob_agent::ToolBox;
 use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
-    Delta, Engine, EngineError, EventBus, FinishReason, Message, Role, Source, ToolCallDelta, Unrecorded,
-    Usage,
+    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
+    Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::Database;
 use hob_store::{HOB_MIGRATIONS, Routing};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::caller::{AgentWish, AskError};
 use crate::fallback::Fallback;
 use crate::pool::Pool;
 use crate::system::{System, SystemParts};
@@ -29,7 +28,7 @@ fn asking(model: &str, text: &str) -> GenerateRequest {
 }
 
 fn run(name: &str) -> Caller {
-    Caller { agent: AgentWish::None, ..Caller::trusted(Source::Server, name) }
+    Caller { agent: AgentPreference::None, ..Caller::trusted(RequestSource::Server, name) }
 }
 
 fn engine() -> ScriptedEngine {
@@ -105,7 +104,7 @@ async fn auto_is_answered_by_the_model_that_suits_the_question_and_says_why() {
 #[tokio::test]
 async fn auto_goes_through_agents_too() {
     let (system, engine) = system(engine(), None);
-    let by_agent = Caller::trusted(Source::Server, "run");
+    let by_agent = Caller::trusted(RequestSource::Server, "run");
     let answer = system.complete(asking("auto", "Hello there"), &by_agent).await.unwrap();
     assert_eq!((answer.generation.model.as_str(), answer.reason.is_some()), (SMALL, true));
     assert_eq!(engine.requests()[0].model, SMALL);
@@ -289,7 +288,7 @@ async fn the_same_question_from_elsewhere_says_nothing_of_the_answer() {
     let system = learning(failing("none"));
     system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
     let before = kept(&system, "1").await;
-    let elsewhere = Caller { source: Source::Channel, ..run("2") };
+    let elsewhere = Caller { source: RequestSource::Channel, ..run("2") };
     system.complete(asking("auto", "Hello there"), &elsewhere).await.unwrap();
     assert_eq!(kept(&system, "1").await, before);
 }
@@ -308,7 +307,7 @@ async fn an_answer_that_was_praised_stays_praised_when_its_question_is_asked_aga
 #[tokio::test]
 async fn a_task_that_asks_the_same_every_day_says_nothing_of_the_answers() {
     let system = learning(failing("none"));
-    let task = |name: &str| Caller { source: Source::Scheduler, ..run(name) };
+    let task = |name: &str| Caller { source: RequestSource::Scheduler, ..run(name) };
     system.complete(asking("auto", "Hello there"), &task("1")).await.unwrap();
     let before = kept(&system, "1").await;
     system.complete(asking("auto", "Hello there"), &task("2")).await.unwrap();
@@ -341,8 +340,7 @@ async fn kept(system: &System, run: &str) -> (bool, Option<f64>) {
 #[tokio::test]
 async fn while_an_engine_of_the_house_answers_auto_never_leaves_it() {
     let local = engine();
-    let cloud =
-        Arc::new(ScriptedEngine::saying(&["yes"]).called(CLOUD_KEY).with_models(&["gpt:900b", SMALL]));
+    let cloud = Arc::new(ScriptedEngine::saying(&["yes"]).called(CLOUD).with_models(&["gpt:900b", SMALL]));
     let shared = || Arc::clone(&cloud) as Arc<dyn Engine>;
     let (system, local) = system(local, None);
     let pool = Pool::new(Arc::clone(&local) as Arc<dyn Engine>, vec![shared()]);
@@ -432,9 +430,9 @@ fn only_the_cloud_has_a_price_and_not_always_one_that_is_known() {
     let book = RouterBook::default();
     let usage = Some(Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() });
     assert_eq!(book.price("ollama", "m", None), Some(0.0));
-    assert_eq!(book.price(CLOUD_KEY, "a model that nobody has heard of", usage), None);
-    assert!(book.price(CLOUD_KEY, "gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
-    assert_eq!(book.price(CLOUD_KEY, "gpt-5.2", None), None);
+    assert_eq!(book.price(CLOUD, "a model that nobody has heard of", usage), None);
+    assert!(book.price(CLOUD, "gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
+    assert_eq!(book.price(CLOUD, "gpt-5.2", None), None);
 }
 
 #[tokio::test]
@@ -455,7 +453,7 @@ async fn tools_that_fail_speak_against_the_model_that_called_them() {
         vec![Ok(piece), Ok(Delta::Finish { choice: 0, reason }), Ok(Delta::Done { usage: None })]
     };
     let system = learning(ScriptedEngine::new(script).with_models(&[SMALL, LARGE]));
-    let agent = AgentWish::Named("orchestrator".into());
+    let agent = AgentPreference::Named("orchestrator".into());
     let caller = Caller { agent, ..run("1") };
     let answer = system.complete(asking("auto", "Hello there"), &caller).await.unwrap();
     assert!(answer.tool_results.iter().any(|result| !result.success));

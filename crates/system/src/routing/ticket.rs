@@ -10,12 +10,11 @@ use futures::Stream;
 use hob_agent::routing::reward::{Effort, RunEnd, is_models_fault};
 use hob_core::routing::Decision;
 use hob_core::{
-    AgentOutcome, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
+    AgentOutcome, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
 };
 
 use super::AtWork;
 use super::book::RouterBook;
-use crate::caller::AskError;
 
 /// The event that ends a call of a tool.
 const TOOL_ENDED: &str = "TOOL_CALL_END";

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::model::DEFAULT_MODEL;
 use hob_core::schedule::{DeliverTo, RunOutcome};
-use hob_core::{Channels, Event, GenerateRequest, Message, Role, RunEvents, Source, Task, TaskRun};
+use hob_core::{
+    AgentPreference, Caller, Channels, Event, GenerateRequest, Message, RequestSource, Role, RunEvents, Task,
+    TaskRun,
+};
 use hob_store::tasks::{Claimant, Claimed, Renewal, Retry, RunEnd};
 use tokio_util::sync::CancellationToken;
 
 use super::book::TaskBook;
-use crate::caller::{AgentWish, Caller};
 use crate::system::System;
 
 /// As much of an answer as the log keeps.
@@ -89,12 +92,13 @@ impl Runner {
 
     async fn ask(&self, task: &Task, name: Arc<str>) -> Result<String, String> {
         let agent = match task.agent.as_str() {
-            "none" => AgentWish::None,
-            agent => AgentWish::Named(agent.to_owned()),
+            "none" => AgentPreference::None,
+            agent => AgentPreference::Named(agent.to_owned()),
         };
-        let caller = Caller { permit: task.run_permit(), agent, ..Caller::trusted(Source::Scheduler, name) };
+        let caller =
+            Caller { permit: task.run_permit(), agent, ..Caller::trusted(RequestSource::Scheduler, name) };
         let request = GenerateRequest {
-            model: "default".to_owned(),
+            model: DEFAULT_MODEL.to_owned(),
             messages: vec![Message::new(Role::User, task.prompt.clone())],
             ..GenerateRequest::default()
         };

@@ -10,7 +10,7 @@ use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits
 use hob_core::{
     ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus, GenerateRequest,
     Generation, GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels, Permit, Reach,
-    Schedule, Source, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
+    RequestSource, Schedule, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
 use hob_store::{HOB_MIGRATIONS, Tasks};
@@ -247,7 +247,7 @@ async fn a_task_runs_at_its_time_and_is_logged_told_of_and_recorded() {
     let record = world.record.0.lock().unwrap();
     assert_eq!(
         (record.len(), record[0].source, record[0].agent.as_deref()),
-        (1, Source::Scheduler, Some("simple"))
+        (1, RequestSource::Scheduler, Some("simple"))
     );
 }
 

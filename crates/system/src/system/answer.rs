@@ -2,32 +2,19 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
-    Agent, AgentOutcome, DeltaStream, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelReason, ToolResult, Warning,
+    Agent, AgentOutcome, Answered, Ask, AskError, Caller, DeltaStream, EngineError, GenerateRequest,
+    GenerationStream, ModelReason, Warning,
 };
 
 use super::System;
 use super::run::Asked;
-use crate::caller::{AskError, Caller};
 use crate::caller_policy::admit;
 use crate::lane::{Delivery, Lane, Wish, lane};
 use crate::route::Route;
 use crate::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
-
-/// A whole answer, and how it came to be.
-#[derive(Debug)]
-pub struct Answered {
-    /// The key of the engine that answered.
-    pub engine: String,
-    /// Its usage is the sum over all turns.
-    pub generation: Generation,
-    pub turns: u32,
-    pub tool_results: Vec<ToolResult>,
-    /// Why this model; `None` when it is the one that was asked for.
-    pub reason: Option<ModelReason>,
-}
 
 /// An answer under way.
 pub struct Streaming {
@@ -63,7 +50,7 @@ impl System {
         let ignored = admit(&mut request, caller, &self.images).await?;
         let wish = self.wish(&caller.agent)?;
         let mut route = self.route(&mut request, caller).await?;
-        let outcome = self.ask(&route, request, wish, caller, span).await;
+        let outcome = self.answer_by(&route, request, wish, caller, span).await;
         if let Some(ticket) = route.take_ticket() {
             ticket.conclude(&outcome);
         }
@@ -74,7 +61,7 @@ impl System {
         Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
     }
 
-    async fn ask(
+    async fn answer_by(
         &self,
         route: &Route,
         mut request: GenerateRequest,
@@ -169,6 +156,13 @@ impl System {
             }
         };
         Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
+    }
+}
+
+#[async_trait]
+impl Ask for System {
+    async fn ask(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
+        self.complete(request, caller).await
     }
 }
 

@@ -1,12 +1,12 @@
 //! Texts as vectors.
 
-use hob_core::{EmbedRequest, Embeddings, Engine};
+use hob_core::{AskError, Caller, EmbedRequest, Embeddings, Engine};
 
-use super::{DEFAULT_MODEL, System};
-use crate::caller::{AskError, Caller};
+use super::System;
 use crate::caller_policy::check_engine;
 use crate::embedder;
 use crate::trace::{kind_of_refusal, request_span, under};
+use hob_core::model::DEFAULT_MODEL;
 
 impl System {
     /// Texts as vectors. `default`, and the name of the model it stands for, mean the embedder of the house; any other name

@@ -1,10 +1,9 @@
 //! What the memory has on a question, for callers who may know it.
 
-use hob_core::{GenerateRequest, Passage, Permit, Reach, Source};
+use hob_core::{Caller, GenerateRequest, MemoryUse, Passage, Permit, Reach, RequestSource};
 
 use super::System;
-use crate::caller::{Caller, Recall};
-use crate::inbound::MEMORY_READS;
+use hob_core::tool::MEMORY_SEARCH_TOOLS;
 
 impl System {
     /// Puts what the memory has on the question into the request, where the caller may know it, and says what that was.
@@ -21,14 +20,15 @@ impl System {
 /// tools is given to everybody at once; and so does a task whose tools were chosen, because somebody on a channel may have
 /// made it.
 fn may_recall(caller: &Caller) -> bool {
-    let reads_memory = |names: &Vec<String>| names.iter().any(|name| MEMORY_READS.contains(&name.as_str()));
+    let reads_memory =
+        |names: &Vec<String>| names.iter().any(|name| MEMORY_SEARCH_TOOLS.contains(&name.as_str()));
     let Permit { most, also, only, except, .. } = &caller.permit;
-    if caller.recall == Recall::Unwanted || reads_memory(except) {
+    if caller.memory == MemoryUse::Unwanted || reads_memory(except) {
         return false;
     }
     match caller.source {
-        Source::Channel => reads_memory(also),
-        Source::Scheduler => *most >= Reach::Read && only.as_ref().is_none_or(reads_memory),
+        RequestSource::Channel => reads_memory(also),
+        RequestSource::Scheduler => *most >= Reach::Read && only.as_ref().is_none_or(reads_memory),
         _ => *most >= Reach::Read,
     }
 }

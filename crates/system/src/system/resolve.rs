@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use hob_core::GenerateRequest;
-use hob_core::routing::AUTO;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_core::{AskError, Caller, GenerateRequest};
 
-use super::{DEFAULT_MODEL, System};
-use crate::caller::{AskError, Caller};
-use crate::caller_policy::{check_engine, may_use};
+use super::System;
+use crate::caller_policy::check_engine;
 use crate::fallback::is_not_found;
 use crate::pool::{Found, NamedBy};
 use crate::route::Route;
@@ -29,7 +28,7 @@ impl System {
             return Ok(None);
         }
         let mut models = self.pool.recent().await?;
-        models.retain(|listed| may_use(&listed.engine, caller.role));
+        models.retain(|listed| caller.role.may_use_engine(&listed.engine));
         // Who has a model of this name means that one.
         if models.iter().any(|listed| listed.model.id == AUTO) {
             return Ok(None);

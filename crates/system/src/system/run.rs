@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use hob_core::{
-    Agent, AgentContext, Engine, GenerateRequest, GenerationStream, Listener, Permit, Role, RunEvents, Tools,
+    Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
+    Listener, Permit, Role, RunEvents, Tools,
 };
 use hob_memory::context::{has_context, without_context};
 
 use super::System;
 use crate::agent_stream::{AgentStream, ear};
-use crate::caller::{AgentWish, AskError, Caller};
 use crate::lane::Wish;
 use crate::metered::{Metered, Origin};
 use crate::route::Route;
@@ -113,15 +113,18 @@ impl System {
         RunEvents::new(self.bus.clone(), Arc::clone(&caller.run))
     }
 
-    pub(super) fn wish(&self, wish: &AgentWish) -> Result<Wish<Arc<dyn Agent>>, AskError> {
+    pub(super) fn wish(&self, wish: &AgentPreference) -> Result<Wish<Arc<dyn Agent>>, AskError> {
         Ok(match wish {
-            AgentWish::Configured => Wish::Configured(self.agent.clone()),
-            AgentWish::None => Wish::None,
-            AgentWish::Named(name) => {
-                let agent =
-                    hob_agent::agent(name).ok_or_else(|| AskError::UnknownAgent { name: name.clone() })?;
+            AgentPreference::Configured => Wish::Configured(self.agent.clone()),
+            AgentPreference::None => Wish::None,
+            AgentPreference::Named(name) => {
+                let agent = hob_agent::agent(name).ok_or_else(|| unknown_agent(name))?;
                 Wish::Named(agent)
             }
         })
     }
+}
+
+fn unknown_agent(name: &str) -> AskError {
+    AskError::UnknownAgent { name: name.to_owned(), known: hob_agent::AGENTS.map(str::to_owned).to_vec() }
 }

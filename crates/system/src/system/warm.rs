@@ -5,13 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_config::EngineKey;
 use hob_core::{
-    AgentContext, Answer, Engine, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream,
-    Message, ModelInfo, Role, RunEvents, Source,
+    AgentContext, Answer, AskError, Caller, Engine, EngineError, FinishReason, GenerateRequest, Generation,
+    GenerationStream, Message, ModelInfo, RequestSource, Role, RunEvents, run_id,
 };
 
 use super::System;
 use super::run::Asked;
-use crate::caller::{AskError, Caller, run_id};
 
 impl System {
     /// Has the embedded engine read the configured agent's instructions and tools, as the owner's whole answers send them. It is no
@@ -22,7 +21,7 @@ impl System {
             return Ok(());
         };
         let Some(model) = self.steady_model().await? else { return Ok(()) };
-        let caller = Caller::trusted(Source::Server, run_id("warm"));
+        let caller = Caller::trusted(RequestSource::Server, run_id("warm"));
         let messages = vec![Message::new(Role::User, "Hello")];
         let request = GenerateRequest { model, messages, ..GenerateRequest::default() };
         let events = RunEvents::unheard();
@@ -170,7 +169,7 @@ mod tests {
 
             let messages = vec![Message::new(Role::User, "What is 17 * 23?")];
             let request = GenerateRequest { model: "m".into(), messages, ..GenerateRequest::default() };
-            system.complete(request, &Caller::trusted(Source::Server, "run")).await.unwrap();
+            system.complete(request, &Caller::trusted(RequestSource::Server, "run")).await.unwrap();
             let mut asked = engine.asked.requests().remove(0);
             assert_ne!(warmed.messages.pop(), asked.messages.pop(), "only the question differs");
             assert_eq!((warmed.messages, warmed.tools), (asked.messages, asked.tools), "{agent}");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hob_core::EngineError;
-use hob_engine::{Endpoint, EndpointOptions};
+use hob_engines::{Endpoint, EndpointOptions};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;

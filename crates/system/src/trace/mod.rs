@@ -13,9 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures::Stream;
-use hob_core::{Delta, DeltaStream, EngineError, Source};
-
-use crate::caller::{AskError, Caller};
+use hob_core::{AskError, Caller, Delta, DeltaStream, EngineError, RequestSource};
 
 pub(crate) use export::Traces;
 pub use span::Spans;
@@ -25,9 +23,9 @@ pub(crate) use tools::TracedTools;
 /// Opens the span of a whole request.
 pub(crate) fn request_span(spans: &Spans, caller: &Caller, model: &str) -> Span {
     let kind = match caller.source {
-        Source::Server => Kind::Server,
-        Source::Channel => Kind::Consumer,
-        Source::Ask | Source::Scheduler | Source::Bench => Kind::Internal,
+        RequestSource::Server => Kind::Server,
+        RequestSource::Channel => Kind::Consumer,
+        RequestSource::Ask | RequestSource::Scheduler | RequestSource::Bench => Kind::Internal,
     };
     let mut span = spans.start(caller.trace_parent, kind, || format!("{} request", caller.source.as_str()));
     span.set("hob.source", caller.source.as_str());
@@ -65,9 +63,9 @@ pub(crate) fn kind_of(error: &EngineError) -> Cow<'static, str> {
 pub(crate) fn kind_of_refusal(error: &AskError) -> Cow<'static, str> {
     match error {
         AskError::Engine(error) => kind_of(error),
-        AskError::Tools(_) => Cow::Borrowed("unknown_tool"),
+        AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => Cow::Borrowed("unknown_tool"),
         AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
-        AskError::NoChoice(_) => Cow::Borrowed("no_model_to_choose"),
+        AskError::NoModel(_) => Cow::Borrowed("no_model_to_choose"),
         AskError::CloudNotAllowed { .. } => Cow::Borrowed("cloud_not_allowed"),
         AskError::Attachment { .. } => Cow::Borrowed("refused_attachment"),
     }

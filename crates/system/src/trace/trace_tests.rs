@@ -4,14 +4,15 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_agent::tools::Calculator;
 use hob_agent::{ToolBox, agent};
-use hob_core::{Engine, EventBus, GenerateRequest, Message, Role, Tool, TraceParent, Unrecorded};
-use hob_engine::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_core::{
+    AgentPreference, Engine, EventBus, GenerateRequest, Message, Role, Tool, TraceParent, Unrecorded,
+};
+use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::accounts::Accounts;
-use crate::caller::AgentWish;
 use crate::energy::Meters;
 use crate::system::{System, SystemParts};
 
@@ -111,7 +112,10 @@ fn asking() -> GenerateRequest {
 }
 
 fn caller(traceparent: &str) -> Caller {
-    Caller { trace_parent: TraceParent::parse(traceparent), ..Caller::trusted(Source::Server, "run-1") }
+    Caller {
+        trace_parent: TraceParent::parse(traceparent),
+        ..Caller::trusted(RequestSource::Server, "run-1")
+    }
 }
 
 fn attributes(span: &Value) -> Vec<(String, String)> {
@@ -209,7 +213,7 @@ async fn trouble_is_told_by_its_kind_and_not_in_the_engines_words() {
     .await;
     let house = House::with(engine, FakeServer::replying(Reply::json(200, "{}")).await);
     let unknown = GenerateRequest { model: "nobody".into(), ..asking() };
-    let direct = Caller { agent: AgentWish::None, ..caller("") };
+    let direct = Caller { agent: AgentPreference::None, ..caller("") };
     assert!(house.system.complete(asking(), &direct).await.is_err());
     assert!(house.system.complete(unknown, &direct).await.is_err());
     let spans = house.close().await;

@@ -9,15 +9,12 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, anyhow, bail};
 use futures::StreamExt;
 use hob_config::{AgentKey, Config};
-use hob_core::routing::AUTO;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    Delta, FinishReason, GenerateRequest, Message, ModelReason, Passage, Reach, Role, Source, Step,
-    ToolChoice, Warning,
+    AgentPreference, Answered, AskError, Caller, Delta, FinishReason, GenerateRequest, Message, ModelReason,
+    Passage, Permit, Reach, RequestSource, Role, Step, ToolChoice, Warning, run_id,
 };
-use hob_system::{
-    AgentWish, Answered, AskError, Because, Caller, DEFAULT_MODEL, Household, Permit, Streaming, System,
-    run_id,
-};
+use hob_system::{Because, Household, Streaming, System};
 use serde_json::{Map, Value, json};
 
 use self::paper::Paper;
@@ -89,12 +86,12 @@ fn caller(args: &AskArgs) -> Caller {
     let AnsweringArgs { agent, tools, .. } = &args.answering;
     let wants_tools = tools.is_some() || args.require_tool;
     let agent = match agent {
-        Some(AgentChoice::Agent(agent)) => AgentWish::Named(agent.to_string()),
-        None if wants_tools => AgentWish::Named(AgentKey::Orchestrator.to_string()),
-        Some(AgentChoice::None) | None => AgentWish::None,
+        Some(AgentChoice::Agent(agent)) => AgentPreference::Named(agent.to_string()),
+        None if wants_tools => AgentPreference::Named(AgentKey::Orchestrator.to_string()),
+        Some(AgentChoice::None) | None => AgentPreference::None,
     };
     let permit = Permit { only: tools.clone(), ..Permit::up_to(Reach::Act) };
-    Caller { permit, agent, ..Caller::trusted(Source::Ask, run_id("ask")) }
+    Caller { permit, agent, ..Caller::trusted(RequestSource::Ask, run_id("ask")) }
 }
 
 /// An answer from another engine than the user set up should not come as a surprise.
@@ -176,7 +173,7 @@ async fn print_json(
     if let Some(reason) = &outcome.reason {
         object.insert("model_reason".to_owned(), json!(reason.as_str()));
     }
-    if caller.agent == AgentWish::None {
+    if caller.agent == AgentPreference::None {
         object.retain(|field, _| field != "turns" && field != "tool_results");
     }
     output::json(&Value::Object(object))?;

@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_core::{Delta, FinishReason, GenerateRequest, Passage};
+use hob_core::{AskError, Caller, Delta, FinishReason, GenerateRequest, Passage};
 use hob_system::store::chats::TurnEnding;
-use hob_system::{AskError, Caller, Streaming, System};
+use hob_system::{Streaming, System};
 use tokio::time::timeout;
 
 use super::page::Page;

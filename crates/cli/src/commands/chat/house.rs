@@ -1,17 +1,18 @@
 //! Who is asked, and on what terms.
 
 use hob_config::AgentKey;
-use hob_core::{GenerateRequest, MaxTokens, Message, Reach, Source, Temperature};
-use hob_system::{AgentWish, Caller, Household, Permit, Recall, run_id};
+use hob_core::model::DEFAULT_MODEL;
+use hob_core::{
+    AgentPreference, Caller, GenerateRequest, MaxTokens, MemoryUse, Message, Permit, Reach, RequestSource,
+    Temperature, run_id,
+};
+use hob_system::Household;
 
 use super::answering::Question;
 use super::command::Switch;
 use super::session::Settings;
 use crate::args::{AgentChoice, AnsweringArgs};
 use crate::commands::ask::Thoughts;
-
-/// The name by which the default model is asked for.
-const DEFAULT_MODEL: &str = "default";
 
 /// The house that answers, and what the command line said about answers.
 pub struct House<'h> {
@@ -33,15 +34,15 @@ impl House<'_> {
     /// The person at this machine, who may have everything done.
     pub fn caller(&self, settings: &Settings) -> Caller {
         let agent = match settings.agent {
-            AgentChoice::None => AgentWish::None,
-            AgentChoice::Agent(agent) => AgentWish::Named(agent.to_string()),
+            AgentChoice::None => AgentPreference::None,
+            AgentChoice::Agent(agent) => AgentPreference::Named(agent.to_string()),
         };
         let permit = Permit { only: self.only_tools.clone(), ..Permit::up_to(Reach::Act) };
-        let recall = match settings.memory {
-            Switch::On => Recall::Allowed,
-            Switch::Off => Recall::Unwanted,
+        let memory = match settings.memory {
+            Switch::On => MemoryUse::Allowed,
+            Switch::Off => MemoryUse::Unwanted,
         };
-        Caller { permit, agent, recall, ..Caller::trusted(Source::Ask, run_id("chat")) }
+        Caller { permit, agent, memory, ..Caller::trusted(RequestSource::Ask, run_id("chat")) }
     }
 
     pub fn question<'a>(

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
-use hob_system::AskError;
+use hob_core::AskError;
 
 use super::answering::{Answer, End, answer};
 use super::archive::Archive;

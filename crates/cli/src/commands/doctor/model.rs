@@ -1,6 +1,6 @@
 //! The default model: is there one, and does the engine have it.
 
-use hob_core::routing::AUTO;
+use hob_core::model::AUTO;
 use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{Check, Status};

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use hob_config::{Config, Environment, set_default_model};
 use hob_core::ModelKind;
-use hob_core::routing::AUTO;
-use hob_system::DEFAULT_MODEL;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
 
 use super::info::not_found;
 use super::list::models;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_config::Config;
-use hob_core::{Delta, Ending, FinishReason, Inference, Source, Usage};
-use hob_engine::Style;
+use hob_core::{Delta, Ending, FinishReason, Inference, RequestSource, Usage};
+use hob_engines::Style;
 use hob_system::Record;
 use hob_testkit::{FakeServer, ScriptedEngine};
 
@@ -29,7 +29,7 @@ fn month(now: SystemTime) -> Vec<Inference> {
                 calls.push(Inference {
                     started: now - Duration::from_secs(day * 86_400 + chance * 280 + call * 60),
                     run: Arc::from("run"),
-                    source: Source::ALL[usize::from(chance % 3 == 0)],
+                    source: RequestSource::ALL[usize::from(chance % 3 == 0)],
                     engine: engine.to_owned(),
                     model: model.to_owned(),
                     agent: chance.is_multiple_of(4).then(|| "orchestrator".to_owned()),

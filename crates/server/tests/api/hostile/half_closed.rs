@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hob_config::ServerConfig;
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply};
 use serde_json::{Value, json};
 

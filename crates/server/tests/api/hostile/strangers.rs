@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::{Delta, Engine, EngineError};
-use hob_engine::{EndpointOptions, Style};
+use hob_engines::{EndpointOptions, Style};
 use hob_system::System;
 use hob_testkit::{FakeServer, Namespace, Reply, ScriptedEngine};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hob_core::Role;
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_config::{RouterKey, ServerConfig};
 use hob_core::Engine;
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_system::{Record, Router, RouterBook, System};
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hob_config::ServerConfig;
-use hob_engine::Style;
+use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 

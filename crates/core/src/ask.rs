@@ -1,0 +1,166 @@
+//! The contract between those who ask and what answers: a request, its caller, the answer or the reason why there is none.
+//!
+//! Knows no engine, agent or tool in particular, and no way to reach the caller.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::agent::ToolResult;
+use crate::caller::CallerRole;
+use crate::engine::EngineError;
+use crate::generate::{GenerateRequest, Generation};
+use crate::model::NoSuitableModel;
+use crate::model_reason::ModelReason;
+use crate::tool::Permit;
+use crate::trace::TraceParent;
+
+/// Answers requests. Dropping the future cancels the work behind it.
+#[async_trait]
+pub trait Ask: Send + Sync {
+    /// The whole answer.
+    async fn ask(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError>;
+}
+
+/// Where a request came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RequestSource {
+    Server,
+    Ask,
+    Channel,
+    Scheduler,
+    Bench,
+}
+
+impl RequestSource {
+    pub const ALL: [RequestSource; 5] = [
+        RequestSource::Server,
+        RequestSource::Ask,
+        RequestSource::Channel,
+        RequestSource::Scheduler,
+        RequestSource::Bench,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RequestSource::Server => "server",
+            RequestSource::Ask => "ask",
+            RequestSource::Channel => "channel",
+            RequestSource::Scheduler => "scheduler",
+            RequestSource::Bench => "bench",
+        }
+    }
+}
+
+/// Which agent the caller wants to answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum AgentPreference {
+    /// The one that is configured.
+    #[default]
+    Configured,
+    Named(String),
+    /// The engine itself.
+    None,
+}
+
+/// Whether a question is answered with what the memory has on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemoryUse {
+    /// Where the caller may know it.
+    #[default]
+    Allowed,
+    /// Not even then.
+    Unwanted,
+}
+
+/// Who asks, and on what terms.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Names this request in events and records.
+    pub run: Arc<str>,
+    pub source: RequestSource,
+    pub role: CallerRole,
+    /// What an agent may use on this caller's behalf.
+    pub permit: Permit,
+    pub agent: AgentPreference,
+    pub memory: MemoryUse,
+    /// The trace this request is a part of, where the caller named one.
+    pub trace_parent: Option<TraceParent>,
+    /// What the caller, the log and the trace call this request, where it came over HTTP.
+    pub request_id: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// A caller who may use everything: the person at this machine.
+    pub fn trusted(source: RequestSource, run: impl Into<Arc<str>>) -> Self {
+        Caller {
+            run: run.into(),
+            source,
+            role: CallerRole::Owner,
+            permit: Permit::up_to(CallerRole::Owner.reach()),
+            agent: AgentPreference::Configured,
+            memory: MemoryUse::Allowed,
+            trace_parent: None,
+            request_id: None,
+        }
+    }
+}
+
+/// A name for a run that no other has: `ask-3kD9…`.
+pub fn run_id(of: &str) -> String {
+    let mut id = format!("{of}-");
+    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
+    id
+}
+
+/// A whole answer, and how it came to be.
+#[derive(Debug)]
+pub struct Answered {
+    /// The key of the engine that answered.
+    pub engine: String,
+    /// Its usage is the sum over all turns.
+    pub generation: Generation,
+    pub turns: u32,
+    pub tool_results: Vec<ToolResult>,
+    /// Why this model; `None` when it is the one that was asked for.
+    pub reason: Option<ModelReason>,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+
+    /// The caller selected a tool that does not exist.
+    #[error("there is no tool '{name}'{hint}")]
+    UnknownTool {
+        name: String,
+        /// What was probably meant, or what there is, as the end of a sentence.
+        hint: String,
+    },
+
+    /// The caller selected a tool that exists under a condition only.
+    #[error("the tool '{name}' is not there: {reason}")]
+    ToolNotAvailable { name: String, reason: String },
+
+    #[error("there is no agent '{name}'; there are {}", known.join(", "))]
+    UnknownAgent { name: String, known: Vec<String> },
+
+    /// The caller left the choice of a model to Hob, and no model can answer.
+    #[error(transparent)]
+    NoModel(#[from] NoSuitableModel),
+
+    /// Only a cloud provider could answer, and this caller may not spend the owner's money there.
+    #[error("'{model}' is answered by a cloud provider, and only the owner of this server may use that")]
+    CloudNotAllowed { model: String },
+
+    /// An image, or other content of a message, that is not passed on.
+    #[error("{reason}")]
+    Attachment {
+        /// Its place in the request.
+        param: String,
+        reason: String,
+    },
+}

@@ -1,0 +1,100 @@
+//! Anthropic's Messages API.
+
+mod answer;
+mod events;
+mod messages;
+mod request;
+
+use async_trait::async_trait;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    Warning,
+};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::Access;
+use crate::openai_compat::request::Delivery;
+use crate::openai_compat::unknown_model;
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
+use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
+use events::Events;
+
+/// The version of the API that this module speaks. Anthropic adds to it, and breaks it only under another date.
+const VERSION: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+
+/// A thousand is the most that one page may have, and all there is.
+const MODELS: &str = "/v1/models?limit=1000";
+
+pub(super) struct Anthropic {
+    endpoint: Endpoint,
+}
+
+impl Anthropic {
+    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+        let endpoint = Endpoint::new(EndpointOptions {
+            timeout: access.timeout,
+            key: Some(KeyHeader { name: HeaderName::from_static("x-api-key"), prefix: "", key: access.key }),
+            headers: HeaderMap::from_iter([VERSION]),
+            resend: Resend::Never,
+            ..EndpointOptions::new(access.label, access.host)
+        })?;
+        Ok(Anthropic { endpoint })
+    }
+
+    /// The answer's head, and what of the request has no effect on the answer.
+    async fn ask(
+        &self,
+        request: &GenerateRequest,
+        delivery: Delivery,
+    ) -> Result<(Response, Vec<Warning>), EngineError> {
+        let body =
+            request::body(request, delivery).map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
+        let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
+        let response = self.endpoint.post("/v1/messages", json).await?;
+        let accepted = self.endpoint.accept(response).await;
+        Ok((accepted.map_err(|error| unknown_model(error, &request.model))?, body.ignored))
+    }
+}
+
+#[async_trait]
+impl Engine for Anthropic {
+    fn key(&self) -> &str {
+        self.endpoint.engine()
+    }
+
+    fn address(&self) -> &str {
+        self.endpoint.host()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let (response, warnings) = self.ask(request, Delivery::Whole).await?;
+        let body = self.endpoint.body(response).await?;
+        let generation = answer::read(&body, &request.model)
+            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
+        Ok(Generation { warnings, ..generation })
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
+        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Events::default()) })
+    }
+
+    async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let hint =
+            "Anthropic has no embedding models; name one of another engine in [memory] embedding_model";
+        Err(self.endpoint.unsupported("embeddings", Some(hint)))
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let response = self.endpoint.accept(self.endpoint.get(MODELS).await?).await?;
+        let body = self.endpoint.body(response).await?;
+        answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    async fn health(&self) -> bool {
+        self.endpoint.probe(MODELS).await
+    }
+}

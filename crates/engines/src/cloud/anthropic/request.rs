@@ -1,0 +1,154 @@
+//! The request, written straight from ours without a copy of the conversation.
+
+use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition, Warning};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::messages::{Block, Conversation, WireTurn};
+use crate::cloud::translate::{self, Unsupported};
+use crate::openai_compat::request::Delivery;
+
+/// Fields of Anthropic's own that a caller may add to a request. `output_config` is merged with what a response format
+/// becomes.
+const OWN_FIELDS: [&str; 8] = [
+    "cache_control",
+    "container",
+    "inference_geo",
+    "metadata",
+    "output_config",
+    "service_tier",
+    "thinking",
+    "top_k",
+];
+
+/// Anthropic demands a limit. Where the house leaves it to the engine, this is it: as much as every current model can write.
+pub const DEMANDED_MAX_TOKENS: u32 = 8_192;
+
+/// The request's body.
+#[derive(Debug, Serialize)]
+pub struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<WireTurn<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(flatten)]
+    own: Map<String, Value>,
+    /// What of the caller's request is not said, and has no effect.
+    #[serde(skip)]
+    pub ignored: Vec<Warning>,
+}
+
+#[derive(Debug, Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    input_schema: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+}
+
+/// Says `request` in Anthropic's words, or names the field that has none.
+pub fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, Unsupported> {
+    let sampling = &request.sampling;
+    translate::refuse([
+        ("n", request.answers() > 1),
+        ("logprobs", sampling.logprobs),
+        ("top_logprobs", sampling.top_logprobs.is_some()),
+        ("seed", sampling.seed.is_some()),
+        ("presence_penalty", translate::is_set(sampling.presence_penalty)),
+        ("frequency_penalty", translate::is_set(sampling.frequency_penalty)),
+    ])?;
+    // The newer models refuse any temperature but their own, so only a caller's wish is passed on.
+    let temperature = request.temperature.map(|temperature| temperature.get());
+    if temperature.is_some_and(|temperature| temperature > 1.0) {
+        return Err(Unsupported::because("temperature", "Anthropic takes 0.0 to 1.0"));
+    }
+    let Conversation { system, turns } = Conversation::of(&request.messages)?;
+    Ok(Body {
+        model: &request.model,
+        max_tokens: request.max_tokens().unwrap_or(DEMANDED_MAX_TOKENS),
+        system,
+        messages: turns,
+        stream: delivery == Delivery::Streamed,
+        temperature,
+        top_p: sampling.top_p,
+        stop_sequences: &sampling.stop,
+        tools: request.tools.iter().map(tool).collect(),
+        tool_choice: tool_choice(request),
+        own: own(request)?,
+        ignored: translate::ignored(request, &OWN_FIELDS)?,
+    })
+}
+
+fn tool(definition: &ToolDefinition) -> Tool<'_> {
+    Tool {
+        name: &definition.name,
+        description: definition.description.as_deref(),
+        // A tool without parameters still has to say so.
+        input_schema: definition
+            .parameters
+            .clone()
+            .unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
+        strict: definition.strict.filter(|strict| *strict),
+    }
+}
+
+fn tool_choice(request: &GenerateRequest) -> Option<Value> {
+    if request.tools.is_empty() {
+        return None;
+    }
+    let one_at_a_time = request.parallel_tool_calls == Some(false);
+    let mut choice = match &request.tool_choice {
+        None if !one_at_a_time => return None,
+        None | Some(ToolChoice::Auto) => json!({ "type": "auto" }),
+        Some(ToolChoice::Required) => json!({ "type": "any" }),
+        Some(ToolChoice::Function(name)) => json!({ "type": "tool", "name": name }),
+        // It calls nothing, so it has no word about how many at a time either.
+        Some(ToolChoice::None) => return Some(json!({ "type": "none" })),
+    };
+    if one_at_a_time {
+        choice["disable_parallel_tool_use"] = json!(true);
+    }
+    Some(choice)
+}
+
+/// The caller's own additions, and the form of the answer, which lives beside some of them.
+fn own(request: &GenerateRequest) -> Result<Map<String, Value>, Unsupported> {
+    let mut own = translate::own_fields(&request.extra, &OWN_FIELDS);
+    let format = match &request.response_format {
+        ResponseFormat::Text => return Ok(own),
+        ResponseFormat::JsonObject => {
+            return Err(Unsupported::because(
+                "response_format",
+                "Anthropic answers in JSON only by a schema; send type json_schema",
+            ));
+        }
+        ResponseFormat::JsonSchema(schema) => {
+            json!({ "type": "json_schema", "schema": translate::described(schema) })
+        }
+    };
+    match own.entry("output_config").or_insert_with(|| json!({})) {
+        Value::Object(config) => {
+            config.insert("format".to_owned(), format);
+            Ok(own)
+        }
+        _ => Err(Unsupported::because("output_config", "it must be an object")),
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

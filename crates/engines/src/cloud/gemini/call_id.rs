@@ -1,0 +1,97 @@
+//! The id of a call, which also carries Gemini's thought signature.
+//!
+//! Newer Gemini models sign the thought behind a call and refuse a history in which the signature is missing. Chat clients
+//! have no field for it, but they send a call's id back as they got it. So the signature travels there, in letters that
+//! every provider allows in an id: `call_Xy…--thought--EqQBCg…`.
+
+use std::borrow::Cow;
+
+use crate::openai_compat::tool_calls::new_call_id;
+
+const MARK: &str = "--thought--";
+
+/// What Google wants in the place of a signature when the call was made by another model.
+const FOREIGN: &str = "skip_thought_signature_validator";
+
+/// The id that our callers see: Google's own or a fresh one, with the signature if there is any.
+pub fn join(id: Option<String>, signature: Option<&str>) -> String {
+    let mut id = id.filter(|id| !id.is_empty()).unwrap_or_else(new_call_id);
+    if let Some(signature) = signature {
+        id.push_str(MARK);
+        id.extend(signature.trim_end_matches('=').chars().map(|letter| match letter {
+            '+' => '-',
+            '/' => '_',
+            other => other,
+        }));
+    }
+    id
+}
+
+/// The id that Google knows, and the signature as it came.
+pub fn split(id: &str) -> (&str, Option<String>) {
+    match id.split_once(MARK) {
+        Some((id, letters)) => (id, Some(base64(letters))),
+        None => (id, None),
+    }
+}
+
+/// The id without its signature.
+pub fn plain(id: &str) -> &str {
+    id.split_once(MARK).map_or(id, |(id, _)| id)
+}
+
+/// Base64 in its usual letters, with its padding.
+fn base64(letters: &str) -> String {
+    let mut signature: String = letters
+        .chars()
+        .map(|letter| match letter {
+            '-' => '+',
+            '_' => '/',
+            other => other,
+        })
+        .collect();
+    while !signature.len().is_multiple_of(4) {
+        signature.push('=');
+    }
+    signature
+}
+
+/// The signature to send with a call of the history. Of the calls made at once only the first has one.
+pub fn signature_of(signature: Option<String>, is_first: bool) -> Option<Cow<'static, str>> {
+    match signature {
+        Some(signature) => Some(Cow::Owned(signature)),
+        None => is_first.then_some(Cow::Borrowed(FOREIGN)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_call_without_an_id_gets_a_fresh_one() {
+        let (first, second) = (join(None, None), join(Some(String::new()), None));
+        assert!(first.starts_with("call_") && second.starts_with("call_"));
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn an_id_without_a_signature_is_left_alone() {
+        assert_eq!(split("toolu_1"), ("toolu_1", None));
+        assert_eq!(plain("toolu_1"), "toolu_1");
+    }
+
+    proptest! {
+        #[test]
+        fn a_signature_survives_the_way_there_and_back(
+            signature in "([A-Za-z0-9+/]{4}){1,30}([A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?",
+        ) {
+            let id = join(Some("fc-1".to_owned()), Some(&signature));
+            prop_assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
+            prop_assert_eq!(split(&id), ("fc-1", Some(signature)));
+            prop_assert_eq!(plain(&id), "fc-1");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! OpenAI itself: chat completions with a key, and the newer name for the length of an answer.
+
+use async_trait::async_trait;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+};
+
+use super::Access;
+use crate::embeddings::Habit;
+use crate::openai_compat::answer;
+use crate::openai_compat::chunks::Chunks;
+use crate::openai_compat::embeddings;
+use crate::openai_compat::post_chat;
+use crate::openai_compat::request::{Delivery, Form, LengthField, Tools};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
+use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
+
+const MODELS: &str = "/models";
+
+pub(super) struct OpenAi {
+    endpoint: Endpoint,
+}
+
+impl OpenAi {
+    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+        let endpoint = Endpoint::new(EndpointOptions {
+            timeout: access.timeout,
+            key: Some(KeyHeader::bearer(access.key)),
+            resend: Resend::Never,
+            ..EndpointOptions::new(access.label, access.host)
+        })?;
+        Ok(OpenAi { endpoint })
+    }
+
+    /// Every model of OpenAI's that chats takes tools, so a refusal is never retried without them.
+    async fn ask(&self, request: &GenerateRequest, delivery: Delivery) -> Result<Response, EngineError> {
+        let form = Form { delivery, tools: Tools::Offered, length_field: LengthField::MaxCompletionTokens };
+        post_chat(&self.endpoint, "/chat/completions", request, form).await
+    }
+}
+
+#[async_trait]
+impl Engine for OpenAi {
+    fn key(&self) -> &str {
+        self.endpoint.engine()
+    }
+
+    fn address(&self) -> &str {
+        self.endpoint.host()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let response = self.ask(request, Delivery::Whole).await?;
+        let body = self.endpoint.body(response).await?;
+        answer::read(&body, &request.model).map_err(|error| error.into_engine_error(&self.endpoint, false))
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let response = self.ask(request, Delivery::Streamed).await?;
+        Ok(GenerationStream {
+            warnings: Vec::new(),
+            deltas: deltas(&self.endpoint, response, Chunks::new(request.answers())),
+        })
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        embeddings::post(&self.endpoint, "/embeddings", request, Habit::Refuses).await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let response = self.endpoint.accept(self.endpoint.get(MODELS).await?).await?;
+        let body = self.endpoint.body(response).await?;
+        answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    async fn health(&self) -> bool {
+        self.endpoint.probe(MODELS).await
+    }
+}

@@ -1,0 +1,190 @@
+//! Ollama, over its native API: chat, embeddings, its models, and their download. Knows nothing of agents or of serving HTTP.
+
+mod chat_response;
+mod embed;
+mod forced_tool_call;
+mod models;
+mod multiple_choices;
+mod options;
+mod pull;
+mod request;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::{StreamExt, TryStreamExt};
+use hob_core::{
+    DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, Warning,
+};
+
+use serde_json::json;
+
+use self::chat_response::Lines;
+use self::request::{Body, EFFORT, Form, Thinking};
+use crate::embeddings::{Gathered, Habit, MAX_INPUTS, ONLY_TEXT, batches};
+use crate::openai_compat::request::Delivery;
+use crate::openai_compat::unknown_model;
+use crate::wire::client::Endpoint;
+use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
+
+pub use self::models::{ModelDetails, same_model};
+pub use self::pull::{PullProgress, PullStream};
+
+/// An Ollama server.
+#[derive(Debug, Clone)]
+pub struct Ollama {
+    endpoint: Endpoint,
+}
+
+impl Ollama {
+    pub const KEY: &'static str = "ollama";
+
+    pub fn new(endpoint: Endpoint) -> Self {
+        Ollama { endpoint }
+    }
+
+    /// Downloads a model, and tells how far it is. The stream ends well only after Ollama said that it has all of it.
+    pub async fn pull(&self, model: &str) -> Result<PullStream, EngineError> {
+        let response = self.post("/api/pull", json!({ "model": model }).to_string().into(), model).await?;
+        Ok(pull::progress(&self.endpoint, response))
+    }
+
+    /// What Ollama knows of one model, its context window included.
+    pub async fn show(&self, model: &str) -> Result<ModelDetails, EngineError> {
+        let response = self.post("/api/show", json!({ "model": model }).to_string().into(), model).await?;
+        let body = self.endpoint.body(response).await?;
+        models::read_details(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    /// Asks for the `answer`-th answer. A model that does not think is asked again without `think`, which is not hidden.
+    async fn chat(
+        &self,
+        request: &GenerateRequest,
+        delivery: Delivery,
+        answer: u32,
+    ) -> Result<(Response, Vec<Warning>), EngineError> {
+        let unsupported =
+            |refused: request::Unsupported| self.endpoint.unsupported(refused.field, refused.hint.as_deref());
+        let mut warnings = request::check(request).map_err(unsupported)?;
+        let mut form = Form { delivery, thinking: Thinking::Level, answer };
+        loop {
+            let body = Body::of(request, form).map_err(unsupported)?;
+            let json =
+                serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
+            let refused = match self.post("/api/chat", json, &request.model).await {
+                Ok(response) => return Ok((response, warnings)),
+                Err(error) => error,
+            };
+            let next = match &refused {
+                EngineError::Refused { status: 400, message, .. } if request::asks_for_effort(request) => {
+                    form.thinking.after_refusal(message)
+                }
+                _ => None,
+            };
+            form.thinking = next.ok_or(refused)?;
+            if form.thinking == Thinking::LeftOut {
+                warnings.push(Warning::Ignored(EFFORT.to_owned()));
+            }
+        }
+    }
+
+    async fn whole(&self, request: &GenerateRequest, answer: u32) -> Result<Generation, EngineError> {
+        let (response, warnings) = self.chat(request, Delivery::Whole, answer).await?;
+        let body = self.endpoint.body(response).await?;
+        let generation = chat_response::read_whole(&body, request)
+            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
+        Ok(Generation { warnings, ..generation })
+    }
+
+    async fn streamed(
+        &self,
+        request: &GenerateRequest,
+        answer: u32,
+    ) -> Result<GenerationStream, EngineError> {
+        let (response, warnings) = self.chat(request, Delivery::Streamed, answer).await?;
+        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Lines::new(request)) })
+    }
+
+    /// A stream that asks once it is read.
+    fn streamed_later(&self, request: Arc<GenerateRequest>, answer: u32) -> DeltaStream {
+        let ollama = self.clone();
+        let begun = async move { ollama.streamed(&request, answer).await.map(|stream| stream.deltas) };
+        futures::stream::once(begun).try_flatten().boxed()
+    }
+
+    async fn post(&self, path: &str, json: Vec<u8>, model: &str) -> Result<Response, EngineError> {
+        let response = self.endpoint.post(path, json).await?;
+        self.endpoint.accept(response).await.map_err(|error| unknown_model(error, model))
+    }
+}
+
+#[async_trait]
+impl Engine for Ollama {
+    fn key(&self) -> &str {
+        Self::KEY
+    }
+
+    fn address(&self) -> &str {
+        self.endpoint.host()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let answers = futures::stream::iter(0..request.answers())
+            .map(|answer| self.whole(request, answer))
+            .buffered(multiple_choices::AT_ONCE)
+            .try_collect()
+            .await?;
+        multiple_choices::joined(answers).ok_or_else(|| self.endpoint.malformed("no answer was asked for"))
+    }
+
+    /// The first answer is asked for before the others, so that a refusal comes before the stream does.
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let GenerationStream { warnings, deltas } = self.streamed(request, 0).await?;
+        if request.answers() <= 1 {
+            return Ok(GenerationStream { warnings, deltas });
+        }
+        let shared = Arc::new(request.clone());
+        let others = (1..request.answers()).map(|answer| self.streamed_later(Arc::clone(&shared), answer));
+        let streams = std::iter::once(deltas).chain(others).collect();
+        Ok(GenerationStream { warnings, deltas: multiple_choices::interleaved(streams) })
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let Some(texts) = request.inputs.texts() else {
+            return Err(self.endpoint.unsupported("input", Some(ONLY_TEXT)));
+        };
+        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Obeys);
+        for inputs in batches(texts, MAX_INPUTS) {
+            let json = serde_json::to_vec(&embed::Body::of(request, inputs))
+                .map_err(|error| self.endpoint.malformed(error.to_string()))?;
+            let response = self.post("/api/embed", json, &request.model).await?;
+            let body = self.endpoint.body(response).await?;
+            let part = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
+            gathered.add(inputs.len(), part)?;
+        }
+        Ok(gathered.finish())
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let response = self.endpoint.accept(self.endpoint.get("/api/tags").await?).await?;
+        let body = self.endpoint.body(response).await?;
+        models::read_tags(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    async fn health(&self) -> bool {
+        self.endpoint.probe("/api/tags").await
+    }
+
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        same_model(asked, listed)
+    }
+
+    /// A conversation without messages makes Ollama load the model and say nothing.
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        let body = json!({ "model": model, "messages": [] }).to_string();
+        let response = self.post("/api/chat", body.into(), model).await?;
+        self.endpoint.body(response).await.map(drop)
+    }
+}

@@ -1,0 +1,306 @@
+//! The body of `POST /api/chat`, borrowed from our request wherever it can be.
+
+use std::borrow::Cow;
+
+use hob_core::{
+    Content, GenerateRequest, Message, Part, ResponseFormat, Role, ToolCall, ToolChoice, Warning,
+    ignored_fields,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::forced_tool_call::ForcedCall;
+use super::multiple_choices::MOST_ANSWERS;
+use super::options::{OWN_FIELDS, OWN_OPTIONS, options};
+use crate::openai_compat::request::{Delivery, tool};
+
+/// A field of the request that Ollama cannot honour.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    pub field: String,
+    pub hint: Option<String>,
+}
+
+impl Unsupported {
+    pub fn new(field: impl Into<String>) -> Self {
+        Unsupported { field: field.into(), hint: None }
+    }
+
+    pub fn because(self, hint: impl Into<String>) -> Self {
+        Unsupported { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// How this request is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    pub delivery: Delivery,
+    pub thinking: Thinking,
+    /// Which of several answers this is to be.
+    pub answer: u32,
+}
+
+/// How the caller's `reasoning_effort` is written as `think`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// By its level, as newer versions take it.
+    Level,
+    /// Whether to think at all, as older versions take it.
+    Switch,
+    /// Not at all, for models that do not think.
+    LeftOut,
+}
+
+impl Thinking {
+    /// How to ask again after Ollama refused; `None` when thinking was not the reason.
+    pub fn after_refusal(self, message: &str) -> Option<Self> {
+        match self {
+            Thinking::Level | Thinking::Switch if message.contains("does not support thinking") => {
+                Some(Thinking::LeftOut)
+            }
+            // Versions that know no levels complain of the field's type.
+            Thinking::Level if message.contains("think") => Some(Thinking::Switch),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Body<'a> {
+    model: &'a str,
+    messages: Vec<WireMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+    stream: bool,
+    options: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep_alive: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Cow<'a, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Format<'a> {
+    Word(&'static str),
+    Schema(Cow<'a, Value>),
+}
+
+#[derive(Debug, Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+}
+
+impl WireMessage<'_> {
+    /// A message that says nothing yet.
+    fn from_role(role: &'static str) -> Self {
+        WireMessage {
+            role,
+            content: Cow::Borrowed(""),
+            thinking: None,
+            images: Vec::new(),
+            tool_calls: Vec::new(),
+            tool_name: None,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct WireCall<'a> {
+    function: WireFunction<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    arguments: Map<String, Value>,
+}
+
+impl<'a> Body<'a> {
+    pub fn of(request: &'a GenerateRequest, form: Form) -> Result<Self, Unsupported> {
+        let own = |name: &str| request.extra.get(name).filter(|value| !value.is_null());
+        let forced = ForcedCall::demanded(request)?;
+        let mut messages: Vec<WireMessage<'a>> = (0..request.messages.len())
+            .map(|index| message(&request.messages, index))
+            .collect::<Result<_, _>>()?;
+        if let Some(forced) = forced {
+            instruct(&mut messages, &forced.instruction());
+        }
+        Ok(Body {
+            model: &request.model,
+            messages,
+            tools: if forced.is_some() { Vec::new() } else { tools(request) },
+            format: match (forced, &request.response_format) {
+                // A call that is demanded is all that the answer consists of.
+                (Some(forced), _) => Some(Format::Schema(forced.schema())),
+                (None, ResponseFormat::Text) => None,
+                (None, ResponseFormat::JsonObject) => Some(Format::Word("json")),
+                (None, ResponseFormat::JsonSchema(schema)) => {
+                    Some(Format::Schema(Cow::Borrowed(&schema.schema)))
+                }
+            },
+            stream: form.delivery == Delivery::Streamed,
+            options: options(request, form.answer)?,
+            keep_alive: own("keep_alive"),
+            think: match own("think") {
+                Some(own) => Some(Cow::Borrowed(own)),
+                None => think(request, form.thinking)?.map(Cow::Owned),
+            },
+            logprobs: request.sampling.logprobs.then_some(true),
+            top_logprobs: request.sampling.top_logprobs,
+        })
+    }
+}
+
+/// Refuses what Ollama cannot do at all, and names what has no effect on its answer.
+pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, Unsupported> {
+    if request.answers() > MOST_ANSWERS {
+        return Err(
+            Unsupported::new("n").because(format!("Ollama is asked for at most {MOST_ANSWERS} answers"))
+        );
+    }
+    let own: Vec<&str> = OWN_FIELDS.into_iter().chain(OWN_OPTIONS).collect();
+    ignored_fields(request, &own).map_err(Unsupported::new)
+}
+
+/// Whether the caller asks for an effort that is written as `think`.
+pub fn asks_for_effort(request: &GenerateRequest) -> bool {
+    let is_given = |name: &str| request.extra.get(name).is_some_and(|value| !value.is_null());
+    is_given(EFFORT) && !is_given("think")
+}
+
+/// The chat-completions field for how much a model thinks.
+pub const EFFORT: &str = "reasoning_effort";
+
+fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>, Unsupported> {
+    let Some(effort) = request.extra.get(EFFORT).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    let level = match effort.as_str() {
+        Some("none") => return Ok(Some(json!(false))),
+        Some("minimal" | "low") => "low",
+        Some("medium") => "medium",
+        Some("high" | "xhigh" | "max") => "high",
+        _ => return Err(Unsupported::new(EFFORT).because("Ollama takes 'none', 'low', 'medium' and 'high'")),
+    };
+    Ok(match thinking {
+        Thinking::Level => Some(json!(level)),
+        Thinking::Switch => Some(json!(true)),
+        Thinking::LeftOut => None,
+    })
+}
+
+/// The tools on offer, of which the model may call any, or none.
+fn tools(request: &GenerateRequest) -> Vec<Value> {
+    match request.tool_choice {
+        Some(ToolChoice::None) => Vec::new(),
+        _ => request.tools.iter().map(tool).collect(),
+    }
+}
+
+/// Adds to what the system says. Many templates know one message of the system, at the beginning.
+fn instruct(messages: &mut Vec<WireMessage<'_>>, instruction: &str) {
+    match messages.first_mut() {
+        Some(first) if first.role == Role::System.as_str() => {
+            let content = first.content.to_mut();
+            content.push_str("\n\n");
+            content.push_str(instruction);
+        }
+        _ => {
+            let role = Role::System.as_str();
+            messages.insert(
+                0,
+                WireMessage { content: Cow::Owned(instruction.to_owned()), ..WireMessage::from_role(role) },
+            );
+        }
+    }
+}
+
+/// The message at `index`. An author's name has no place in Ollama's messages and stays behind, as everywhere but in the
+/// chat-completions format.
+fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, Unsupported> {
+    let message = &history[index];
+    let tool_name = match (message.role, &message.tool_call_id) {
+        (Role::Tool, Some(id)) => Message::tool_name(&history[..index], id).or(message.name.as_deref()),
+        (Role::Tool, None) => message.name.as_deref(),
+        _ => None,
+    };
+    Ok(WireMessage {
+        role: message.role.as_str(),
+        content: message.content.text(),
+        thinking: thinking(message),
+        images: images(&message.content, index)?,
+        tool_calls: message
+            .tool_calls
+            .iter()
+            .enumerate()
+            .map(|(position, call)| history_call(call, index, position))
+            .collect::<Result<_, _>>()?,
+        tool_name,
+    })
+}
+
+/// What the assistant thought, under any of the names it goes by.
+fn thinking(message: &Message) -> Option<&str> {
+    ["thinking", "reasoning", "reasoning_content"]
+        .iter()
+        .filter_map(|name| message.extra.get(*name)?.as_str())
+        .find(|text| !text.is_empty())
+}
+
+fn images(content: &Content, index: usize) -> Result<Vec<&str>, Unsupported> {
+    let Content::Parts(parts) = content else {
+        return Ok(Vec::new());
+    };
+    let mut images = Vec::new();
+    for (position, part) in parts.iter().enumerate() {
+        let image = match part {
+            Part::Text(_) => continue,
+            Part::Image(image) => image,
+            Part::Other(other) => {
+                let kind = other.get("type").and_then(Value::as_str).unwrap_or("type");
+                return Err(Unsupported::new(format!("messages[{index}].content[{position}].{kind}"))
+                    .because("Ollama takes text and pictures"));
+            }
+        };
+        let (_, payload) = image.inline().ok_or_else(|| {
+            Unsupported::new(format!("messages[{index}].content[{position}].image_url"))
+                .because("Ollama fetches no pictures; send them as data: URLs in base64")
+        })?;
+        images.push(payload);
+    }
+    Ok(images)
+}
+
+/// A call of the history. Ollama wants an object where callers keep the text that the model wrote.
+fn history_call(call: &ToolCall, index: usize, position: usize) -> Result<WireCall<'_>, Unsupported> {
+    let arguments = if call.arguments.trim().is_empty() {
+        Map::new()
+    } else {
+        serde_json::from_str(&call.arguments).map_err(|error| {
+            let field = format!("messages[{index}].tool_calls[{position}].function.arguments");
+            Unsupported::new(field)
+                .because(format!("Ollama takes a JSON object there, and this is none ({error})"))
+        })?
+    };
+    Ok(WireCall { function: WireFunction { name: &call.name, arguments } })
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

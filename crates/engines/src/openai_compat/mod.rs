@@ -1,0 +1,157 @@
+//! The engines that speak chat completions on this machine or network: vLLM, SGLang, llama.cpp's server and a LiteLLM
+//! proxy. They differ by a row of a table.
+//!
+//! The submodules hold the wire format: the request as Hob writes it, the answer and the stream as Hob reads them. They know
+//! no engine by name, and [`crate::cloud`] uses them for OpenAI.
+
+pub mod answer;
+mod chunk_template;
+pub mod chunks;
+pub(crate) mod embeddings;
+pub mod request;
+pub mod tool_calls;
+
+use async_trait::async_trait;
+use hob_core::{
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    Warning,
+};
+
+use self::chunks::Chunks;
+use self::request::{Delivery, Form, LengthField, Tools, body};
+use crate::embeddings::Habit;
+use crate::wire::client::Endpoint;
+use crate::wire::deltas::deltas;
+use crate::wire::response::Response;
+
+/// What sets one of these engines apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    pub key: &'static str,
+    /// A LiteLLM proxy may know patterns of names that it does not list.
+    pub lists_every_model: bool,
+    /// Whether a text that is too long to embed can be cut.
+    pub cuts_overlong: bool,
+}
+
+impl Style {
+    pub const VLLM: Style = Style { key: "vllm", lists_every_model: true, cuts_overlong: true };
+    pub const SGLANG: Style = Style { key: "sglang", lists_every_model: true, cuts_overlong: false };
+    pub const LLAMACPP: Style = Style { key: "llamacpp", lists_every_model: true, cuts_overlong: false };
+    pub const LITELLM: Style = Style { key: "litellm", lists_every_model: false, cuts_overlong: false };
+}
+
+/// A chat-completions style engine.
+#[derive(Debug)]
+pub struct OpenAiCompat {
+    style: Style,
+    endpoint: Endpoint,
+}
+
+impl OpenAiCompat {
+    pub fn new(style: Style, endpoint: Endpoint) -> Self {
+        OpenAiCompat { style, endpoint }
+    }
+
+    /// Asks, and asks once more without tools when the engine refuses them.
+    async fn ask(
+        &self,
+        request: &GenerateRequest,
+        delivery: Delivery,
+    ) -> Result<(Response, Vec<Warning>), EngineError> {
+        let form = Form { delivery, tools: Tools::Offered, length_field: LengthField::MaxTokens };
+        let refused = match self.send(request, form).await {
+            Ok(response) => return Ok((response, Vec::new())),
+            Err(error) => error,
+        };
+        // A conversation that is too long would still be so, or lose its tools for no good reason.
+        let about_tools = matches!(refused, EngineError::Refused { status: 400, .. })
+            && !request.tools.is_empty()
+            && !refused.is_context_overflow();
+        if !about_tools {
+            return Err(refused);
+        }
+        match self.send(request, Form { tools: Tools::Withheld, ..form }).await {
+            Ok(response) => {
+                tracing::warn!(engine = self.style.key, reason = %refused, "tools were refused; answered without them");
+                Ok((response, vec![Warning::ToolsDropped]))
+            }
+            // Without tools it fails too, so they were not the reason: the first complaint is the true one.
+            Err(_) => Err(refused),
+        }
+    }
+
+    async fn send(&self, request: &GenerateRequest, form: Form) -> Result<Response, EngineError> {
+        post_chat(&self.endpoint, "/v1/chat/completions", request, form).await
+    }
+}
+
+/// Posts a chat request and takes the answer's head.
+pub(crate) async fn post_chat(
+    endpoint: &Endpoint,
+    path: &str,
+    request: &GenerateRequest,
+    form: Form,
+) -> Result<Response, EngineError> {
+    let json = body(request, form).map_err(|error| endpoint.malformed(error.to_string()))?;
+    let response = endpoint.post(path, json).await?;
+    endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
+}
+
+/// A 404 that speaks of the model is about the model; any other is about the path.
+pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
+    match error {
+        EngineError::Refused { engine, status: 404, message, param, .. }
+            if param.as_deref() == Some("model") || message.contains("model") =>
+        {
+            EngineError::ModelNotFound { engine, model: model.to_owned(), available: Vec::new() }
+        }
+        other => other,
+    }
+}
+
+#[async_trait]
+impl Engine for OpenAiCompat {
+    fn key(&self) -> &str {
+        self.style.key
+    }
+
+    fn address(&self) -> &str {
+        self.endpoint.host()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let (response, warnings) = self.ask(request, Delivery::Whole).await?;
+        let body = self.endpoint.body(response).await?;
+        let generation = answer::read(&body, &request.model)
+            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
+        Ok(Generation { warnings, ..generation })
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
+        Ok(GenerationStream {
+            warnings,
+            deltas: deltas(&self.endpoint, response, Chunks::new(request.answers())),
+        })
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let habit = if self.style.cuts_overlong { Habit::Obeys } else { Habit::Refuses };
+        embeddings::post(&self.endpoint, "/v1/embeddings", request, habit).await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let response = self.endpoint.accept(self.endpoint.get("/v1/models").await?).await?;
+        let body = self.endpoint.body(response).await?;
+        answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    async fn health(&self) -> bool {
+        self.endpoint.probe("/v1/models").await
+    }
+
+    fn lists_every_model(&self) -> bool {
+        self.style.lists_every_model
+    }
+}

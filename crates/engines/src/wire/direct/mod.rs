@@ -1,0 +1,203 @@
+//! The short way to an engine on this machine: plain HTTP/1.1 over connections that are read by whoever wants the answer.
+//!
+//! A usual client gives every connection a task of its own and hands each piece of an answer from task to task. That costs more
+//! than all we do with a piece, and tears apart pieces that came together. Here one task asks, reads and passes on, so what
+//! arrives in one read leaves in one write. Engines on other machines go through `reqwest`; see [`super::client`].
+
+mod chunked;
+mod connection;
+mod connection_pool;
+mod head;
+mod read_timeout;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use tokio::net::TcpStream;
+use url::Url;
+
+use self::connection::Link;
+use self::connection_pool::Shelves;
+use self::head::Head;
+use self::read_timeout::Patience;
+use super::response::{Body, Broken, Response};
+use super::trace;
+
+/// How to reach one engine.
+pub(super) struct DirectOptions {
+    pub(super) headers: HeaderMap,
+    pub(super) connect_timeout: Duration,
+    /// The longest wait for the next bytes.
+    pub(super) read_timeout: Duration,
+    /// A connection that idled longer than this is let go.
+    pub(super) idle_timeout: Duration,
+}
+
+/// One engine on this machine and the connections to it. Cheap to clone; all clones share them.
+#[derive(Clone)]
+pub(super) struct Direct {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    host: String,
+    port: u16,
+    /// What stands before the path of each request.
+    base_path: String,
+    /// The headers that all requests have, as they are sent. Holds the engine's key.
+    headers: Vec<u8>,
+    connect_timeout: Duration,
+    read_timeout: Duration,
+    idle: Arc<Shelves>,
+}
+
+impl std::fmt::Debug for Direct {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Direct").field("host", &self.shared.host).finish_non_exhaustive()
+    }
+}
+
+impl Direct {
+    /// `None` when the address is not one of plain HTTP.
+    pub(super) fn new(url: &Url, options: DirectOptions) -> Option<Self> {
+        if url.scheme() != "http" {
+            return None;
+        }
+        let authority = match url.port() {
+            Some(port) => format!("{}:{port}", url.host_str()?),
+            None => url.host_str()?.to_owned(),
+        };
+        let mut headers = format!("host: {authority}\r\n").into_bytes();
+        for (name, value) in &options.headers {
+            headers.extend_from_slice(name.as_str().as_bytes());
+            headers.extend_from_slice(b": ");
+            headers.extend_from_slice(value.as_bytes());
+            headers.extend_from_slice(b"\r\n");
+        }
+        let shared = Shared {
+            // A socket wants the bare address, without the brackets of a URL.
+            host: url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: url.port_or_known_default()?,
+            base_path: url.path().trim_end_matches('/').to_owned(),
+            headers,
+            connect_timeout: options.connect_timeout,
+            read_timeout: options.read_timeout,
+            idle: Shelves::new(options.idle_timeout),
+        };
+        Some(Direct { shared: Arc::new(shared) })
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Response, Broken> {
+        let mut request = self.begin("GET", path, 0);
+        request.extend_from_slice(b"\r\n");
+        self.send(&request).await
+    }
+
+    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, Broken> {
+        let mut request = self.begin("POST", path, json.len());
+        if let Some(parent) = trace::current() {
+            push(&mut request, format_args!("{}: {parent}\r\n", trace::TRACEPARENT));
+        }
+        push(
+            &mut request,
+            format_args!("content-type: application/json\r\ncontent-length: {}\r\n\r\n", json.len()),
+        );
+        request.extend_from_slice(&json);
+        drop(json);
+        self.send(&request).await
+    }
+
+    /// The beginning of a request, with room for the rest.
+    fn begin(&self, method: &str, path: &str, body: usize) -> Vec<u8> {
+        let Shared { base_path, headers, .. } = &*self.shared;
+        let mut request = Vec::with_capacity(256 + headers.len() + body);
+        push(&mut request, format_args!("{method} {base_path}{path} HTTP/1.1\r\n"));
+        request.extend_from_slice(headers);
+        request
+    }
+
+    async fn send(&self, request: &[u8]) -> Result<Response, Broken> {
+        let (link, head) = match self.shared.idle.take() {
+            Some(link) => self.exchange_on_kept(link, request).await?,
+            None => self.exchange_on_new(request).await?,
+        };
+        let (status, retry_after) = (head.status, head.retry_after);
+        let body = DirectBody { head, link: Some(link), pool: self.clone() };
+        Ok(Response { status, retry_after, body: Body::Direct(Box::new(body)) })
+    }
+
+    async fn exchange_on_new(&self, request: &[u8]) -> Result<(Link, Head), Broken> {
+        let mut link = self.connect().await?;
+        let head = link.exchange(request).await?;
+        Ok((link, head))
+    }
+
+    /// An engine may close a kept connection just when a request is on its way. Nobody has read the request then, so it is
+    /// sent once more, on a new connection.
+    async fn exchange_on_kept(&self, mut link: Link, request: &[u8]) -> Result<(Link, Head), Broken> {
+        match link.exchange(request).await {
+            Ok(head) => Ok((link, head)),
+            Err(Broken::Lost(_)) if link.has_turned_away().await => self.exchange_on_new(request).await,
+            Err(broken) => Err(broken),
+        }
+    }
+
+    async fn connect(&self) -> Result<Link, Broken> {
+        let shared = &self.shared;
+        let connecting = TcpStream::connect((shared.host.as_str(), shared.port));
+        let socket = tokio::time::timeout(shared.connect_timeout, connecting)
+            .await
+            .map_err(|_| Broken::NeverSent("it took no connection in time".to_owned()))?
+            .map_err(|error| Broken::NeverSent(error.to_string()))?;
+        socket.set_nodelay(true).map_err(|error| Broken::NeverSent(error.to_string()))?;
+        Ok(Link::new(socket, Patience::new(shared.read_timeout)))
+    }
+}
+
+/// Writing into memory cannot fail.
+fn push(request: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
+    let written = request.write_fmt(words);
+    debug_assert!(written.is_ok());
+}
+
+/// The body of an answer. Read to its end, its connection is kept for the next request; dropped before, it is closed, which
+/// tells the engine to stop.
+pub(super) struct DirectBody {
+    head: Head,
+    /// `None` once the answer is over.
+    link: Option<Link>,
+    pool: Direct,
+}
+
+impl DirectBody {
+    /// What came since the last time, in one piece; `None` at the end.
+    pub(super) fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        let mut out = Vec::new();
+        while let Some(link) = &mut self.link {
+            if self.head.length.is_reached() {
+                self.put_back();
+                break;
+            }
+            if let Err(broken) = ready!(link.poll_body(context, &mut self.head, &mut out)) {
+                self.link = None;
+                return Poll::Ready(Some(Err(broken)));
+            }
+            if !out.is_empty() {
+                return Poll::Ready(Some(Ok(out.into())));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn put_back(&mut self) {
+        if let Some(link) = self.link.take()
+            && self.head.lasting
+        {
+            Shelves::keep(&self.pool.shared.idle, link);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Several servers as one engine, over real sockets: servers that do as they are told, and real ones that are killed,
+//! stopped and restarted.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
+
+#[cfg(unix)]
+mod processes;
+mod sockets;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use hob_core::{
+    Engine, EngineError, GenerateRequest, Generation, GenerationStream, MaxTokens, Message, ModelInfo, Role,
+};
+use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+
+/// A server whose answers are counted.
+struct Counted {
+    engine: OpenAiCompat,
+    answers: AtomicUsize,
+}
+
+impl Counted {
+    fn at(style: Style, address: &str) -> Arc<Self> {
+        let endpoint = Endpoint::new(EndpointOptions::new(style.key, address)).unwrap();
+        Arc::new(Counted { engine: OpenAiCompat::new(style, endpoint), answers: AtomicUsize::new(0) })
+    }
+
+    /// How many answers it gave, or began.
+    fn answers(&self) -> usize {
+        self.answers.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Engine for Counted {
+    fn key(&self) -> &str {
+        self.engine.key()
+    }
+
+    fn address(&self) -> &str {
+        self.engine.address()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let generation = self.engine.generate(request).await?;
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        Ok(generation)
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let stream = self.engine.stream(request).await?;
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        Ok(stream)
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.engine.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        self.engine.health().await
+    }
+}
+
+fn asking(question: &str, max_tokens: i64) -> GenerateRequest {
+    GenerateRequest {
+        model: "smollm2".into(),
+        messages: vec![Message::new(Role::User, question)],
+        max_tokens: Some(MaxTokens::new(max_tokens).unwrap()),
+        ..GenerateRequest::default()
+    }
+}

@@ -1,0 +1,143 @@
+//! Real llama.cpp servers, as processes that are killed, stopped and restarted under load.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use hob_engines::multi_host::Pace;
+use hob_engines::{Fleet, FleetOptions};
+use hob_testkit::{LlamaServer, free_port};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::*;
+
+/// Longer than any wait here should take; one that is not over by then has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Askers at the same time.
+const CROWD: usize = 6;
+
+/// Three on two cores, so each is small.
+const ARGUMENTS: [&str; 8] = ["--threads", "1", "--parallel", "4", "-c", "2048", "--alias", "smollm2"];
+
+fn signal(server: &LlamaServer, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// What came of the questions so far.
+#[derive(Debug, Default)]
+struct Tally {
+    answered: usize,
+    /// Broke off after their first piece.
+    broken: Vec<String>,
+    /// Failed before it.
+    failed: Vec<String>,
+}
+
+/// People who ask one question after the other until they are dropped.
+struct Load {
+    tally: Arc<watch::Sender<Tally>>,
+    _askers: JoinSet<()>,
+}
+
+impl Load {
+    fn on(engine: &Arc<dyn Engine>) -> Self {
+        let tally = Arc::new(watch::Sender::new(Tally::default()));
+        let mut askers = JoinSet::new();
+        for asker in 0..CROWD {
+            let (engine, tally) = (Arc::clone(engine), Arc::clone(&tally));
+            askers.spawn(async move {
+                for question in 0.. {
+                    let request = asking(&format!("Asker {asker} wants {question} words. Say hello."), 8);
+                    // Some want the whole answer at once.
+                    match question % 3 {
+                        0 => whole(&engine, &request, &tally).await,
+                        _ => streamed(&engine, &request, &tally).await,
+                    }
+                }
+            });
+        }
+        Load { tally, _askers: askers }
+    }
+
+    /// Waits for so many further answers.
+    async fn answers(&self, count: usize) {
+        let goal = self.tally.borrow().answered + count;
+        self.until(|tally| tally.answered >= goal, "no more answers").await;
+    }
+
+    async fn until(&self, reached: impl Fn(&Tally) -> bool, trouble: &str) {
+        let mut tally = self.tally.subscribe();
+        let waited = tokio::time::timeout(PATIENCE, tally.wait_for(|tally| reached(tally))).await;
+        assert!(waited.is_ok(), "{trouble}: {:?}", self.tally.borrow());
+    }
+
+    /// Waits until a host has begun so many further answers.
+    async fn answers_of(&self, host: &Counted, count: usize) {
+        let goal = host.answers() + count;
+        self.until(|_| host.answers() >= goal, "a host is not asked any more").await;
+    }
+}
+
+async fn whole(engine: &Arc<dyn Engine>, request: &GenerateRequest, tally: &watch::Sender<Tally>) {
+    match engine.generate(request).await {
+        Ok(_) => tally.send_modify(|tally| tally.answered += 1),
+        Err(error) => tally.send_modify(|tally| tally.failed.push(error.to_string())),
+    }
+}
+
+async fn streamed(engine: &Arc<dyn Engine>, request: &GenerateRequest, tally: &watch::Sender<Tally>) {
+    let mut deltas = match engine.stream(request).await {
+        Ok(stream) => stream.deltas,
+        Err(error) => return tally.send_modify(|tally| tally.failed.push(error.to_string())),
+    };
+    while let Some(delta) = deltas.next().await {
+        if let Err(error) = delta {
+            return tally.send_modify(|tally| tally.broken.push(error.to_string()));
+        }
+    }
+    tally.send_modify(|tally| tally.answered += 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_are_killed_stopped_and_restarted_and_only_answers_under_way_are_lost() {
+    let ports = [free_port(), free_port(), free_port()];
+    let mut servers = join_all(ports.map(|port| LlamaServer::start(port, &ARGUMENTS))).await;
+    let hosts = ports.map(|port| Counted::at(Style::LLAMACPP, &format!("http://127.0.0.1:{port}")));
+    let options = FleetOptions {
+        pace: Pace {
+            first_pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(1),
+            ..Pace::default()
+        },
+        look_after: Duration::from_millis(500),
+        ..FleetOptions::default()
+    };
+    let engine =
+        Fleet::of(hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Engine>).collect(), options).unwrap();
+    let load = Load::on(&engine);
+    for host in &hosts {
+        load.answers_of(host, 2).await;
+    }
+
+    // Killed, in the middle of what it does.
+    servers[0].kill().await;
+    load.answers(2 * CROWD).await;
+
+    // Restarted, it is found again.
+    servers[0] = LlamaServer::start(ports[0], &ARGUMENTS).await;
+    load.answers_of(&hosts[0], 2).await;
+
+    // Stopped, it takes connections and says nothing; whoever waits for it is answered by others.
+    signal(&servers[1], Signal::STOP);
+    load.answers(3 * CROWD).await;
+    signal(&servers[1], Signal::CONT);
+    load.answers_of(&hosts[1], 2).await;
+
+    let Tally { answered, broken, failed } = load.tally.send_replace(Tally::default());
+    assert_eq!(failed, [""; 0], "of {answered} answered, {broken:?} broken");
+    assert!(broken.len() <= CROWD, "{broken:?}");
+}

@@ -1,0 +1,102 @@
+//! What the tests of several engines share.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use hob_core::{
+    Delta, EngineError, GenerateRequest, GenerationStream, MaxTokens, Message, Role, Temperature, ToolCall,
+    ToolDefinition,
+};
+use hob_engines::{Endpoint, EndpointOptions};
+use hob_testkit::{FakeServer, free_port};
+use serde_json::{Value, json};
+
+pub const CAPITAL: &str = "What is the capital of France? Answer in one sentence.";
+
+pub fn endpoint(engine: &str, server: &FakeServer) -> Endpoint {
+    Endpoint::new(EndpointOptions::new(engine, server.url())).unwrap()
+}
+
+/// An endpoint that gives up soon, and not so soon that a busy machine makes it.
+pub fn hasty_endpoint(engine: &str, server: &FakeServer) -> Endpoint {
+    Endpoint::new(EndpointOptions {
+        timeout: Duration::from_secs(1),
+        ..EndpointOptions::new(engine, server.url())
+    })
+    .unwrap()
+}
+
+/// An endpoint where nobody listens.
+pub async fn closed_endpoint(engine: &str) -> Endpoint {
+    Endpoint::new(EndpointOptions::new(engine, format!("http://127.0.0.1:{}", free_port()))).unwrap()
+}
+
+/// A question as the recordings ask it: cold, and with room for so many tokens.
+pub fn asking(text: &str, max_tokens: i64) -> GenerateRequest {
+    GenerateRequest {
+        model: "smollm2".into(),
+        messages: vec![Message::new(Role::User, text)],
+        temperature: Some(Temperature::new(0.0).unwrap()),
+        max_tokens: Some(MaxTokens::new(max_tokens).unwrap()),
+        ..GenerateRequest::default()
+    }
+}
+
+/// The recordings' conversation about the weather in three cities, with the tool for it.
+pub fn asking_for_the_weather(max_tokens: i64) -> GenerateRequest {
+    let mut messages = Vec::new();
+    for (id, city, degrees) in [("c1", "London", 11), ("c2", "Rome", 22)] {
+        messages.push(Message::new(Role::User, format!("What is the weather in {city}?")));
+        messages.push(Message {
+            tool_calls: vec![ToolCall {
+                id: id.into(),
+                name: "get_weather".into(),
+                arguments: format!("{{\"city\": \"{city}\"}}"),
+            }],
+            ..Message::new(Role::Assistant, "")
+        });
+        messages.push(Message::tool_result(id, format!("{{\"temp_c\": {degrees}}}")));
+        messages.push(Message::new(Role::Assistant, format!("It is {degrees} degrees in {city}.")));
+    }
+    messages.push(Message::new(Role::User, "What is the weather in Paris?"));
+    GenerateRequest {
+        messages,
+        tools: vec![ToolDefinition {
+            name: "get_weather".into(),
+            description: Some("Get the current weather in a city".into()),
+            parameters: Some(json!({
+                "type": "object",
+                "properties": { "city": { "type": "string" } },
+                "required": ["city"],
+            })),
+            strict: None,
+        }],
+        ..asking("", max_tokens)
+    }
+}
+
+/// Everything a stream gives until it ends.
+pub async fn all(mut stream: GenerationStream) -> (Vec<Delta>, Option<EngineError>) {
+    let mut deltas = Vec::new();
+    while let Some(delta) = stream.deltas.next().await {
+        match delta {
+            Ok(delta) => deltas.push(delta),
+            Err(error) => return (deltas, Some(error)),
+        }
+    }
+    (deltas, None)
+}
+
+/// A body to compare with another: a number is a number, with or without a point.
+pub fn body(json: &str) -> Value {
+    floats(serde_json::from_str(json).unwrap())
+}
+
+fn floats(value: Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(items) => items.into_iter().map(floats).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, floats(value))).collect(),
+        other => other,
+    }
+}
