@@ -11,6 +11,6 @@ pub mod tools;
 mod agents;
 mod toolbox;
 
-pub use agents::{AGENTS, agent};
+pub use agents::{AGENT_ALIASES, AGENTS, agent};
 pub use hob_core::Permit;
 pub use toolbox::{AllowedAfterUntrusted, RunTools, ToolBox, ToolBoxError};

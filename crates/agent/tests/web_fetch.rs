@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hob_agent::tools::web_fetch::{AddressPolicy, Lookup, WebFetch, WebFetchOptions};
+use hob_agent::tools::web_fetch::{WebFetch, WebFetchOptions};
 use hob_core::{Permit, Reach, Tool};
+use hob_net::egress::{AddressPolicy, Lookup};
 use hob_testkit::{FakeServer, Reply};
 use serde_json::json;
 

@@ -1,7 +1,8 @@
 //! What to do about an engine that does not answer.
 
 use hob_config::{Config, EngineConfig};
-use hob_system::{BindAddress, Tried, WhyNot, is_own_address};
+use hob_net::{BindAddress, is_own_address};
+use hob_system::{Tried, WhyNot};
 use url::{Host, Url};
 
 /// An engine with its address, if it has one.

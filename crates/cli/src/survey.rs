@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use hob_config::Config;
 use hob_core::{Engine, EngineError, ModelInfo};
-use hob_system::{BindAddress, leads_back, probe_all};
+use hob_net::BindAddress;
+use hob_system::{leads_back, probe_all};
 
 use crate::failure;
 

@@ -1,7 +1,6 @@
 //! Which engine answers, and why. Knows engines only by their contract: their key, their address, and whether they answer.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -9,8 +8,8 @@ use futures::future::join_all;
 use futures::stream::FuturesOrdered;
 use hob_core::Engine;
 use hob_core::engine::CLOUD;
+use hob_net::{BindAddress, is_own_address};
 use thiserror::Error;
-use url::{Host, Url};
 
 use crate::wire::client::PROBE_TIMEOUT;
 
@@ -25,14 +24,6 @@ pub struct Wanted {
     pub own_address: Option<BindAddress>,
     /// Whether the cloud may stand in for a local engine that does not answer.
     pub allow_cloud_fallback: bool,
-}
-
-/// Where a server of ours listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BindAddress {
-    /// A name or an IP address, without brackets.
-    pub host: String,
-    pub port: u16,
 }
 
 /// The engine that answers.
@@ -217,118 +208,5 @@ pub fn leads_back(engine: &dyn Engine, bind: &BindAddress) -> bool {
     match engine.members() {
         [] => is_own_address(engine.address(), bind),
         members => members.iter().all(|member| leads_back(member.as_ref(), bind)),
-    }
-}
-
-/// Whether an engine's address leads back to a server of ours that listens on `bind`.
-pub fn is_own_address(engine_url: &str, bind: &BindAddress) -> bool {
-    let Ok(url) = Url::parse(engine_url) else {
-        return false;
-    };
-    if url.port_or_known_default() != Some(bind.port) {
-        return false;
-    }
-    let Some(host) = url.host().map(Place::of_url) else {
-        return false;
-    };
-    match (host, Place::of_text(&bind.host)) {
-        (host, own) if host == own => true,
-        // Only a server bound to one outside address leaves this machine's inner one to others. A name may be either.
-        (Place::Here, Place::Outside(_)) => false,
-        (Place::Here, _) => true,
-        _ => false,
-    }
-}
-
-/// Whether what answers there runs on this machine: by an address that only this machine can use. A name may be anybody's.
-pub fn is_on_this_machine(engine_url: &str) -> bool {
-    let url = Url::parse(engine_url).ok();
-    url.as_ref().and_then(Url::host).map(Place::of_url) == Some(Place::Here)
-}
-
-/// What a host says of where it is.
-#[derive(Debug, PartialEq, Eq)]
-enum Place {
-    /// This machine, by an address that only it can use, or by the one that stands for all of its own.
-    Here,
-    Outside(IpAddr),
-    Named(String),
-}
-
-impl Place {
-    fn of_url(host: Host<&str>) -> Self {
-        match host {
-            Host::Domain(name) => Self::of_text(name),
-            Host::Ipv4(ip) => Self::of_ip(ip.into()),
-            Host::Ipv6(ip) => Self::of_ip(ip.into()),
-        }
-    }
-
-    fn of_text(host: &str) -> Self {
-        let name = host.trim_matches(['[', ']']).to_ascii_lowercase();
-        if let Ok(ip) = name.parse() {
-            Self::of_ip(ip)
-        } else if name.is_empty() || name == "localhost" || name.ends_with(".localhost") {
-            Place::Here
-        } else {
-            Place::Named(name)
-        }
-    }
-
-    fn of_ip(ip: IpAddr) -> Self {
-        // An IPv4 address written as IPv6 is still that address.
-        let ip = match ip {
-            IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(ip, |v4: Ipv4Addr| v4.into()),
-            IpAddr::V4(_) => ip,
-        };
-        if ip.is_loopback() || ip.is_unspecified() { Place::Here } else { Place::Outside(ip) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn own(engine_url: &str, host: &str) -> bool {
-        let bind = BindAddress { host: host.into(), port: 8000 };
-        is_own_address(engine_url, &bind)
-    }
-
-    #[test]
-    fn every_way_to_write_our_own_address_is_recognised() {
-        for host in ["0.0.0.0", "127.0.0.1", "localhost", "::", "::1", "[::]", ""] {
-            for url in [
-                "http://localhost:8000",
-                "http://LOCALHOST:8000/",
-                "http://127.0.0.1:8000",
-                "http://127.1.2.3:8000",
-                "http://0.0.0.0:8000",
-                "http://[::1]:8000",
-                "http://[::ffff:127.0.0.1]:8000",
-            ] {
-                assert!(own(url, host), "{url} on {host}");
-            }
-        }
-        assert!(own("http://192.168.1.5:8000", "192.168.1.5"));
-        assert!(own("http://box.lan:8000", "Box.lan"));
-        // A machine's own name often means its inner address.
-        assert!(own("http://localhost:8000", "box.lan"));
-    }
-
-    #[test]
-    fn what_listens_elsewhere_is_not_us() {
-        assert!(!own("http://localhost:8001", "0.0.0.0"), "another port");
-        assert!(!own("http://localhost", "0.0.0.0"), "port 80");
-        assert!(!own("http://192.168.1.9:8000", "0.0.0.0"), "another machine");
-        assert!(!own("http://localhost:8000", "192.168.1.5"), "we listen outside, it listens inside");
-        assert!(!own("http://gpu.lan:8000", "box.lan"), "another name");
-        assert!(!own("", "0.0.0.0"), "an engine without an address");
-        assert!(!own("::nonsense", "0.0.0.0"), "no URL at all");
-    }
-
-    #[test]
-    fn a_default_port_counts_as_written() {
-        let bind = BindAddress { host: "127.0.0.1".into(), port: 80 };
-        assert!(is_own_address("http://localhost", &bind));
     }
 }

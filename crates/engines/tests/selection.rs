@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use hob_engines::selection::{
-    Because, BindAddress, NoEngine, Tried, Wanted, WhyNot, healthy, probe_all, select,
-};
+use hob_engines::selection::{Because, NoEngine, Tried, Wanted, WhyNot, healthy, probe_all, select};
+use hob_net::BindAddress;
 use tokio::time::Instant;
 
 /// How an engine takes a probe.

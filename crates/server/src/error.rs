@@ -12,9 +12,9 @@ use hob_core::{
 use hob_system::RateError;
 use serde::Serialize;
 
-use crate::body::{BODY_PAUSES, LEAST_RATE};
-use crate::peer::SHARES;
-use crate::room::LARGEST_AT_ONCE;
+use crate::limits::body::{BODY_PAUSES, LEAST_RATE};
+use crate::limits::body_limit::LARGEST_AT_ONCE;
+use crate::limits::peer_share::SHARES;
 
 /// The kind of errors that tell of an engine's trouble, not of the request.
 const ENGINE_ERROR: &str = "engine_error";

@@ -1,33 +1,29 @@
 //! The HTTP API. The only crate that knows how HTTP is served; it answers by asking [`hob_system::System`].
 
-mod admission;
-mod blocking;
-mod body;
+mod admin;
+mod blocking_pool;
+mod caller;
 mod connection;
-mod door;
 mod error;
-mod gate;
-mod hands;
-mod key_backoff;
+mod guard;
+mod json;
+mod limits;
 mod listen;
-mod log_limit;
-mod metrics;
 mod open_files;
-mod page;
-mod peer;
+mod openai;
+mod pages;
+mod pipeline;
 mod pulse;
 mod refusal;
 mod reload;
 mod request_context;
 mod request_id;
-mod room;
+mod request_metrics;
+mod route_suggestions;
 mod router;
-mod routes;
-mod signposts;
-mod sse;
-mod trace;
-mod trust;
-mod wire;
+mod traceparent;
+mod whole_number;
+mod worker_threads;
 
 pub use listen::{ServeError, Server, Stopped};
 pub use open_files::raise_open_files;

@@ -25,17 +25,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
+use crate::caller::Visitor;
 use crate::connection::{ClientSocket, ConnectionState, LastBody};
-use crate::door::Door;
 use crate::error::ApiError;
-use crate::hands::Hands;
-use crate::log_limit::LogLimit;
-use crate::peer::{ConnectionShare, ConnectionShares};
+use crate::limits::log_limit::LogLimit;
+use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
+use crate::pipeline::Door;
 use crate::reload::ServerControl;
 use crate::request_context::RequestContext;
 use crate::request_id::{REQUEST_ID, RequestId};
 use crate::router::{ServerParts, router};
-use crate::trust::Visitor;
+use crate::worker_threads::Hands;
 
 /// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
 const ACCEPT_REST: Duration = Duration::from_millis(100);

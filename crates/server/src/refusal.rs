@@ -6,11 +6,11 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
-use crate::page::{Page, PageParts, accepts};
+use crate::pages::html_page::{Page, PageParts, accepts};
 
 const PARTS: PageParts = PageParts {
-    html: include_str!("../assets/refused/page.html"),
-    styles: &[include_str!("../assets/refused/style.css")],
+    html: include_str!("pages/assets/refused/page.html"),
+    styles: &[include_str!("pages/assets/refused/style.css")],
     scripts: &[],
 };
 

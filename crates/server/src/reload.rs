@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use hob_config::ServerConfig;
 use tower_http::cors::CorsLayer;
 
-use crate::gate::Gate;
+use crate::guard::Gate;
 use crate::router::cors;
 
 /// The keys of the configuration that [`ServerControl::reload`] heeds.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::http::Extensions;
 
+use crate::caller::Visitor;
 use crate::connection::ConnectionState;
-use crate::peer::PeerKey;
+use crate::limits::peer_share::PeerKey;
 use crate::request_id::RequestId;
-use crate::trust::Visitor;
 
 /// One value for all of it, so that a request pays for one entry.
 #[derive(Debug, Clone)]

@@ -15,22 +15,21 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-use crate::admission::Admission;
-use crate::blocking::BlockingPool;
-use crate::body::Bodies;
-use crate::door::Door;
+use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
+use crate::blocking_pool::BlockingPool;
+use crate::caller::Trust;
 use crate::error::ApiError;
-use crate::log_limit::LogLimit;
-use crate::metrics::Metrics;
+use crate::limits::body::Bodies;
+use crate::limits::concurrency_limit::Admission;
+use crate::limits::log_limit::LogLimit;
+use crate::openai::{chat, embeddings, models};
+use crate::pages::{chat_page, dashboard};
+use crate::pipeline::Door;
 use crate::pulse::Pulse;
 use crate::reload::AccessRules;
 use crate::request_id::REQUEST_ID;
-use crate::routes::{
-    channels, chat, chat_page, dashboard, embeddings, events, feedback, health, memory, metrics, models,
-    openapi, savings, tasks,
-};
-use crate::signposts::Signposts;
-use crate::trust::Trust;
+use crate::request_metrics::Metrics;
+use crate::route_suggestions::Signposts;
 
 /// Of [`App::reports`].
 const MOST_REPORTS: usize = 2;

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hob_agent::ToolBox;
-use hob_agent::tools::{AddressPolicy, WebFetchOptions};
+use hob_agent::tools::WebFetchOptions;
 use hob_core::{
     CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role, Unrecorded,
 };
+use hob_net::egress::AddressPolicy;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::json;
 

@@ -1,19 +1,18 @@
-//! The channels of the house: made from the configuration, and connected to whoever answers.
+//! The channels as the configuration describes them.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hob_channel::whatsapp::{Installer, Program};
-use hob_channel::{Bridge, BridgeOptions, Handler, Ledger, Recent, Switchboard, Whatsapp, WhatsappOptions};
+use hob_channel::{Bridge, BridgeOptions, Whatsapp, WhatsappOptions};
 use hob_config::{ChannelConfig, Config, ReachKey};
 use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Reach};
 use hob_db::Database;
 use hob_store::{Conversations, HOB_MIGRATIONS};
 
-use crate::inbound::{Inbound, InboundRules, StoredLedger};
+use crate::channel_service::{ChannelOptions, ChannelService};
+use crate::inbound::InboundRules;
 use crate::record::DATABASE;
-use crate::system::System;
 
 pub use hob_channel::whatsapp::{InstallError, LoginError, LoginStep, NotStarted, login};
 pub use hob_channel::{Bridge as GatewayBridge, Whatsapp as WhatsappChannel};
@@ -21,90 +20,31 @@ pub use hob_channel::{Bridge as GatewayBridge, Whatsapp as WhatsappChannel};
 /// Held by the one Hob that answers messages.
 const LOCK: &str = "channels.lock";
 
-/// The channels, and what it takes to answer on them.
-pub struct HouseChannels {
-    switchboard: Arc<Switchboard>,
-    rules: InboundRules,
-    reply: bool,
-    conversations: Option<Conversations>,
-    home: PathBuf,
-    /// Held while this Hob is the one that answers.
-    lock: Mutex<Option<File>>,
-}
-
-impl HouseChannels {
-    /// Makes the channels that are switched on, and connects none yet; `None` when there are none.
-    pub fn open(config: &Config, home: &Path, bus: &EventBus) -> Result<Option<Self>, ChannelError> {
-        let channel = &config.channel;
-        if !channel.enabled && !channel.whatsapp.enabled {
-            return Ok(None);
-        }
-        let conversations = open_conversations(home);
-        let ledger: Arc<dyn Ledger> = match conversations.clone() {
-            Some(conversations) => Arc::new(StoredLedger::new(conversations)),
-            None => Arc::new(Recent::default()),
-        };
-        let gateway = channel.enabled.then(|| {
-            Bridge::new(BridgeOptions {
-                events: bus.clone(),
-                ledger: Arc::clone(&ledger),
-                ..bridge_options(channel, &channel.gateway_url)
-            })
-        });
-        let whatsapp = channel.whatsapp.enabled.then(|| {
-            Whatsapp::new(WhatsappOptions {
-                events: bus.clone(),
-                ledger: Arc::clone(&ledger),
-                ..whatsapp_options(config, home)
-            })
-        });
-        Ok(Some(HouseChannels {
-            switchboard: Arc::new(Switchboard { gateway: gateway.transpose()?, whatsapp }),
-            rules: rules(channel),
-            reply: channel.reply,
-            conversations,
-            home: home.to_owned(),
-            lock: Mutex::default(),
-        }))
+/// Makes the channels that are switched on, and connects none yet; `None` when there are none.
+pub fn open_channels(
+    config: &Config,
+    home: &Path,
+    bus: &EventBus,
+) -> Result<Option<ChannelService>, ChannelError> {
+    let channel = &config.channel;
+    if !channel.enabled && !channel.whatsapp.enabled {
+        return Ok(None);
     }
-
-    /// What the rest of the house sends through.
-    pub fn contract(&self) -> Arc<dyn Channels> {
-        Arc::clone(&self.switchboard) as Arc<dyn Channels>
-    }
-
-    /// Connects, and answers what comes in. Where another Hob does that already, this one only sends.
-    pub fn listen(&self, system: &Arc<System>) {
-        match claim(&self.home) {
-            Claim::Taken => {
-                tracing::warn!("another Hob answers messages already; this one only sends");
-                return;
-            }
-            Claim::Ours(lock) => *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock,
-        }
-        if self.reply {
-            let inbound = Inbound::new(system, self.rules.clone(), self.conversations.clone());
-            self.switchboard.on_message(&(Arc::new(inbound) as Arc<dyn Handler>));
-        }
-        self.switchboard.start();
-    }
-
-    /// Disconnects. What was taken in and not answered is answered next time.
-    pub async fn close(&self) {
-        self.switchboard.close().await;
-        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-/// Whether this Hob may answer.
-enum Claim {
-    Ours(Option<File>),
-    Taken,
+    ChannelService::new(ChannelOptions {
+        gateway: channel.enabled.then(|| bridge_options(channel, &channel.gateway_url)),
+        whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
+        rules: rules(channel),
+        reply: channel.reply,
+        conversations: open_conversations(home),
+        lock: home.join(LOCK),
+        bus: bus.clone(),
+    })
+    .map(Some)
 }
 
 /// The contract of channels that may not be there.
-pub(crate) fn contract(channels: Option<&HouseChannels>) -> Arc<dyn Channels> {
-    channels.map_or_else(|| Arc::new(NoChannels) as Arc<dyn Channels>, HouseChannels::contract)
+pub fn contract(channels: Option<&ChannelService>) -> Arc<dyn Channels> {
+    channels.map_or_else(|| Arc::new(NoChannels) as Arc<dyn Channels>, ChannelService::contract)
 }
 
 /// A bridge of one's own to the gateway, or to another one, for a single errand.
@@ -187,19 +127,6 @@ fn open_conversations(home: &Path) -> Option<Conversations> {
         Err(error) => {
             tracing::warn!(%error, "conversations are not remembered");
             None
-        }
-    }
-}
-
-/// Claims the right to answer. Where it cannot be found out whether somebody has it, nobody does.
-fn claim(home: &Path) -> Claim {
-    let lock = std::fs::create_dir_all(home).and_then(|()| File::create(home.join(LOCK)));
-    match lock.map(|lock| (lock.try_lock(), lock)) {
-        Ok((Err(std::fs::TryLockError::WouldBlock), _)) => Claim::Taken,
-        Ok((_, lock)) => Claim::Ours(Some(lock)),
-        Err(error) => {
-            tracing::debug!(%error, "cannot see whether another Hob answers messages");
-            Claim::Ours(None)
         }
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineKey, EngineServer};
 use hob_core::{Engine, EngineError};
-use hob_engines::selection::{BindAddress, is_own_address, leads_back};
+use hob_engines::selection::leads_back;
 use hob_engines::wire::client::KeyHeader;
 use hob_engines::{Endpoint, EndpointOptions, Fleet, FleetOptions, Ollama, OpenAiCompat, Resend, Style};
+use hob_net::{BindAddress, is_own_address};
 
 use crate::local_models;
 

@@ -15,7 +15,6 @@ use hob_core::{
 };
 
 use crate::catalog::{Catalog, Lookup};
-use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
 
 /// Whether another model may answer after this failure: the first was never asked, or its engine has no such model.
@@ -48,7 +47,7 @@ impl Fallback {
         asked: &str,
         error: &EngineError,
         role: CallerRole,
-    ) -> Option<StandIn> {
+    ) -> Option<FallbackModel> {
         let engine = match pool.engine_of(&self.model).await {
             Ok(engine) if !is_down(engine.as_ref(), error) => engine,
             Ok(_) | Err(_) => self.in_the_cloud().await?,
@@ -68,7 +67,7 @@ impl Fallback {
         let reason = ModelReason::new(format!("{model} on {key} answers in place of {asked}: {error}"));
         tracing::warn!(%model, engine = key, asked, %error, "the fallback model answers");
         let warning = if leaves_the_house { Warning::CloudFallback } else { Warning::FallbackModel };
-        Some(StandIn { model: model.clone(), engine, reason, warning })
+        Some(FallbackModel { model: model.clone(), engine, reason, warning })
     }
 
     /// The cloud, where it may answer and lists the model: a name it does not know is no reason to tell it anything.
@@ -103,7 +102,7 @@ fn is_down(engine: &dyn Engine, error: &EngineError) -> bool {
 }
 
 /// A model that answers for another.
-pub(crate) struct StandIn {
+pub(crate) struct FallbackModel {
     pub(crate) model: String,
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) reason: ModelReason,
@@ -112,14 +111,14 @@ pub(crate) struct StandIn {
 
 /// Whether somebody stood in, known to the engine that is asked and to whoever tells the caller.
 #[derive(Default)]
-pub(crate) struct Handover {
-    taken: OnceLock<StandIn>,
+pub(crate) struct FallbackSwitch {
+    taken: OnceLock<FallbackModel>,
     /// Nobody may any more: the caller has been told who answers.
     over: AtomicBool,
 }
 
-impl Handover {
-    pub(crate) fn taken(&self) -> Option<&StandIn> {
+impl FallbackSwitch {
+    pub(crate) fn taken(&self) -> Option<&FallbackModel> {
         self.taken.get()
     }
 
@@ -129,34 +128,42 @@ impl Handover {
     }
 }
 
-/// An engine with somebody behind it who stands in.
-pub(crate) struct Relay {
-    pub(crate) first: Metered,
+/// Puts around an engine what every engine of one run has, such as what records its answers.
+pub(crate) type WrapEngine = Arc<dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync>;
+
+/// An engine with another behind it that stands in.
+pub(crate) struct FallbackEngine {
+    /// What is asked first, wrapped already.
+    pub(crate) first: Arc<dyn Engine>,
     pub(crate) fallback: Arc<Fallback>,
     pub(crate) pool: Arc<Pool>,
     /// On whose behalf.
     pub(crate) role: CallerRole,
-    /// Whose questions these are.
-    pub(crate) origin: Origin,
-    pub(crate) handover: Arc<Handover>,
+    /// Wraps the engine of a stand-in as the first one is wrapped.
+    pub(crate) wrap: WrapEngine,
+    pub(crate) handover: Arc<FallbackSwitch>,
 }
 
-impl Relay {
+impl FallbackEngine {
     /// Whoever answers after the first failed so; `None` when that is final.
-    async fn stand_in(&self, request: &GenerateRequest, error: &EngineError) -> Option<StandIn> {
+    async fn stand_in(&self, request: &GenerateRequest, error: &EngineError) -> Option<FallbackModel> {
         if !is_missing(error) || self.handover.over.load(Ordering::Relaxed) {
             return None;
         }
         self.fallback.find(&self.pool, &request.model, error, self.role).await
     }
 
-    /// The engine of a stand-in, its work put down to the same caller, and the request as it gets it.
-    fn second(&self, stand_in: &StandIn, request: &GenerateRequest) -> (Metered, GenerateRequest) {
-        let engine = Metered::new(Arc::clone(&stand_in.engine), self.origin.clone());
+    /// The engine of a stand-in, wrapped as the first one is, and the request as it gets it.
+    fn second(
+        &self,
+        stand_in: &FallbackModel,
+        request: &GenerateRequest,
+    ) -> (Arc<dyn Engine>, GenerateRequest) {
+        let engine = (self.wrap)(Arc::clone(&stand_in.engine));
         (engine, GenerateRequest { model: stand_in.model.clone(), ..request.clone() })
     }
 
-    fn hand_over(&self, stand_in: StandIn) {
+    fn hand_over(&self, stand_in: FallbackModel) {
         // Two questions of one run at the same time would both have found the same.
         let _ = self.handover.taken.set(stand_in);
     }
@@ -169,7 +176,7 @@ fn in_vain(first: EngineError, second: &EngineError) -> EngineError {
 }
 
 #[async_trait]
-impl Engine for Relay {
+impl Engine for FallbackEngine {
     fn key(&self) -> &str {
         self.first.key()
     }

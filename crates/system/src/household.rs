@@ -7,17 +7,19 @@ use hob_agent::tools::LlmOptions;
 use hob_config::{Config, EngineKey, RouterKey};
 use hob_core::engine::CLOUD;
 use hob_core::{
-    AnswerDefaults, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
+    AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
-use hob_engines::selection::{Because, BindAddress, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engines::selection::{Because, Chosen, NoEngine, Tried, Wanted, select};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_net::BindAddress;
 use hob_store::has_answered;
 use thiserror::Error;
 
 use crate::accounts::Accounts;
-use crate::channels::{self, HouseChannels};
+use crate::channel_service::ChannelService;
+use crate::channels;
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
@@ -28,7 +30,8 @@ use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
 use crate::record::{DATABASE, Record};
 use crate::routing::{Router, RouterBook};
-use crate::scheduler::{BookParts, Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
+use crate::startup::tasks::{open_tasks, task_options};
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
@@ -91,7 +94,7 @@ pub struct Household {
     traces: Traces,
     workshop: Workshop,
     /// `None` when none is configured.
-    channels: Option<HouseChannels>,
+    channels: Option<ChannelService>,
 }
 
 impl Household {
@@ -139,11 +142,8 @@ impl Household {
             reader: wishes.reader.clone(),
         };
         let memory = HouseMemory::new(config, home, wiring)?;
-        let channels = HouseChannels::open(config, home, &bus)?;
-        let tasks = TaskBook::with(
-            home,
-            BookParts { channels: channels::contract(channels.as_ref()), ..BookParts::default() },
-        );
+        let channels = channels::open_channels(config, home, &bus)?;
+        let tasks = open_tasks(home, task_options(channels::contract(channels.as_ref())));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
@@ -161,7 +161,7 @@ impl Household {
                 llm: Some(llm),
                 memory: Some(memory.contract()),
                 schedule: Some(Arc::new(tasks.clone())),
-                channels: channels.as_ref().map(HouseChannels::contract),
+                channels: channels.as_ref().map(ChannelService::contract),
             },
         );
         let system = System::new(SystemParts {
@@ -182,8 +182,8 @@ impl Household {
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
             book: tasks,
-            system: Arc::clone(&system),
-            channels: channels::contract(channels.as_ref()),
+            ask: Arc::clone(&system) as Arc<dyn Ask>,
+            bus: system.bus().clone(),
             options: SchedulerOptions {
                 poll_interval: config.scheduler.poll_interval,
                 max_concurrent: config.scheduler.max_concurrent,
@@ -197,7 +197,7 @@ impl Household {
     /// Connects the channels, and answers the messages that come in.
     pub fn listen(&self) {
         if let Some(channels) = &self.channels {
-            channels.listen(&self.system);
+            channels.listen(&(Arc::clone(&self.system) as Arc<dyn Ask>));
         }
     }
 

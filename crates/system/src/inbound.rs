@@ -13,14 +13,13 @@ use hob_channel::{Handled, Handler};
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
 use hob_core::{
-    AgentPreference, Caller, CallerRole, ChannelMessage, GenerateRequest, Message, Permit, Reach,
+    AgentPreference, Ask, Caller, CallerRole, ChannelMessage, GenerateRequest, Message, Permit, Reach,
     RequestSource, Role, run_id,
 };
 use hob_store::Conversations;
 use hob_store::conversations::{Exchange, Line, Speaker, Thread};
 use tokio::time::{Instant, timeout};
 
-use crate::system::System;
 use pace::{Pace, Paces};
 
 pub(crate) use ledger::StoredLedger;
@@ -57,8 +56,8 @@ pub(crate) struct InboundRules {
 
 /// Answers messages.
 pub(crate) struct Inbound {
-    // The system has the channels, and the channels have this.
-    system: Weak<System>,
+    // Weak: what answers has the channels, and the channels have this.
+    ask: Weak<dyn Ask>,
     rules: InboundRules,
     /// `None` when nothing can be kept.
     conversations: Option<Conversations>,
@@ -68,9 +67,9 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    pub fn new(system: &Arc<System>, rules: InboundRules, conversations: Option<Conversations>) -> Self {
+    pub fn new(ask: &Arc<dyn Ask>, rules: InboundRules, conversations: Option<Conversations>) -> Self {
         Inbound {
-            system: Arc::downgrade(system),
+            ask: Arc::downgrade(ask),
             paces: Mutex::new(Paces::new(rules.messages_per_minute)),
             rules,
             conversations,
@@ -196,13 +195,13 @@ impl Inbound {
 #[async_trait]
 impl Handler for Inbound {
     async fn handle(&self, message: &ChannelMessage) -> Handled {
-        let Some(system) = self.system.upgrade() else { return Ok(None) };
+        let Some(ask) = self.ask.upgrade() else { return Ok(None) };
         if let Some(told) = self.refusal(message) {
             return Ok(told);
         }
         let caller = self.caller(message);
         let request = self.request(message).await;
-        let failed = match timeout(ANSWER_WITHIN, system.complete(request, &caller)).await {
+        let failed = match timeout(ANSWER_WITHIN, ask.ask(request, &caller)).await {
             Ok(Ok(outcome)) => {
                 let answer = outcome.generation.answer.content;
                 self.trouble_is_over(message);

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::channels::HouseChannels;
-use crate::system::SystemParts;
+use crate::channels::open_channels;
+use crate::system::{System, SystemParts};
 
 /// A tool that does nothing.
 struct Prop(ToolSpec);
@@ -100,7 +100,7 @@ fn house(rules: InboundRules) -> (House, Arc<AtomicBool>) {
     }));
     let system = system_with(Arc::clone(&engine) as Arc<dyn Engine>);
     let conversations = Conversations::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
-    let inbound = Inbound::new(&system, rules, Some(conversations));
+    let inbound = Inbound::new(&(Arc::clone(&system) as Arc<dyn Ask>), rules, Some(conversations));
     (House { system, engine, inbound }, broken)
 }
 
@@ -350,8 +350,8 @@ async fn a_message_survives_a_restart_of_hob_and_is_answered_once() {
     let thinker = Arc::new(Thinker::default());
     let open = || {
         let system = system_with(Arc::clone(&thinker) as Arc<dyn Engine>);
-        let channels = HouseChannels::open(&config, home.path(), system.bus()).unwrap().unwrap();
-        channels.listen(&system);
+        let channels = open_channels(&config, home.path(), system.bus()).unwrap().unwrap();
+        channels.listen(&(Arc::clone(&system) as Arc<dyn Ask>));
         (system, channels)
     };
     let (system, channels) = open();
@@ -397,15 +397,16 @@ async fn only_one_hob_answers() {
     config.channel.enabled = true;
     config.channel.gateway_url = gateway.url();
     let (house, _) = house(some_rules());
-    let open = || HouseChannels::open(&config, home.path(), house.system.bus()).unwrap().unwrap();
+    let open = || open_channels(&config, home.path(), house.system.bus()).unwrap().unwrap();
     let (first, second) = (open(), open());
-    first.listen(&house.system);
-    second.listen(&house.system);
+    let ask = Arc::clone(&house.system) as Arc<dyn Ask>;
+    first.listen(&ask);
+    second.listen(&ask);
     timeout(PATIENCE, gateway.opened(1)).await.unwrap();
     second.contract().send("telegram", "still able to send", None).await.unwrap();
     assert_eq!(gateway.requests().len(), 1);
     first.close().await;
-    second.listen(&house.system);
+    second.listen(&ask);
     timeout(PATIENCE, gateway.opened(2)).await.unwrap();
     second.close().await;
     assert_eq!(gateway.connections_so_far(), 2);
@@ -414,7 +415,7 @@ async fn only_one_hob_answers() {
 #[tokio::test]
 async fn channels_that_are_off_do_not_exist() {
     let home = tempfile::tempdir().unwrap();
-    let channels = HouseChannels::open(&Config::default(), home.path(), &EventBus::new()).unwrap();
+    let channels = open_channels(&Config::default(), home.path(), &EventBus::new()).unwrap();
     assert!(channels.is_none());
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");
 }

@@ -14,7 +14,7 @@ use hob_core::{
     FinishReason, GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo,
     RequestSource, RunEvents, TraceParent, Usage,
 };
-use hob_engines::wire::trace::{current, within};
+use hob_net::trace_context::{current, within};
 
 use crate::energy::{Meters, Share};
 use crate::estimate::{prompt_tokens, tokens_of};
@@ -59,8 +59,8 @@ pub(crate) struct Metered {
 }
 
 impl Metered {
-    pub(crate) fn new(engine: Arc<dyn Engine>, origin: Origin) -> Self {
-        Metered { engine, origin: Arc::new(origin) }
+    pub(crate) fn new(engine: Arc<dyn Engine>, origin: impl Into<Arc<Origin>>) -> Self {
+        Metered { engine, origin: origin.into() }
     }
 
     fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> Tally {

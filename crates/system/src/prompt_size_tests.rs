@@ -13,7 +13,9 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use crate::memory::{HouseMemory, MemoryWiring};
-use crate::{System, SystemParts, TaskBook, Workshop, WorkshopParts};
+use crate::scheduler::TaskOptions;
+use crate::startup::tasks::open_tasks;
+use crate::{System, SystemParts, Workshop, WorkshopParts};
 
 /// The most that the agent for whole answers may cost, with every built-in tool.
 const MOST_TOKENS: usize = 800;
@@ -35,7 +37,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         llm: Some(llm),
         memory: Some(memory.contract()),
         channels: Some(Arc::new(NoChannels)),
-        schedule: Some(Arc::new(TaskBook::at(home.path()))),
+        schedule: Some(Arc::new(open_tasks(home.path(), TaskOptions::default()))),
     };
     let workshop = Workshop::open(&config, parts);
     let tools = workshop.tools().unwrap();

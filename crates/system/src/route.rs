@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hob_core::engine::CLOUD;
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
 
-use crate::fallback::{Fallback, Handover, Relay, StandIn};
+use crate::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
 use crate::routing::Ticket;
@@ -28,7 +28,7 @@ struct Behind {
     pool: Arc<Pool>,
     /// On whose behalf.
     role: CallerRole,
-    handover: Arc<Handover>,
+    handover: Arc<FallbackSwitch>,
 }
 
 /// What the caller is told.
@@ -48,8 +48,8 @@ impl Route {
     }
 
     /// To a model that stands in from the start.
-    pub(crate) fn to_stand_in(stand_in: StandIn) -> Self {
-        let StandIn { model: _, engine, reason, warning } = stand_in;
+    pub(crate) fn to_stand_in(stand_in: FallbackModel) -> Self {
+        let FallbackModel { model: _, engine, reason, warning } = stand_in;
         Route { warning: Some(warning), ..Route::to(engine, Some(reason)) }
     }
 
@@ -99,21 +99,22 @@ impl Route {
 
     /// The engine to ask, with its work put down to a caller.
     pub(crate) fn metered(&self, origin: Origin) -> Arc<dyn Engine> {
-        let first = |origin| Metered::new(Arc::clone(&self.engine), origin);
-        match &self.behind {
-            None => Arc::new(first(origin)),
-            Some(Behind { fallback, pool, role, handover }) => Arc::new(Relay {
-                first: first(origin.clone()),
-                fallback: Arc::clone(fallback),
-                pool: Arc::clone(pool),
-                role: *role,
-                origin,
-                handover: Arc::clone(handover),
-            }),
-        }
+        let Some(Behind { fallback, pool, role, handover }) = &self.behind else {
+            return Arc::new(Metered::new(Arc::clone(&self.engine), origin));
+        };
+        let origin = Arc::new(origin);
+        let wrap: WrapEngine = Arc::new(move |engine| Arc::new(Metered::new(engine, Arc::clone(&origin))));
+        Arc::new(FallbackEngine {
+            first: wrap(Arc::clone(&self.engine)),
+            wrap,
+            fallback: Arc::clone(fallback),
+            pool: Arc::clone(pool),
+            role: *role,
+            handover: Arc::clone(handover),
+        })
     }
 
-    fn stand_in(&self) -> Option<&StandIn> {
+    fn stand_in(&self) -> Option<&FallbackModel> {
         self.behind.as_ref().and_then(|behind| behind.handover.taken())
     }
 
@@ -129,7 +130,7 @@ impl Route {
                 reason: self.reason,
                 warning: self.warning,
             },
-            Some(StandIn { model, engine, reason, warning }) => Told {
+            Some(FallbackModel { model, engine, reason, warning }) => Told {
                 engine: engine.key().to_owned(),
                 model: Some(model.clone()),
                 reason: Some(reason.clone().after(self.reason.clone())),

@@ -26,6 +26,9 @@ use turns::InTurns;
 /// The agents by name.
 pub const AGENTS: [&str; 4] = ["simple", "orchestrator", "react", "codeact"];
 
+/// Other names of agents.
+pub const AGENT_ALIASES: [&str; 1] = ["openhands"];
+
 /// The agent of that name, or of its other name.
 pub fn agent(name: &str) -> Option<Arc<dyn Agent>> {
     Some(match name {
@@ -45,6 +48,9 @@ mod tests {
     fn every_agent_answers_to_its_name() {
         for name in AGENTS {
             assert_eq!(agent(name).map(|agent| agent.name().to_owned()).as_deref(), Some(name));
+        }
+        for alias in AGENT_ALIASES {
+            assert!(agent(alias).is_some());
         }
         assert_eq!(agent("openhands").map(|agent| agent.name().to_owned()).as_deref(), Some("codeact"));
         assert!(agent("jeeves").is_none());

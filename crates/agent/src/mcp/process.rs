@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_child::{Group, Need, Tail, drain, lead_a_group};
+use hob_process::{Need, OutputTail, ProcessGroup, drain, lead_a_group};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
@@ -32,8 +32,8 @@ pub struct Program<'a> {
 /// A running child. Dropping it kills it and all that it started.
 pub struct Process {
     child: Child,
-    group: Group,
-    stderr: Tail,
+    group: ProcessGroup,
+    stderr: OutputTail,
     drains: JoinSet<()>,
 }
 
@@ -54,11 +54,11 @@ impl Process {
             }
         };
         let mut child = command(&program).spawn().map_err(failed)?;
-        let group = Group::led_by(child.id());
+        let group = ProcessGroup::led_by(child.id());
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(std::io::Error::other("it has no stdin or stdout")));
         };
-        let stderr = Tail::keeping(KEPT_LINES);
+        let stderr = OutputTail::keeping(KEPT_LINES);
         let mut drains = JoinSet::new();
         if let Some(stream) = child.stderr.take() {
             let server = server.to_owned();
@@ -100,7 +100,7 @@ impl Process {
 }
 
 fn command(program: &Program<'_>) -> Command {
-    let mut command = hob_child::command(program.command, &[Need::Basics, Need::Network]);
+    let mut command = hob_process::command(program.command, &[Need::Basics, Need::Network]);
     command
         .args(program.args)
         .stdin(Stdio::piped())

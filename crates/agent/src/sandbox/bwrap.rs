@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hob_child::{Need, command};
+use hob_process::{Need, command};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use hob_child::{Need, command, std_command};
+use hob_process::{Need, command, std_command};
 use tokio::process::Command;
 
 use super::Run;

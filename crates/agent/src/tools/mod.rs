@@ -27,7 +27,7 @@ pub use llm::{Llm, LlmOptions, ModelSource};
 pub use memory::{MemoryIndex, MemoryNote, MemorySearch};
 pub use schedule::{ChangeTask, ListTasks, ScheduleTask, schedule_tools};
 pub use think::Think;
-pub use web_fetch::{AddressPolicy, WebFetch, WebFetchOptions};
+pub use web_fetch::{WebFetch, WebFetchOptions};
 
 /// What the built-in tools need.
 pub struct BuiltInOptions {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hob_dial::{innermost, install_crypto, is_loopback};
+use hob_net::{HttpClientOptions, ProxyUse, http_client, root_cause};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Response, StatusCode, redirect};
+use reqwest::{Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
@@ -32,22 +32,19 @@ pub(crate) struct Http {
 
 impl Http {
     pub fn new(address: &Address, token: Option<&SecretString>) -> Result<Self, String> {
-        install_crypto();
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Some(token) = token {
             headers.insert(AUTHORIZATION, bearer(token)?);
         }
-        let mut builder = reqwest::Client::builder()
-            .default_headers(headers)
-            // A redirect could carry the token and the message to a stranger.
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(TIMEOUT);
-        if is_loopback(&address.socket) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|error| error.to_string())?;
+        let options = HttpClientOptions {
+            headers,
+            proxy: ProxyUse::towards(&address.socket),
+            connect_timeout: CONNECT_TIMEOUT,
+            timeout: Some(TIMEOUT),
+            ..HttpClientOptions::default()
+        };
+        let client = http_client(options).map_err(|error| error.to_string())?;
         Ok(Http { base: address.http.clone(), client })
     }
 
@@ -59,7 +56,7 @@ impl Http {
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .body(frames::write(message));
         let response = request.send().await.map_err(|error| {
-            let reason = format!("{} over HTTP: {}", self.base, innermost(&error));
+            let reason = format!("{} over HTTP: {}", self.base, root_cause(&error));
             // Only before the connection stood is it certain that nothing arrived.
             if error.is_connect() { Undelivered::NotSent(reason) } else { Undelivered::Unknown(reason) }
         })?;
@@ -83,7 +80,7 @@ impl Http {
     /// `GET /channels`; `None` when the gateway has nothing there.
     pub async fn channels(&self) -> Result<Option<Vec<String>>, String> {
         let asked = self.client.get(format!("{}/channels", self.base)).send().await;
-        let response = asked.map_err(|error| innermost(&error))?;
+        let response = asked.map_err(|error| root_cause(&error))?;
         if has_nothing_there(&response) {
             return Ok(None);
         }
@@ -108,7 +105,7 @@ fn names(body: &[u8]) -> Result<Vec<String>, String> {
 
 async fn body(mut response: Response) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| innermost(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| root_cause(&error))? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(format!("its answer is longer than {} MiB", MAX_ANSWER_BYTES >> 20));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_dial::{innermost, install_crypto};
+use hob_net::{install_crypto, root_cause};
 use reqwest::header::AUTHORIZATION;
 use secrecy::SecretString;
 use tokio::net::TcpStream;
@@ -54,6 +54,6 @@ pub(crate) fn reason(error: &Error) -> String {
         }
         Error::Http(response) => format!("it answered {} to the WebSocket handshake", response.status()),
         Error::ConnectionClosed | Error::AlreadyClosed => "it closed the connection".to_owned(),
-        other => innermost(other),
+        other => root_cause(other),
     }
 }

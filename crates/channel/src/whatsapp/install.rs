@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use hob_child::{Need, command};
+use hob_process::{Need, command};
 use thiserror::Error;
 
 const SCRIPT: &str = "bridge.mjs";

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_child::{Group, Need, Tail, command, drain, lead_a_group};
+use hob_process::{Need, OutputTail, ProcessGroup, command, drain, lead_a_group};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::JoinSet;
@@ -40,9 +40,9 @@ pub(crate) type Lines = FramedRead<ChildStdout, LinesCodec>;
 /// The running subprocess. Dropping it kills it and all that it started.
 pub(crate) struct Process {
     child: Child,
-    group: Group,
+    group: ProcessGroup,
     stdin: Option<ChildStdin>,
-    tail: Tail,
+    tail: OutputTail,
     drains: JoinSet<()>,
 }
 
@@ -70,12 +70,12 @@ impl Process {
             ErrorKind::NotFound => NotStarted::NoNode { node: program.node.clone() },
             _ => NotStarted::Failed { node: program.node.clone(), reason: error.to_string() },
         })?;
-        let group = Group::led_by(child.id());
+        let group = ProcessGroup::led_by(child.id());
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             let reason = "it has no stdin or stdout".to_owned();
             return Err(NotStarted::Failed { node: program.node.clone(), reason });
         };
-        let tail = Tail::keeping(KEPT_LINES);
+        let tail = OutputTail::keeping(KEPT_LINES);
         let mut drains = JoinSet::new();
         if let Some(stderr) = child.stderr.take() {
             let tell = |line: &str| tracing::debug!(target: "hob_channel::whatsapp::output", "{line}");

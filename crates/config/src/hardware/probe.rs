@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_child::{Need, command};
+use hob_process::{Need, command};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Child;

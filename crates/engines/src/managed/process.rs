@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use hob_child::{Group, Need, Tail, command, drain, lead_a_group};
+use hob_process::{Need, OutputTail, ProcessGroup, command, drain, lead_a_group};
 use tokio::net::{TcpListener, lookup_host};
 use tokio::process::Child;
 use tokio::task::JoinSet;
@@ -133,23 +133,23 @@ impl Program {
 pub struct Process {
     child: Child,
     pid: u32,
-    group: Group,
-    stderr: Tail,
+    group: ProcessGroup,
+    stderr: OutputTail,
     drains: JoinSet<()>,
 }
 
 impl Process {
     fn new(mut child: Child) -> Self {
         let tell = |line: &str| tracing::debug!(target: "hob_engines::managed::output", "{line}");
-        let stderr = Tail::keeping(KEPT_LINES);
+        let stderr = OutputTail::keeping(KEPT_LINES);
         let mut drains = JoinSet::new();
         if let Some(stream) = child.stdout.take() {
-            drains.spawn(drain(stream, Tail::keeping(1), tell));
+            drains.spawn(drain(stream, OutputTail::keeping(1), tell));
         }
         if let Some(stream) = child.stderr.take() {
             drains.spawn(drain(stream, stderr.clone(), tell));
         }
-        let (pid, group) = (child.id().unwrap_or_default(), Group::led_by(child.id()));
+        let (pid, group) = (child.id().unwrap_or_default(), ProcessGroup::led_by(child.id()));
         Process { child, pid, group, stderr, drains }
     }
 

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
-use hob_dial::{install_crypto, is_loopback};
+use hob_net::{
+    DEFAULT_CONNECT_TIMEOUT, HttpClientOptions, ProxyUse, http_client, is_loopback, trace_context,
+};
+use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 use url::Url;
 
 use super::direct::{Direct, DirectOptions};
 use super::response::{Broken, Response};
-use super::trace;
 
 /// A health probe that takes longer than this has failed.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,8 +25,6 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// llama.cpp and uvicorn close a connection that idled for five seconds; letting go of it first avoids writing into one
 /// that is just being closed.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to another machine that ends this soon after a request, without a byte of an answer, was most likely closed while
 /// it was idle: its end and our request crossed on the way. An engine that reads a request answers it or works on it.
@@ -122,22 +121,21 @@ struct RemoteOptions {
     headers: HeaderMap,
     connect_timeout: Duration,
     read_timeout: Duration,
-    no_proxy: bool,
+    proxy: ProxyUse,
     resend: Resend,
 }
 
 impl RemoteOptions {
     fn client(&self, most_idle: usize) -> reqwest::Result<reqwest::Client> {
-        let builder = reqwest::Client::builder()
-            .default_headers(self.headers.clone())
-            // A redirect could carry the key and the conversation to a stranger.
-            .redirect(redirect::Policy::none())
-            .connect_timeout(self.connect_timeout)
-            .read_timeout(self.read_timeout)
-            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .pool_max_idle_per_host(most_idle)
-            .tcp_nodelay(true);
-        if self.no_proxy { builder.no_proxy().build() } else { builder.build() }
+        http_client(HttpClientOptions {
+            headers: self.headers.clone(),
+            proxy: self.proxy,
+            connect_timeout: self.connect_timeout,
+            read_timeout: Some(self.read_timeout),
+            pool_idle_timeout: POOL_IDLE_TIMEOUT,
+            max_idle_per_host: most_idle,
+            ..HttpClientOptions::default()
+        })
     }
 }
 
@@ -213,7 +211,6 @@ impl Unanswered {
 
 impl Endpoint {
     pub fn new(options: EndpointOptions) -> Result<Self, EngineError> {
-        install_crypto();
         let not_configured =
             |reason: String| EngineError::NotConfigured { engine: options.engine.clone(), reason };
         let host = options.host.trim_end_matches('/').to_owned();
@@ -227,7 +224,7 @@ impl Endpoint {
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
         }
-        let connect_timeout = CONNECT_TIMEOUT.min(options.timeout);
+        let connect_timeout = DEFAULT_CONNECT_TIMEOUT.min(options.timeout);
         let local = is_loopback(&url).then(|| {
             let options = DirectOptions {
                 headers: headers.clone(),
@@ -244,7 +241,7 @@ impl Endpoint {
                     headers,
                     connect_timeout,
                     read_timeout: options.timeout,
-                    no_proxy: is_loopback(&url),
+                    proxy: ProxyUse::towards(&url),
                     resend: options.resend,
                 };
                 Way::Client(Remote::new(options).map_err(|error| not_configured(error.to_string()))?)
@@ -271,8 +268,8 @@ impl Endpoint {
                     .post(format!("{}{path}", self.host))
                     .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
                     .body(json);
-                if let Some(parent) = trace::header() {
-                    request = request.header(trace::TRACEPARENT, parent);
+                if let Some(parent) = trace_context::header() {
+                    request = request.header(trace_context::TRACEPARENT, parent);
                 }
                 match request.build() {
                     Ok(request) => remote.send(request).await,
@@ -585,13 +582,12 @@ mod tests {
 
     /// An endpoint as for an engine on another machine.
     fn remote(address: std::net::SocketAddr, resend: Resend) -> Endpoint {
-        install_crypto();
         let options = EndpointOptions::new("vllm", format!("http://{address}"));
         let remote = RemoteOptions {
             headers: HeaderMap::new(),
-            connect_timeout: CONNECT_TIMEOUT,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             read_timeout: options.timeout,
-            no_proxy: true,
+            proxy: ProxyUse::Never,
             resend,
         };
         Endpoint { way: Way::Client(Remote::new(remote).unwrap()), ..Endpoint::new(options).unwrap() }

@@ -7,4 +7,3 @@ mod direct;
 pub mod frames;
 pub mod response;
 pub mod sse;
-pub mod trace;

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::Stream;
-use hob_dial::innermost;
+use hob_net::root_cause;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
@@ -73,11 +73,11 @@ impl From<reqwest::Error> for Broken {
     fn from(error: reqwest::Error) -> Self {
         // A connection that nobody takes is not a slow answer.
         if error.is_connect() {
-            Broken::NeverSent(innermost(&error))
+            Broken::NeverSent(root_cause(&error))
         } else if error.is_timeout() {
             Broken::TimedOut
         } else {
-            Broken::Lost(innermost(&error))
+            Broken::Lost(root_cause(&error))
         }
     }
 }

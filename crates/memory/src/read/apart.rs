@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use hob_child::{Need, std_command};
+use hob_process::{Need, std_command};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, Limits, ReadError, pdf};

@@ -37,7 +37,7 @@ fn the_table_of_limits_is_up_to_date() {
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_page_of_the_api`.
 #[test]
 fn the_page_of_the_api_is_up_to_date() {
-    let document: Value = serde_json::from_str(include_str!("../../assets/openapi.json")).unwrap();
+    let document: Value = serde_json::from_str(include_str!("../../src/admin/openapi.json")).unwrap();
     let page = page(&document);
     let path = page_at("api.md");
     if std::env::var_os("HOB_WRITE_DOCS").is_some() {
@@ -52,7 +52,7 @@ fn the_page_of_the_api_is_up_to_date() {
 
 fn page(document: &Value) -> String {
     let mut page = "# API\n\n\
-        <!-- Made from crates/server/assets/openapi.json. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_page_of_the_api -->\n\n\
+        <!-- Made from crates/server/src/admin/openapi.json. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_page_of_the_api -->\n\n\
         What a running server answers, as `GET /openapi.json` tells programs. How to use it is told in [Serving](serving.md). Where\n\
         `[server] api_key` is set, every request but `GET /health` and the pages for browsers sends it: `authorization: Bearer KEY`.\n\
         Every answer has `x-request-id`, by which the server's log and traces name the request.\n\n\

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_config::ServerConfig;
 use hob_core::schedule::Zone;
-use hob_core::{ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels};
+use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels};
 use hob_server::ServerParts;
-use hob_system::scheduler::{SchedulerOptions, SchedulerParts};
-use hob_system::{BookParts, Record, Scheduler, System, TaskBook};
+use hob_system::scheduler::{SchedulerOptions, SchedulerParts, TaskOptions};
+use hob_system::startup::tasks::{open_tasks, task_options};
+use hob_system::{Record, Scheduler, System};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -49,12 +50,12 @@ impl House {
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
         let system = Arc::new(System::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
-            book: TaskBook::with(
+            book: open_tasks(
                 home.path(),
-                BookParts { zone: Zone::utc(), channels: Arc::new(Telegram), ..BookParts::default() },
+                TaskOptions { zone: Zone::utc(), ..task_options(Arc::new(Telegram)) },
             ),
-            system: Arc::clone(&system),
-            channels: Arc::new(Telegram),
+            ask: Arc::clone(&system) as Arc<dyn Ask>,
+            bus: system.bus().clone(),
             options: SchedulerOptions::default(),
         }));
         let parts =

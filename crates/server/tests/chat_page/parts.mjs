@@ -10,7 +10,7 @@ const NAMES = [
   "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "isElsewhere", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER", "LONGEST_MARKDOWN",
 ];
 
-const source = FILES.map((file) => readFileSync(new URL(`../../assets/chat/${file}`, import.meta.url), "utf8")).join("\n");
+const source = FILES.map((file) => readFileSync(new URL(`../../src/pages/assets/chat/${file}`, import.meta.url), "utf8")).join("\n");
 
 // `world` is what the browser would have.
 export function partsIn(world = {}) {

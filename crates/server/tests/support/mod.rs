@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
-use hob_dial::install_crypto;
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_net::install_crypto;
 use hob_server::{Server, ServerParts, Stopped};
 use hob_system::{System, SystemParts, ToolBox};
 use hob_testkit::FakeServer;

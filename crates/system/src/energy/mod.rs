@@ -27,7 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hob_core::{Energy, Engine};
-use hob_engines::selection::is_on_this_machine;
+use hob_net::is_on_this_machine;
 
 use self::counter::{Counter, Counters};
 use self::ledger::{Ledger, Place};

@@ -3,14 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::schedule::{Change, Field, Zone};
-use hob_core::{
-    ChannelError, ChannelStatus, Channels, NewTask, NoChannels, Schedule, ScheduleError, Task, TaskId,
-    TaskRun, TaskStatus,
-};
+use hob_core::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 use hob_db::{ChangeWatch, Database, DatabaseError};
 use hob_store::{HOB_MIGRATIONS, Tasks};
 use jiff::Timestamp;
@@ -18,18 +14,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Clock;
-use crate::channels::is_whatsapp;
-use crate::record::DATABASE;
+use super::deliver::{Deliver, NoDelivery};
 
 /// Letters of an id. Without those that look alike, as people type ids.
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 const ID_LENGTH: usize = 8;
-
-/// How long a gateway may take to say which channels it has.
-const LISTING: Duration = Duration::from_secs(5);
-
-/// The name under which WhatsApp is listed.
-const WHATSAPP: &str = "whatsapp";
 
 /// The tasks of this home. Cheap to clone; all clones are the same book. The file is opened when it is first needed.
 #[derive(Clone)]
@@ -37,30 +26,36 @@ pub struct TaskBook {
     inner: Arc<Inner>,
 }
 
-/// What a [`TaskBook`] is made of besides its database.
-pub struct BookParts {
+/// What a [`TaskBook`] needs besides its database.
+pub struct TaskOptions {
     pub clock: Clock,
     /// The zone of tasks that name none.
     pub zone: Zone,
-    /// Where results can be sent; a task that wants them elsewhere is refused.
-    pub channels: Arc<dyn Channels>,
+    /// Where results are sent; a task with another target is refused.
+    pub deliver: Arc<dyn Deliver>,
+    /// The agents that a task may name; `none` needs no agent.
+    pub agents: Vec<String>,
+    /// Other names of these agents, which no error lists.
+    pub agent_aliases: Vec<String>,
 }
 
-impl Default for BookParts {
-    /// The clock and the zone of this machine, and no channels.
+impl Default for TaskOptions {
+    /// The clock and the zone of this machine, no targets and no agents.
     fn default() -> Self {
-        BookParts { clock: Arc::new(Timestamp::now), zone: Zone::system(), channels: Arc::new(NoChannels) }
+        TaskOptions {
+            clock: Arc::new(Timestamp::now),
+            zone: Zone::system(),
+            deliver: Arc::new(NoDelivery),
+            agents: Vec::new(),
+            agent_aliases: Vec::new(),
+        }
     }
 }
 
 struct Inner {
     path: PathBuf,
     opened: Mutex<Option<Tasks>>,
-    clock: Clock,
-    /// Where the clocks of tasks are that name no zone.
-    zone: Zone,
-    /// Where results can be sent.
-    channels: Arc<dyn Channels>,
+    options: TaskOptions,
     /// Told when something may be due that was not.
     changed: Notify,
     /// What runs in this process, and how to stop it.
@@ -68,29 +63,21 @@ struct Inner {
 }
 
 impl TaskBook {
-    /// The book in `home`, which can be read and changed. Tasks that send their results somewhere are made by [`Self::with`].
-    pub fn at(home: &Path) -> Self {
-        Self::with(home, BookParts::default())
-    }
-
-    /// The same, in which any task can be made.
-    pub fn with(home: &Path, parts: BookParts) -> Self {
-        Self::new(home.join(DATABASE), None, parts)
+    /// The book in the database at `path`.
+    pub fn at(path: &Path, options: TaskOptions) -> Self {
+        Self::new(path.to_owned(), None, options)
     }
 
     /// A book over an open database.
-    pub fn over(tasks: Tasks, parts: BookParts) -> Self {
-        Self::new(PathBuf::new(), Some(tasks), parts)
+    pub fn over(tasks: Tasks, options: TaskOptions) -> Self {
+        Self::new(PathBuf::new(), Some(tasks), options)
     }
 
-    fn new(path: PathBuf, tasks: Option<Tasks>, parts: BookParts) -> Self {
-        let BookParts { clock, zone, channels } = parts;
+    fn new(path: PathBuf, tasks: Option<Tasks>, options: TaskOptions) -> Self {
         let inner = Inner {
             path,
             opened: Mutex::new(tasks),
-            clock,
-            zone,
-            channels,
+            options,
             changed: Notify::new(),
             running: Mutex::default(),
         };
@@ -98,7 +85,7 @@ impl TaskBook {
     }
 
     pub fn now(&self) -> Timestamp {
-        (self.inner.clock)()
+        (self.inner.options.clock)()
     }
 
     /// Whether a task was ever made here. Creates nothing.
@@ -127,33 +114,15 @@ impl TaskBook {
         }
     }
 
-    /// A channel that is not there would be found out only when nobody watches.
-    async fn check_channel(&self, channel: &str) -> Result<(), ScheduleError> {
-        let shown: String = channel.chars().take(60).collect();
-        let refuse = |reason: String| Err(ScheduleError::invalid(Field::Channel, reason));
-        let channels = &self.inner.channels;
-        if channels.report().status == ChannelStatus::NotConfigured {
-            return refuse(format!("there is no channel '{shown}': {}", ChannelError::NotConfigured));
-        }
-        match tokio::time::timeout(LISTING, channels.list()).await {
-            Ok(Ok(names)) if names.iter().any(|name| reaches(name, channel)) => Ok(()),
-            Ok(Ok(names)) if names.is_empty() => {
-                refuse(format!("there is no channel '{shown}'; there are none"))
-            }
-            Ok(Ok(names)) => refuse(format!("there is no channel '{shown}'; there are {}", names.join(", "))),
-            // The gateway does not answer just now, and when the task runs it may.
-            Ok(Err(error)) => {
-                tracing::warn!(%error, channel = shown, "a task's channel cannot be checked");
-                Ok(())
-            }
-            Err(_elapsed) => {
-                tracing::warn!(
-                    channel = shown,
-                    "a task's channel cannot be checked: its gateway does not answer"
-                );
-                Ok(())
-            }
-        }
+    /// Where results are sent.
+    pub(super) fn delivery(&self) -> &dyn Deliver {
+        self.inner.options.deliver.as_ref()
+    }
+
+    /// Whether a task may name this agent.
+    fn has_agent(&self, name: &str) -> bool {
+        let TaskOptions { agents, agent_aliases, .. } = &self.inner.options;
+        name == "none" || agents.iter().chain(agent_aliases).any(|known| known == name)
     }
 
     /// Notices tasks that other processes make or change; `None` where there can be no others.
@@ -216,15 +185,18 @@ impl Drop for Noted<'_> {
 #[async_trait]
 impl Schedule for TaskBook {
     async fn create(&self, mut task: NewTask) -> Result<Task, ScheduleError> {
-        if task.agent != "none" && hob_agent::agent(&task.agent).is_none() {
+        if !self.has_agent(&task.agent) {
             let shown: String = task.agent.chars().take(60).collect();
-            let reason = format!("there is no agent '{shown}'; there are {}", hob_agent::AGENTS.join(", "));
+            let known = self.inner.options.agents.join(", ");
+            let reason = format!("there is no agent '{shown}'; there are {known}");
             return Err(ScheduleError::invalid(Field::Agent, reason));
         }
-        task.timezone.get_or_insert_with(|| self.inner.zone.clone());
+        task.timezone.get_or_insert_with(|| self.inner.options.zone.clone());
         let task = task.plan(new_id()?, self.now())?;
         if let Some(to) = &task.deliver_to {
-            self.check_channel(&to.channel).await?;
+            // A target that does not exist would be noticed only when the task runs.
+            let checked = self.delivery().check(&to.channel).await;
+            checked.map_err(|error| ScheduleError::invalid(Field::Channel, error.to_string()))?;
         }
         let kept = task.clone();
         self.work(move |tasks| tasks.insert(&kept)).await?;
@@ -264,13 +236,6 @@ impl Schedule for TaskBook {
         let wanted = id.clone();
         self.work(move |tasks| tasks.runs(&wanted, limit)).await
     }
-}
-
-/// Whether a target is on this channel: WhatsApp's are numbers, and others may say whom they mean behind a colon.
-fn reaches(name: &str, target: &str) -> bool {
-    target == name
-        || target.split_once(':').is_some_and(|(channel, _)| channel == name)
-        || (name == WHATSAPP && is_whatsapp(target))
 }
 
 fn new_id() -> Result<TaskId, ScheduleError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{Channels, ScheduleError, TaskId, TaskRun};
+use hob_core::{Ask, EventBus, ScheduleError, TaskId, TaskRun};
 use hob_store::tasks::{Claimant, Claimed, Recalculated};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -14,7 +14,6 @@ use tokio_util::task::TaskTracker;
 use super::book::TaskBook;
 use super::runner::Runner;
 use super::watch::ClockWatch;
-use crate::system::System;
 
 /// Whoever sets the interval to nothing does not mean to keep a processor busy.
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
@@ -45,9 +44,10 @@ impl Default for SchedulerOptions {
 /// What a [`Scheduler`] is made of.
 pub struct SchedulerParts {
     pub book: TaskBook,
-    pub system: Arc<System>,
-    /// Where results are delivered.
-    pub channels: Arc<dyn Channels>,
+    /// Answers what tasks ask.
+    pub ask: Arc<dyn Ask>,
+    /// Hears when runs begin and end.
+    pub bus: EventBus,
     pub options: SchedulerOptions,
 }
 
@@ -86,7 +86,7 @@ struct Shared {
 impl Scheduler {
     /// One that runs nothing until it is told to.
     pub fn new(parts: SchedulerParts) -> Self {
-        let SchedulerParts { book, system, channels, mut options } = parts;
+        let SchedulerParts { book, ask, bus, mut options } = parts;
         options.poll_interval = options.poll_interval.max(SHORTEST_POLL);
         let claimant = Claimant {
             owner: format!("{}-{:016x}", std::process::id(), fastrand::u64(..)),
@@ -95,7 +95,7 @@ impl Scheduler {
         };
         let most = options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         let shared = Shared {
-            runner: Arc::new(Runner { system, channels, book, claimant }),
+            runner: Arc::new(Runner { ask, bus, book, claimant }),
             options,
             room: Arc::new(Semaphore::new(most)),
         };

@@ -1,12 +1,14 @@
 //! Runs tasks at their time.
 //!
-//! [`TaskBook`] keeps them, for everybody who makes, changes or reads tasks; [`Scheduler`] runs them, by asking [`System`] as
-//! everybody else does. Time comes from a [`Clock`], so that a test can bring its own.
+//! [`TaskBook`] saves them, for everyone who makes, changes or reads tasks; [`Scheduler`] runs them. It asks by the contract
+//! [`Ask`] and hands results to a [`Deliver`]; it knows no engine, agent or channel. Time comes from a [`Clock`], so that a
+//! test can bring its own.
 //!
-//! [`System`]: crate::System
+//! [`Ask`]: hob_core::Ask
 
 mod book;
 mod daemon;
+mod deliver;
 mod runner;
 mod watch;
 
@@ -14,8 +16,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use book::{BookParts, TaskBook};
+pub use book::{TaskBook, TaskOptions};
 pub use daemon::{Scheduler, SchedulerOptions, SchedulerParts};
+pub use deliver::{Deliver, DeliverError, NoDelivery};
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -6,14 +6,13 @@ use std::time::Duration;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::schedule::{DeliverTo, RunOutcome};
 use hob_core::{
-    AgentPreference, Caller, Channels, Event, GenerateRequest, Message, RequestSource, Role, RunEvents, Task,
-    TaskRun,
+    AgentPreference, Ask, Caller, Event, EventBus, GenerateRequest, Message, RequestSource, Role, RunEvents,
+    Task, TaskRun,
 };
 use hob_store::tasks::{Claimant, Claimed, Renewal, Retry, RunEnd};
 use tokio_util::sync::CancellationToken;
 
 use super::book::TaskBook;
-use crate::system::System;
 
 /// As much of an answer as the log keeps.
 const LONGEST_RESULT: usize = 100_000;
@@ -26,8 +25,9 @@ const RENEWALS_PER_LEASE: u32 = 5;
 
 /// Runs what was claimed.
 pub(super) struct Runner {
-    pub(super) system: Arc<System>,
-    pub(super) channels: Arc<dyn Channels>,
+    pub(super) ask: Arc<dyn Ask>,
+    /// Hears when runs begin and end.
+    pub(super) bus: EventBus,
     pub(super) book: TaskBook,
     pub(super) claimant: Claimant,
 }
@@ -37,7 +37,7 @@ impl Runner {
     pub(super) async fn run(&self, claimed: Claimed, cut: &CancellationToken) -> TaskRun {
         let Claimed { task, run } = claimed;
         let name: Arc<str> = format!("task-{}-{}", task.id, run.id).into();
-        let events = RunEvents::new(self.system.bus().clone(), Arc::clone(&name));
+        let events = RunEvents::new(self.bus.clone(), Arc::clone(&name));
         events
             .publish(Event::SchedulerTaskStart { task_id: task.id.to_string(), prompt: task.prompt.clone() });
         let end = self.end_of(&task, &run, name, cut).await;
@@ -102,14 +102,14 @@ impl Runner {
             messages: vec![Message::new(Role::User, task.prompt.clone())],
             ..GenerateRequest::default()
         };
-        match self.system.complete(request, &caller).await {
+        match self.ask.ask(request, &caller).await {
             Ok(outcome) => Ok(outcome.generation.answer.content),
             Err(error) => Err(error.to_string()),
         }
     }
 
     async fn deliver(&self, answer: &str, to: &DeliverTo) -> Result<(), String> {
-        let sending = self.channels.send(&to.channel, answer, to.conversation.as_deref());
+        let sending = self.book.delivery().deliver(answer, to);
         match tokio::time::timeout(DELIVERY, sending).await {
             Ok(sent) => sent.map_err(|error| error.to_string()),
             Err(_elapsed) => Err(format!("'{}' did not take it within {} s", to.channel, DELIVERY.as_secs())),

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use hob_agent::ToolBox;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits, Zone};
 use hob_core::{
-    ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus, GenerateRequest,
-    Generation, GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels, Permit, Reach,
-    RequestSource, Schedule, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
+    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus,
+    GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels,
+    Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
 use hob_store::{HOB_MIGRATIONS, Tasks};
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
+use crate::startup::tasks::{open_tasks, task_options};
 use crate::system::{System, SystemParts};
 
 /// Answers after a while, and counts how many questions it has at once.
@@ -158,8 +159,8 @@ impl World {
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
         let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let parts = BookParts { clock, zone: Zone::utc(), channels: Arc::clone(&channels) };
-        let book = TaskBook::over(tasks.clone(), parts);
+        let options_of_tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options(channels) };
+        let book = TaskBook::over(tasks.clone(), options_of_tasks);
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
         let system = Arc::new(System::new(SystemParts {
@@ -171,7 +172,8 @@ impl World {
             bus: EventBus::new(),
             log: Arc::clone(&record) as Arc<dyn InferenceLog>,
         }));
-        let parts = SchedulerParts { book: book.clone(), system: Arc::clone(&system), channels, options };
+        let ask = Arc::clone(&system) as Arc<dyn Ask>;
+        let parts = SchedulerParts { book: book.clone(), ask, bus: system.bus().clone(), options };
         World { tasks, book, scheduler: Scheduler::new(parts), system, record, start }
     }
 
@@ -179,11 +181,11 @@ impl World {
     fn at_clock_ahead(&self, ahead: SignedDuration) -> Scheduler {
         let right = self.book.clone();
         let clock: Clock = Arc::new(move || right.now() + ahead);
-        let parts = BookParts { clock, zone: Zone::utc(), channels: Arc::new(NoChannels) };
+        let tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options(Arc::new(NoChannels)) };
         Scheduler::new(SchedulerParts {
-            book: TaskBook::over(self.tasks.clone(), parts),
-            system: Arc::clone(&self.system),
-            channels: Arc::new(NoChannels),
+            book: TaskBook::over(self.tasks.clone(), tasks),
+            ask: Arc::clone(&self.system) as Arc<dyn Ask>,
+            bus: self.system.bus().clone(),
             options: SchedulerOptions::default(),
         })
     }
@@ -459,7 +461,7 @@ async fn a_task_for_nobody_is_refused() {
 #[tokio::test]
 async fn a_book_that_was_never_written_in_is_empty_and_leaves_no_file() {
     let home = std::env::temp_dir().join(format!("hob-book-{:x}", fastrand::u64(..)));
-    let book = TaskBook::at(&home);
+    let book = open_tasks(&home, task_options(Arc::new(NoChannels)));
     assert_eq!(book.list(None).await.unwrap(), []);
     assert!(book.get(&hob_core::TaskId::parse("x").unwrap()).await.is_err());
     assert!(!home.exists());
@@ -491,7 +493,8 @@ async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are()
 async fn a_task_without_a_zone_has_that_of_the_house() {
     let home = tempfile::tempdir().unwrap();
     let zone = Zone::parse("America/New_York").unwrap();
-    let book = TaskBook::with(home.path(), BookParts { zone: zone.clone(), ..BookParts::default() });
+    let book =
+        open_tasks(home.path(), TaskOptions { zone: zone.clone(), ..task_options(Arc::new(NoChannels)) });
     let daily = |timezone| NewTask {
         timezone,
         ..NewTask::new("p", ScheduleType::Cron, "0 9 * * *", Permit::up_to(Reach::Act))
@@ -499,7 +502,7 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
     assert_eq!(book.create(daily(None)).await.unwrap().timetable.zone, zone);
     let named = book.create(daily(Some(Zone::utc()))).await.unwrap();
     assert_eq!(named.timetable.zone, Zone::utc());
-    let again = TaskBook::at(home.path()).list(None).await.unwrap();
+    let again = open_tasks(home.path(), task_options(Arc::new(NoChannels))).list(None).await.unwrap();
     let zones: Vec<&str> = again.iter().map(|task| task.timetable.zone.name()).collect();
     assert!(zones.contains(&"America/New_York") && zones.contains(&"UTC"), "kept by name: {zones:?}");
 }
@@ -509,15 +512,15 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
 async fn a_task_that_another_process_makes_runs_at_its_time() {
     let home = tempfile::tempdir().unwrap();
     let world = World::with(greeter(), SchedulerOptions::default());
-    let ours = TaskBook::at(home.path());
+    let ours = open_tasks(home.path(), task_options(Arc::new(NoChannels)));
     let scheduler = Scheduler::new(SchedulerParts {
         book: ours.clone(),
-        system: Arc::clone(&world.system),
-        channels: Arc::new(NoChannels),
+        ask: Arc::clone(&world.system) as Arc<dyn Ask>,
+        bus: world.system.bus().clone(),
         options: SchedulerOptions { poll_interval: Duration::from_secs(3600), ..SchedulerOptions::default() },
     });
     // The other process has been here already, and the scheduler sleeps.
-    let theirs = TaskBook::at(home.path());
+    let theirs = open_tasks(home.path(), task_options(Arc::new(NoChannels)));
     let later = theirs.create(every(1_000_000)).await.unwrap();
     scheduler.start();
     let soon = theirs.create(every(1)).await.unwrap();

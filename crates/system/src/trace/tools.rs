@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hob_core::{ToolCall, ToolDefinition, ToolResult, Tools, TraceParent};
-use hob_engines::wire::trace::within;
+use hob_net::trace_context::within;
 
 use super::span::{Kind, Spans};
 

@@ -5,21 +5,17 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hob_dial::{innermost, install_crypto};
+use hob_net::egress::{AddressPolicy, CheckedResolver, ForbiddenAddress, Lookup, system_lookup};
+use hob_net::{DEFAULT_CONNECT_TIMEOUT, HttpClientOptions, ProxyUse, USER_AGENT, http_client, root_cause};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
-use reqwest::{Client, Response, StatusCode, redirect};
+use reqwest::{Client, Response, StatusCode};
 use thiserror::Error;
 use url::{Host, Url};
-
-use super::address::AddressPolicy;
-use super::resolve::{CheckedResolver, Forbidden, Lookup, system_lookup};
 
 const MAX_REDIRECTS: usize = 5;
 
 /// The longest address that is looked at.
 const MAX_URL_BYTES: usize = 4_096;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const ACCEPTED: &str =
     "text/html, application/xhtml+xml, text/plain, application/json;q=0.9, text/*;q=0.8, */*;q=0.1";
@@ -61,7 +57,7 @@ pub enum FetchError {
     #[error("'{0}' is no public address, and only those can be fetched")]
     NotPublic(String),
     #[error("{0}, and only public addresses can be fetched")]
-    ForbiddenName(Forbidden),
+    ForbiddenName(ForbiddenAddress),
     #[error("the page redirects more than {MAX_REDIRECTS} times")]
     TooManyRedirects,
     #[error(
@@ -118,23 +114,21 @@ impl Fetcher {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        install_crypto();
         let Fetcher { options, .. } = self;
         let resolver =
             CheckedResolver { policy: options.policy.clone(), lookup: Arc::clone(&options.lookup) };
-        let client = Client::builder()
-            .user_agent(concat!("hob/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(resolver))
+        // Redirects are followed by hand, so that every step is checked.
+        let client = http_client(HttpClientOptions {
+            user_agent: Some(USER_AGENT),
+            resolver: Some(Arc::new(resolver)),
             // A proxy would look names up itself, and connect to whatever it finds: nothing checked here would hold.
-            .no_proxy()
-            // Followed by hand, so that every step is checked.
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT.min(options.timeout))
+            proxy: ProxyUse::Never,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT.min(options.timeout),
             // A kept connection would outlive the check of its address.
-            .pool_max_idle_per_host(0)
-            .build()
-            .map_err(|error| FetchError::Client(innermost(&error)))?;
+            max_idle_per_host: 0,
+            ..HttpClientOptions::default()
+        })
+        .map_err(|error| FetchError::Client(root_cause(&error)))?;
         // Two that come at once make two, and one of them stays.
         Ok(self.client.get_or_init(|| client))
     }
@@ -228,16 +222,16 @@ impl Fetcher {
     fn failure(&self, url: &Url, error: &reqwest::Error) -> FetchError {
         let mut source: Option<&(dyn StdError + 'static)> = Some(error);
         while let Some(cause) = source {
-            if let Some(forbidden) = cause.downcast_ref::<Forbidden>() {
+            if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
                 return FetchError::ForbiddenName(forbidden.clone());
             }
             source = cause.source();
         }
         match error.is_timeout() {
-            true => FetchError::Timeout(CONNECT_TIMEOUT.min(self.options.timeout)),
+            true => FetchError::Timeout(DEFAULT_CONNECT_TIMEOUT.min(self.options.timeout)),
             false => FetchError::Transport {
                 host: url.host_str().unwrap_or_default().to_owned(),
-                reason: innermost(error),
+                reason: root_cause(error),
             },
         }
     }

@@ -3,10 +3,8 @@
 //! Whatever a model or a page says, nothing but public addresses can be reached: not by numbers in any spelling, not by
 //! names, not by redirects, not by a name that changes its mind. Requests go out directly and never through a proxy.
 
-mod address;
 mod fetch;
 mod owner_address;
-mod resolve;
 
 use std::sync::LazyLock;
 
@@ -17,9 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments;
-pub use address::{AddressPolicy, is_public};
 pub use fetch::{FetchError, Fetcher, Page, Redirects, WebFetchOptions};
-pub use resolve::{Forbidden, Found, Lookup, system_lookup};
 
 /// The tool.
 pub struct WebFetch {

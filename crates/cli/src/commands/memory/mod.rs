@@ -15,9 +15,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use hob_config::Config;
 use hob_core::{EventBus, Memory, Schedule};
+use hob_system::channels::{contract, open_channels};
 use hob_system::documents::Documents;
 use hob_system::memory::{HouseMemory, MemoryWiring};
-use hob_system::{BookParts, HouseChannels, TaskBook, WorkshopParts};
+use hob_system::startup::tasks::{open_tasks, task_options};
+use hob_system::{ChannelService, WorkshopParts};
 
 use crate::args::{MemoryCommand, Network};
 use crate::commands::block_on;
@@ -59,17 +61,13 @@ fn documents(config: &Config, network: Network) -> Result<Arc<Documents>> {
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
     let memory: Arc<dyn Memory> = documents(config, Network::Offline)?;
     let home = settings::home()?;
-    let channels = HouseChannels::open(config, &home, &EventBus::new())?;
-    let parts = match &channels {
-        Some(channels) => BookParts { channels: channels.contract(), ..BookParts::default() },
-        None => BookParts::default(),
-    };
-    let tasks: Arc<dyn Schedule> = Arc::new(TaskBook::with(&home, parts));
+    let channels = open_channels(config, &home, &EventBus::new())?;
+    let tasks: Arc<dyn Schedule> = Arc::new(open_tasks(&home, task_options(contract(channels.as_ref()))));
     Ok(WorkshopParts {
         home: Some(settings::home()?),
         memory: Some(memory),
         schedule: Some(tasks),
-        channels: channels.as_ref().map(HouseChannels::contract),
+        channels: channels.as_ref().map(ChannelService::contract),
         ..WorkshopParts::default()
     })
 }

@@ -7,7 +7,9 @@ use anyhow::Result;
 use hob_config::Config;
 use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, Zone};
 use hob_core::{EventBus, NewTask, Permit, Reach, RunEvents, Schedule, Task};
-use hob_system::{BookParts, HouseChannels, TaskBook, Workshop};
+use hob_system::channels::{contract, open_channels};
+use hob_system::startup::tasks::{open_tasks, task_options};
+use hob_system::{TaskBook, Workshop};
 use serde_json::{Value, json};
 
 use super::with_advice;
@@ -45,14 +47,10 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
 fn book(config: &Config, task: &NewTask) -> Result<TaskBook> {
     let home = settings::home()?;
     let channels = match task.deliver_to {
-        Some(_) => HouseChannels::open(config, &home, &EventBus::new())?,
+        Some(_) => open_channels(config, &home, &EventBus::new())?,
         None => None,
     };
-    let parts = match channels {
-        Some(channels) => BookParts { channels: channels.contract(), ..BookParts::default() },
-        None => BookParts::default(),
-    };
-    Ok(TaskBook::with(&home, parts))
+    Ok(open_tasks(&home, task_options(contract(channels.as_ref()))))
 }
 
 /// As typed → as resolved. The person at this machine may have everything done.

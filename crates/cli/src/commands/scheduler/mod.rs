@@ -10,10 +10,12 @@ mod show;
 mod start;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{ScheduleError, TaskId};
+use hob_core::{NoChannels, ScheduleError, TaskId};
+use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_system::{TaskBook, Wishes};
 
 use self::list::Shown;
@@ -42,7 +44,7 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
 }
 
 fn with_book(work: impl AsyncFnOnce(&TaskBook) -> Result<()>) -> Result<ExitCode> {
-    let book = TaskBook::at(&settings::home()?);
+    let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
     block_on(async {
         work(&book).await?;
         Ok(ExitCode::SUCCESS)

@@ -1,11 +1,12 @@
 //! `hob scheduler run`: one run now, beside the schedule, and what came of it.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_core::schedule::RunOutcome;
-use hob_core::{Schedule, TaskRun};
-use hob_system::TaskBook;
+use hob_core::{NoChannels, Schedule, TaskRun};
+use hob_system::startup::tasks::{open_tasks, task_options};
 
 use super::{house, read_id, with_advice};
 use crate::args::SchedulerRunArgs;
@@ -22,7 +23,7 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let (mut config, wishes) = house(wanted)?;
     // That is for those who stay.
     config.engine.embedded.tune = false;
-    let book = TaskBook::at(&settings::home()?);
+    let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
     // Before an engine is looked for, which takes its time.
     block_on(async { book.get(&id).await.map_err(with_advice) })?;
     household::work_in(&config, &wishes, async |household, signals| {

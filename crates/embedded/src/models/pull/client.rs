@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hob_dial::{innermost, install_crypto, is_loopback};
+use hob_net::{HttpClientOptions, ProxyUse, RedirectPolicy, USER_AGENT, http_client, root_cause};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RANGE, RETRY_AFTER};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
 use url::Url;
 
@@ -42,18 +42,15 @@ impl HubClient {
             }
             None => None,
         };
-        install_crypto();
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("hob/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::custom(follow))
-            // Where a model was asked for is nobody's business along the way.
-            .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(options.timeout);
-        if is_loopback(&base) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|error| bad_hub(innermost(&error)))?;
+        let options = HttpClientOptions {
+            user_agent: Some(USER_AGENT),
+            redirects: RedirectPolicy::KeepEncryption { most: MAX_REDIRECTS },
+            proxy: ProxyUse::towards(&base),
+            connect_timeout: CONNECT_TIMEOUT,
+            read_timeout: Some(options.timeout),
+            ..HttpClientOptions::default()
+        };
+        let client = http_client(options).map_err(|error| bad_hub(root_cause(&error)))?;
         Ok(HubClient { client, base, token })
     }
 
@@ -110,7 +107,7 @@ impl HubClient {
     pub fn unreachable(&self, error: &reqwest::Error) -> PullError {
         let reason = match error.is_timeout() {
             true => "it is silent for too long".to_owned(),
-            false => innermost(error),
+            false => root_cause(error),
         };
         PullError::Unreachable { host: self.host().to_owned(), reason }
     }
@@ -143,18 +140,6 @@ impl HubClient {
                 retry_after,
             },
         }
-    }
-}
-
-/// Follows a redirect unless it gives up encryption or goes round in circles.
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-    if was_encrypted && attempt.url().scheme() != "https" {
-        attempt.error("it redirects from https to an address without encryption")
-    } else if attempt.previous().len() > MAX_REDIRECTS {
-        attempt.error("it redirects in circles")
-    } else {
-        attempt.follow()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_child::Need;
+use hob_process::Need;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
@@ -44,7 +44,7 @@ pub(super) async fn find_pip(ways: &[Vec<String>]) -> Result<Vec<String>, PullEr
 
 fn command(words: &[String]) -> Option<Command> {
     let (program, arguments) = words.split_first()?;
-    let mut command = hob_child::command(program, &[Need::Basics, Need::Network, Need::Python]);
+    let mut command = hob_process::command(program, &[Need::Basics, Need::Network, Need::Python]);
     // Not where we were started, which may be a directory of somebody else's files.
     command.args(arguments).current_dir("/").stdin(Stdio::null()).kill_on_drop(true);
     Some(command)

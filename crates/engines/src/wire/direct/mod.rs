@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hob_net::trace_context;
 use reqwest::header::HeaderMap;
 use tokio::net::TcpStream;
 use url::Url;
@@ -25,7 +26,6 @@ use self::connection_pool::Shelves;
 use self::head::Head;
 use self::read_timeout::Patience;
 use super::response::{Body, Broken, Response};
-use super::trace;
 
 /// How to reach one engine.
 pub(super) struct DirectOptions {
@@ -99,8 +99,8 @@ impl Direct {
 
     pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, Broken> {
         let mut request = self.begin("POST", path, json.len());
-        if let Some(parent) = trace::current() {
-            push(&mut request, format_args!("{}: {parent}\r\n", trace::TRACEPARENT));
+        if let Some(parent) = trace_context::current() {
+            push(&mut request, format_args!("{}: {parent}\r\n", trace_context::TRACEPARENT));
         }
         push(
             &mut request,

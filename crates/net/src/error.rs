@@ -1,0 +1,43 @@
+//! What an error of a network request tells a person.
+
+use std::error::Error;
+
+/// The cause at the bottom: "Connection refused" rather than "error sending request".
+pub fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+    use std::io;
+
+    use super::*;
+
+    /// An error that says less than its cause.
+    #[derive(Debug)]
+    struct Wrapped<E>(E);
+
+    impl<E> fmt::Display for Wrapped<E> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("error sending request")
+        }
+    }
+
+    impl<E: Error + 'static> Error for Wrapped<E> {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_the_cause_at_the_bottom() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert_eq!(root_cause(&Wrapped(Wrapped(refused()))), refused().to_string());
+        assert_eq!(root_cause(&refused()), refused().to_string());
+    }
+}

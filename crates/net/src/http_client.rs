@@ -1,0 +1,148 @@
+//! The one builder of HTTP clients.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use reqwest::{Client, redirect};
+use url::Url;
+
+use crate::egress::CheckedResolver;
+use crate::local_address::is_loopback;
+use crate::tls::install_crypto;
+
+/// The value of `User-Agent` for clients that introduce themselves.
+pub const USER_AGENT: &str = concat!("hob/", env!("CARGO_PKG_VERSION"));
+
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The idle time after which a kept connection is closed, unless the options say otherwise.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How a client behaves. The defaults send nothing to third parties: no redirect is followed.
+#[derive(Clone)]
+pub struct HttpClientOptions {
+    /// Headers of every request.
+    pub headers: HeaderMap,
+    pub user_agent: Option<&'static str>,
+    pub redirects: RedirectPolicy,
+    pub proxy: ProxyUse,
+    pub connect_timeout: Duration,
+    /// The longest time for a whole request, the body of the answer included.
+    pub timeout: Option<Duration>,
+    /// The longest wait for the next bytes of an answer.
+    pub read_timeout: Option<Duration>,
+    pub pool_idle_timeout: Duration,
+    /// The number of idle connections that are kept for each host.
+    pub max_idle_per_host: usize,
+    /// Resolves host names instead of the system.
+    pub resolver: Option<Arc<CheckedResolver>>,
+}
+
+impl Default for HttpClientOptions {
+    fn default() -> Self {
+        HttpClientOptions {
+            headers: HeaderMap::new(),
+            user_agent: None,
+            redirects: RedirectPolicy::Never,
+            proxy: ProxyUse::System,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            timeout: None,
+            read_timeout: None,
+            pool_idle_timeout: POOL_IDLE_TIMEOUT,
+            max_idle_per_host: usize::MAX,
+            resolver: None,
+        }
+    }
+}
+
+/// Which redirects a client follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedirectPolicy {
+    /// None: a redirect could carry keys and contents to a third party.
+    Never,
+    /// So many, and none from `https` to `http`.
+    KeepEncryption { most: usize },
+}
+
+impl RedirectPolicy {
+    fn into_reqwest(self) -> redirect::Policy {
+        match self {
+            RedirectPolicy::Never => redirect::Policy::none(),
+            RedirectPolicy::KeepEncryption { most } => {
+                redirect::Policy::custom(move |attempt| keep_encryption(attempt, most))
+            }
+        }
+    }
+}
+
+fn keep_encryption(attempt: redirect::Attempt<'_>, most: usize) -> redirect::Action {
+    let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+    if was_encrypted && attempt.url().scheme() != "https" {
+        attempt.error("it redirects from https to an address without encryption")
+    } else if attempt.previous().len() > most {
+        attempt.error("it redirects in circles")
+    } else {
+        attempt.follow()
+    }
+}
+
+/// Whether requests use the proxy that the environment names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyUse {
+    System,
+    Never,
+}
+
+impl ProxyUse {
+    /// The system's proxy, except for addresses of this machine.
+    pub fn towards(url: &Url) -> Self {
+        if is_loopback(url) { ProxyUse::Never } else { ProxyUse::System }
+    }
+}
+
+/// Makes a client. It reads the system's certificates, which takes time: make it once and clone it.
+pub fn http_client(options: HttpClientOptions) -> reqwest::Result<Client> {
+    install_crypto();
+    let mut builder = Client::builder()
+        .default_headers(options.headers)
+        .redirect(options.redirects.into_reqwest())
+        // The page that was asked for before is not the next server's business.
+        .referer(false)
+        .connect_timeout(options.connect_timeout)
+        .pool_idle_timeout(options.pool_idle_timeout)
+        .pool_max_idle_per_host(options.max_idle_per_host)
+        .tcp_nodelay(true);
+    if let Some(user_agent) = options.user_agent {
+        builder = builder.user_agent(user_agent);
+    }
+    if let Some(timeout) = options.timeout {
+        builder = builder.timeout(timeout);
+    }
+    if let Some(timeout) = options.read_timeout {
+        builder = builder.read_timeout(timeout);
+    }
+    if let Some(resolver) = options.resolver {
+        builder = builder.dns_resolver(resolver);
+    }
+    if options.proxy == ProxyUse::Never {
+        builder = builder.no_proxy();
+    }
+    builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_never_used_for_this_machine() {
+        for (address, expected) in [
+            ("http://localhost:8000", ProxyUse::Never),
+            ("ws://127.0.0.1:1", ProxyUse::Never),
+            ("https://example.org", ProxyUse::System),
+        ] {
+            assert_eq!(ProxyUse::towards(&Url::parse(address).unwrap()), expected, "{address}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `GET /v1/channels`, `POST /v1/channels/send` and `GET /v1/channels/status`.
+//!
+//! Anybody may see which channels there are. Only the owner may see where the gateway is and what ails it, and send: a message
+//! goes out in the owner's name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::Extensions;
+use hob_core::{ChannelError, ChannelStatus, Channels};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::error::ApiError;
+use crate::json::read;
+use crate::limits::body::read_json;
+use crate::router::App;
+
+/// A gateway that takes longer to list its channels is left out.
+const LIST_WITHIN: Duration = Duration::from_secs(5);
+
+pub(crate) async fn list(State(app): State<Arc<App>>, extensions: Extensions) -> Json<Value> {
+    let channels = app.system.channels().as_ref();
+    let status = channels.report().status;
+    if status == ChannelStatus::NotConfigured {
+        return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
+    }
+    let (names, trouble) = match listed(channels).await {
+        Ok(names) => (names, None),
+        Err(trouble) => (Vec::new(), Some(trouble)),
+    };
+    let mut body = json!({ "channels": names, "status": status.as_str() });
+    if let Some(trouble) = trouble.filter(|_| app.trust.is_owner(&extensions)) {
+        body["message"] = trouble.into();
+    }
+    Json(body)
+}
+
+pub(crate) async fn send(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, ApiError> {
+    if !app.trust.is_owner(request.extensions()) {
+        return Err(ApiError::owner_only("/v1/channels/send"));
+    }
+    let body = read_json(request, &app.bodies).await?;
+    let message = Outgoing::parse(&body)?;
+    app.system
+        .channels()
+        .send(&message.channel, &message.content, message.conversation_id.as_deref())
+        .await?;
+    Ok(Json(json!({ "status": "sent", message.shape: message.channel })))
+}
+
+pub(crate) async fn status(
+    State(app): State<Arc<App>>,
+    extensions: Extensions,
+) -> Result<Json<Value>, ApiError> {
+    let channels = app.system.channels().as_ref();
+    let report = channels.report();
+    if report.status == ChannelStatus::NotConfigured {
+        return Err(ChannelError::NotConfigured.into());
+    }
+    let mut body = json!({
+        "status": report.status.as_str(),
+        "connected": report.status == ChannelStatus::Connected,
+    });
+    let is_owner = app.trust.is_owner(&extensions);
+    if is_owner {
+        body["gateway_url"] = report.gateway_url.into();
+    }
+    body["channels"] = listed(channels).await.unwrap_or_default().into();
+    if let Some(trouble) = report.trouble.filter(|_| is_owner) {
+        body["message"] = trouble.into();
+    }
+    Ok(Json(body))
+}
+
+/// The names, or why there are none.
+async fn listed(channels: &dyn Channels) -> Result<Vec<String>, String> {
+    match timeout(LIST_WITHIN, channels.list()).await {
+        Ok(listed) => listed.map_err(|error| error.to_string()),
+        Err(_) => Err("the gateway takes too long to list its channels".to_owned()),
+    }
+}
+
+/// A message, in either of the two shapes.
+#[derive(Debug)]
+struct Outgoing {
+    channel: String,
+    content: String,
+    conversation_id: Option<String>,
+    /// The key under which the caller named the channel.
+    shape: &'static str,
+}
+
+impl Outgoing {
+    fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        let body: Value = read(body)?;
+        if !body.is_object() {
+            return Err(ApiError::malformed("the request body is wrong: expected an object"));
+        }
+        let (shape, channel) = either(&body, "channel", "target")?;
+        let (_, content) = either(&body, "content", "message")?;
+        let conversation_id = text(&body, "conversation_id")?.filter(|id| !id.is_empty());
+        Ok(Outgoing { channel, content, conversation_id, shape })
+    }
+}
+
+/// The text under the first key or, where that is left out, under the second.
+fn either(
+    body: &Value,
+    first: &'static str,
+    second: &'static str,
+) -> Result<(&'static str, String), ApiError> {
+    for key in [first, second] {
+        if let Some(text) = text(body, key)? {
+            if text.trim().is_empty() {
+                return Err(ApiError::invalid(key, format!("{key} is empty")));
+            }
+            return Ok((key, text));
+        }
+    }
+    Err(ApiError::invalid(first, format!("{first} is missing (or {second}, which means the same)")))
+}
+
+/// The text under a key; `None` when it is left out or null.
+fn text(body: &Value, key: &str) -> Result<Option<String>, ApiError> {
+    match &body[key] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        _ => Err(ApiError::invalid(key, format!("{key}: expected a string"))),
+    }
+}

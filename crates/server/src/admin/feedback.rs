@@ -1,0 +1,65 @@
+//! `POST /v1/feedback`: what somebody says of an answer. For the owner only: it changes which model others get.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use hob_core::routing::Rating;
+use hob_system::Rated;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApiError;
+use crate::json::read;
+use crate::limits::body::read_json;
+use crate::router::App;
+
+/// The body, as typed.
+#[derive(Deserialize)]
+struct FeedbackBody {
+    /// The answer's.
+    id: String,
+    rating: String,
+}
+
+/// What was rated.
+#[derive(Serialize)]
+pub(crate) struct Feedback {
+    id: String,
+    rating: &'static str,
+    model: String,
+    engine: String,
+    /// Whether the router learns from it: it chose the model.
+    learnt: bool,
+}
+
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<Feedback>, ApiError> {
+    if !app.trust.is_owner(request.extensions()) {
+        return Err(ApiError::owner_only("/v1/feedback"));
+    }
+    let body = read_json(request, &app.bodies).await?;
+    let (id, rating) = parse(&body)?;
+    let book = app.system.router().book().clone();
+    let Rated { answer, rating, learnt } = app.blocking.run(move || book.rate(Some(&id), rating)).await?;
+    Ok(Json(Feedback {
+        id: answer.run,
+        rating: rating.as_str(),
+        model: answer.model,
+        engine: answer.engine,
+        learnt,
+    }))
+}
+
+fn parse(body: &[u8]) -> Result<(String, Rating), ApiError> {
+    let FeedbackBody { id, rating } = read(body)?;
+    if id.trim().is_empty() {
+        return Err(ApiError::invalid("id", "id is empty; send the id of the answer, such as chatcmpl-…"));
+    }
+    let rating = Rating::parse(&rating).ok_or_else(|| {
+        let known = Rating::ALL.map(Rating::as_str).join(", ");
+        ApiError::invalid("rating", format!("rating: expected one of {known}"))
+    })?;
+    Ok((id, rating))
+}

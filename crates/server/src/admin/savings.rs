@@ -1,0 +1,109 @@
+//! `GET /v1/savings`: what was answered here, what it would have cost in the cloud, and how the house is doing.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{Extensions, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use hob_system::store::savings::{MeasuredEnergy, RecentCall};
+use hob_system::store::{Savings, Zone};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApiError;
+use crate::limits::concurrency_limit::Crowd;
+use crate::router::App;
+
+/// How the savings are to be told.
+#[derive(Deserialize)]
+pub(crate) struct Wanted {
+    /// Whose days the days are, such as `Europe/Berlin`.
+    timezone: Option<String>,
+}
+
+/// The body.
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    savings: Savings,
+    /// The last calls, for the owner: who asked when is nobody else's business.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recent: Option<Vec<RecentCall>>,
+    /// Requests in the house at this moment.
+    live: Crowd,
+    engine: EngineState,
+    /// `null` where energy is not measured.
+    energy: Option<EnergyUse>,
+    /// Why all figures are zero, when they are because nothing is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize)]
+struct EngineState {
+    key: String,
+    /// `null` as long as it has not been heard of.
+    healthy: Option<bool>,
+}
+
+/// What answers used of this machine's energy, bench and failures included.
+#[derive(Serialize)]
+struct EnergyUse {
+    joules: f64,
+    /// Calls that were measured.
+    calls: u64,
+    /// Always: what is not measured is not told.
+    measured: bool,
+    /// What measures; `null` when that was there once, and is not now.
+    meter: Option<String>,
+}
+
+impl EnergyUse {
+    fn new(used: Option<MeasuredEnergy>, meter: Option<&str>) -> Option<Self> {
+        let (joules, calls) = used.map_or((0.0, 0), |used| (used.energy.joules(), used.calls));
+        let known = calls > 0 || meter.is_some();
+        known.then(|| EnergyUse { joules, calls, measured: true, meter: meter.map(str::to_owned) })
+    }
+}
+
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+    extensions: Extensions,
+) -> Result<Response, ApiError> {
+    let Query(Wanted { timezone }) = wanted.map_err(|error| ApiError::malformed(error.body_text()))?;
+    let zone = match timezone {
+        Some(name) => Zone::named(&name).ok_or_else(|| no_such_zone(&name))?,
+        None => Zone::UTC,
+    };
+    let mut savings = report(&app, zone).await?;
+    let recent = mem::take(&mut savings.recent);
+    let told = Told {
+        recent: app.trust.is_owner(&extensions).then_some(recent),
+        energy: EnergyUse::new(savings.energy, app.system.meters().names()),
+        savings,
+        live: app.admission.crowd(),
+        engine: EngineState { key: app.system.engine().key().to_owned(), healthy: app.pulse.feel().await },
+        message: app.record.why_not(),
+    };
+    Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(told)).into_response())
+}
+
+/// The database blocks, so it is asked from a thread for that; and only a few threads do so at once.
+async fn report(app: &App, zone: Zone) -> Result<Savings, ApiError> {
+    let _turn = app.reports.acquire().await.map_err(|_| ApiError::record_unreadable())?;
+    let record = app.record.clone();
+    let report = app.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;
+    report.map_err(|error| {
+        tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "the savings cannot be told");
+        ApiError::record_unreadable()
+    })
+}
+
+fn no_such_zone(name: &str) -> ApiError {
+    let shown: String = name.chars().take(64).collect();
+    ApiError::invalid("timezone", format!("there is no time zone '{shown}'; send one such as Europe/Berlin"))
+}

@@ -1,0 +1,235 @@
+//! `/v1/tasks`: what is to be asked at a set time. For the owner only: a task has things done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{Extensions, StatusCode};
+use hob_core::schedule::{Change, DeliverTo, Field, Missed, ScheduleType, TaskLimits, Zone};
+use hob_core::{
+    NewTask, Permit, Reach, RunEvents, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus,
+};
+use hob_system::Scheduler;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value};
+
+use crate::error::ApiError;
+use crate::json::read;
+use crate::limits::body::{demand_json, read_json};
+use crate::router::App;
+use crate::whole_number::Whole;
+
+const PATH: &str = "/v1/tasks";
+
+/// Runs that are given when the caller does not say how many.
+const USUAL_LOGS: usize = 20;
+
+/// The id in the path.
+type Id = Result<Path<String>, PathRejection>;
+
+/// A task as typed.
+#[derive(Deserialize)]
+struct TaskBody {
+    prompt: String,
+    schedule_type: String,
+    schedule_value: Written,
+    timezone: Option<String>,
+    agent: Option<String>,
+    tools: Option<Vec<String>>,
+    channel: Option<String>,
+    conversation_id: Option<String>,
+    retries: Option<Whole>,
+    timeout: Option<f64>,
+    missed: Option<String>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+/// Seconds are written as a number by some.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a string")]
+enum Written {
+    Text(String),
+    Number(Number),
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Filter {
+    status: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Length {
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct TaskList {
+    tasks: Vec<Task>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct TaskLogs {
+    logs: Vec<TaskRun>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Deleted {
+    id: TaskId,
+    deleted: bool,
+}
+
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    filter: Result<Query<Filter>, QueryRejection>,
+    request: Request,
+) -> Result<Json<TaskList>, ApiError> {
+    let scheduler = owners(&app, request.extensions())?;
+    let Query(Filter { status }) = filter.map_err(unreadable)?;
+    let status = status.as_deref().map(TaskStatus::parse).transpose()?;
+    Ok(Json(TaskList { tasks: scheduler.book().list(status).await? }))
+}
+
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<(StatusCode, Json<Task>), ApiError> {
+    let scheduler = owners(&app, request.extensions())?;
+    let body = read_json(request, &app.bodies).await?;
+    let task = parse(&body)?;
+    // A name that nobody has would be found out only when nobody watches.
+    let selection = Permit { only: task.tools.clone(), ..Permit::up_to(Reach::Act) };
+    if let Err(unknown) = app.system.tools().for_run(selection, RunEvents::unheard()) {
+        return Err(ApiError::invalid("tools", unknown.to_string()));
+    }
+    Ok((StatusCode::CREATED, Json(scheduler.book().create(task).await?)))
+}
+
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    id: Id,
+    request: Request,
+) -> Result<Json<Task>, ApiError> {
+    let scheduler = owners(&app, request.extensions())?;
+    Ok(Json(scheduler.book().get(&read_id(id)?).await?))
+}
+
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    id: Id,
+    request: Request,
+) -> Result<Json<Deleted>, ApiError> {
+    let scheduler = owners(&app, request.extensions())?;
+    let id = read_id(id)?;
+    scheduler.book().delete(&id).await?;
+    Ok(Json(Deleted { id, deleted: true }))
+}
+
+pub(crate) async fn pause(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
+    change(owners_to_change(&app, &request)?, id, Change::Pause).await
+}
+
+pub(crate) async fn resume(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
+    change(owners_to_change(&app, &request)?, id, Change::Resume).await
+}
+
+pub(crate) async fn cancel(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
+    change(owners_to_change(&app, &request)?, id, Change::Cancel).await
+}
+
+async fn change(scheduler: &Scheduler, id: Id, change: Change) -> Result<Json<Task>, ApiError> {
+    Ok(Json(scheduler.book().change(&read_id(id)?, change).await?))
+}
+
+/// Begins a run; its end is in the logs.
+pub(crate) async fn run(
+    State(app): State<Arc<App>>,
+    id: Id,
+    request: Request,
+) -> Result<(StatusCode, Json<TaskRun>), ApiError> {
+    let scheduler = owners_to_change(&app, &request)?;
+    let run = scheduler.run_now(&read_id(id)?).await?;
+    Ok((StatusCode::ACCEPTED, Json(run)))
+}
+
+pub(crate) async fn logs(
+    State(app): State<Arc<App>>,
+    id: Id,
+    length: Result<Query<Length>, QueryRejection>,
+    request: Request,
+) -> Result<Json<TaskLogs>, ApiError> {
+    let scheduler = owners(&app, request.extensions())?;
+    let Query(Length { limit }) = length.map_err(unreadable)?;
+    let logs = scheduler.book().runs(&read_id(id)?, limit.unwrap_or(USUAL_LOGS)).await?;
+    Ok(Json(TaskLogs { logs }))
+}
+
+/// The scheduler, if the caller is the owner.
+fn owners<'a>(app: &'a App, extensions: &Extensions) -> Result<&'a Arc<Scheduler>, ApiError> {
+    if !app.trust.is_owner(extensions) {
+        return Err(ApiError::owner_only(PATH));
+    }
+    app.scheduler.as_ref().ok_or_else(ApiError::no_tasks)
+}
+
+/// The same for what changes a task without a body.
+fn owners_to_change<'a>(app: &'a App, request: &Request) -> Result<&'a Arc<Scheduler>, ApiError> {
+    let scheduler = owners(app, request.extensions())?;
+    demand_json(request.headers())?;
+    Ok(scheduler)
+}
+
+fn read_id(id: Id) -> Result<TaskId, ApiError> {
+    let Path(id) = id.map_err(|_| ApiError::malformed("the task's id in the path is not valid UTF-8"))?;
+    Ok(TaskId::parse(&id)?)
+}
+
+fn unreadable(rejection: QueryRejection) -> ApiError {
+    ApiError::malformed(format!("the query of the address cannot be read: {}", rejection.body_text()))
+}
+
+fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
+    let typed: TaskBody = read(body)?;
+    let value = match typed.schedule_value {
+        Written::Text(text) => text,
+        Written::Number(number) => number.to_string(),
+    };
+    let owner = Permit::up_to(Reach::Act);
+    let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, owner);
+    Ok(NewTask {
+        timezone: typed.timezone.as_deref().map(Zone::parse).transpose()?,
+        agent: typed.agent.unwrap_or_else(|| usual.agent.clone()),
+        tools: typed.tools,
+        deliver_to: deliver_to(typed.channel, typed.conversation_id)?,
+        limits: TaskLimits {
+            // A number that is out of range stays out of range.
+            retries: typed
+                .retries
+                .map_or(usual.limits.retries, |Whole(retries)| u32::try_from(retries).unwrap_or(u32::MAX)),
+            timeout: typed.timeout.map_or(usual.limits.timeout, seconds),
+        },
+        missed: typed.missed.as_deref().map_or(Ok(Missed::default()), Missed::parse)?,
+        metadata: typed.metadata,
+        ..usual
+    })
+}
+
+fn deliver_to(
+    channel: Option<String>,
+    conversation: Option<String>,
+) -> Result<Option<DeliverTo>, ScheduleError> {
+    match (channel, conversation) {
+        (Some(channel), conversation) => Ok(Some(DeliverTo { channel, conversation })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => {
+            Err(ScheduleError::invalid(Field::Channel, "conversation_id needs a channel to go with it"))
+        }
+    }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    // Too large and negative numbers alike are outside of what is possible.
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+}

@@ -1,0 +1,135 @@
+//! A body into a shape of ours; and where it does not fit, why, in words for the person who sent it: JSON's own terms, not those
+//! of our types.
+
+use std::borrow::Cow;
+
+use hob_core::OverBudget;
+use serde::de::DeserializeOwned;
+
+use crate::error::ApiError;
+use crate::limits::json_values as values;
+
+/// As much of a wrong value as is shown.
+const SHOWN_CHARS: usize = 60;
+
+/// The body as typed; the error names the field at fault.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    values::check(body).map_err(over_budget)?;
+    read_bounded(body)
+}
+
+/// The same for a `T` that takes little memory whatever the body is: it neither keeps nor buffers values that it does not know.
+pub(crate) fn read_bounded<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|error| explain::<T>(body, &error))
+}
+
+/// More than a caller may send.
+pub(crate) fn over_budget(over: OverBudget) -> ApiError {
+    let message = over.to_string();
+    ApiError::invalid(over.field, message)
+}
+
+/// The name in the field `model`, which may not be left out.
+pub(crate) fn required_model(model: Option<String>) -> Result<String, ApiError> {
+    let named = model.filter(|model| !model.trim().is_empty());
+    named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))
+}
+
+/// Reads the body a second time to learn where it is wrong. Good requests do not pay for that knowledge.
+fn explain<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> ApiError {
+    if !error.is_data() {
+        // The parser has no other way to say so.
+        if error.to_string().starts_with("recursion limit exceeded") {
+            return over_budget(OverBudget::body_depth());
+        }
+        return ApiError::malformed(format!("the request body is not valid JSON: {error}"));
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let Err(located) = serde_path_to_error::deserialize::<_, T>(&mut deserializer) else {
+        return ApiError::malformed(error.to_string());
+    };
+    let path = match located.path().to_string() {
+        root if root == "." => String::new(),
+        path => path,
+    };
+    in_words(&path, without_position(&located.into_inner().to_string()))
+}
+
+/// The field says where it is; line and column of a body nobody sees say nothing.
+fn without_position(message: &str) -> &str {
+    message.rsplit_once(" at line ").map_or(message, |(text, _)| text)
+}
+
+/// Translates what serde says of the value at `path`, which is empty for the body itself.
+fn in_words(path: &str, message: &str) -> ApiError {
+    if let Some(field) = quoted(message, "missing field ") {
+        let field = field_of(path, field);
+        return ApiError::invalid(field.as_str(), format!("{field} is missing"));
+    }
+    if let Some(field) = quoted(message, "duplicate field ") {
+        // The path already ends in the field when the second one is found.
+        let field = if path.ends_with(field) { path.to_owned() } else { field_of(path, field) };
+        return ApiError::invalid(field.as_str(), format!("{field} is there twice"));
+    }
+    let mismatch = ["invalid type: ", "invalid value: "]
+        .iter()
+        .find_map(|prefix| message.strip_prefix(prefix))
+        .and_then(|rest| rest.rsplit_once(", expected "));
+    let message = match mismatch {
+        Some((found, expected)) => {
+            format!("expected {}, got {}", expected_in_words(expected), found_in_words(found))
+        }
+        // What serde says of an array in place of an object.
+        None if message.starts_with("invalid length ") && message.contains("expected struct ") => {
+            "expected an object, got an array".to_owned()
+        }
+        None => message.to_owned(),
+    };
+    match path {
+        "" => ApiError::malformed(format!("the request body is wrong: {message}")),
+        path => ApiError::invalid(path, format!("{path}: {message}")),
+    }
+}
+
+/// The name in backquotes that follows `prefix`.
+fn quoted<'a>(message: &'a str, prefix: &str) -> Option<&'a str> {
+    message.strip_prefix(prefix)?.strip_prefix('`')?.strip_suffix('`')
+}
+
+fn field_of(path: &str, field: &str) -> String {
+    match path {
+        "" => field.to_owned(),
+        path => format!("{path}.{field}"),
+    }
+}
+
+fn expected_in_words(expected: &str) -> &str {
+    match expected {
+        "f64" => "a number",
+        "i64" => "a whole number",
+        "a boolean" => "true or false",
+        "a sequence" => "an array",
+        // The name of a type of ours is nobody's business.
+        ours if ours.starts_with("struct ") => "an object",
+        other => other,
+    }
+}
+
+fn found_in_words(found: &str) -> Cow<'_, str> {
+    match found {
+        "sequence" => return "an array".into(),
+        "map" => return "an object".into(),
+        _ => {}
+    }
+    let value = found.split_once('`').map(|(_, value)| value.trim_end_matches('`'));
+    match (found.split(' ').next(), value) {
+        (Some("integer" | "floating"), Some(number)) => format!("the number {number}").into(),
+        (Some("boolean"), Some(word)) => word.to_owned().into(),
+        (Some("string"), _) if found.chars().count() > SHOWN_CHARS => {
+            let beginning: String = found.chars().take(SHOWN_CHARS).collect();
+            format!("the {beginning}…\"").into()
+        }
+        (Some("string"), _) => format!("the {found}").into(),
+        _ => found.into(),
+    }
+}

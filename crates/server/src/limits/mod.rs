@@ -1,0 +1,10 @@
+//! Limits on what callers can use: requests at once, bytes of bodies, JSON values, a share for each peer, attempts at keys, log lines.
+//! Knows nothing of routes.
+
+pub(crate) mod body;
+pub(crate) mod body_limit;
+pub(crate) mod concurrency_limit;
+pub(crate) mod json_values;
+pub(crate) mod key_backoff;
+pub(crate) mod log_limit;
+pub(crate) mod peer_share;

@@ -1,0 +1,291 @@
+//! The body of `POST /v1/chat/completions`: as typed → as resolved.
+
+use std::num::NonZeroU32;
+
+use hob_core::budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
+use hob_core::{
+    AgentPreference, AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
+    Temperature, ToolChoice, ToolDefinition, Warning,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::chat_response::CallForm;
+use super::ignored_fields::Ignored;
+use super::message::WireMessage;
+use super::tools::{Offered, WireFormat, WireFunction, WireTool, legacy_choice, tool_choice};
+use crate::error::ApiError;
+use crate::json::{over_budget, read, required_model};
+use crate::whole_number::Whole;
+
+/// How the caller wants the answer.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Reply {
+    Whole,
+    Streamed { include_usage: bool },
+}
+
+/// A request that makes sense.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ChatRequest {
+    pub(crate) request: GenerateRequest,
+    pub(crate) reply: Reply,
+    pub(crate) agent: AgentPreference,
+    /// How calls are written in the answer: as the caller wrote what may be called.
+    pub(crate) calls: CallForm,
+    /// What of the request has no effect.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireRequest {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    messages: Option<Vec<WireMessage>>,
+    #[serde(default)]
+    temperature: Option<f64>,
+    #[serde(default)]
+    max_tokens: Option<Whole>,
+    /// The newer name of the same.
+    #[serde(default)]
+    max_completion_tokens: Option<Whole>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+    #[serde(default)]
+    tools: Option<Vec<WireTool>>,
+    #[serde(default)]
+    tool_choice: Option<Value>,
+    /// The older names of tools, and of the choice among them.
+    #[serde(default)]
+    functions: Option<Vec<WireFunction>>,
+    #[serde(default)]
+    function_call: Option<Value>,
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
+    #[serde(default)]
+    response_format: Option<WireFormat>,
+    #[serde(default)]
+    stop: Option<Stop>,
+    #[serde(default)]
+    seed: Option<Whole>,
+    #[serde(default)]
+    top_p: Option<f64>,
+    #[serde(default)]
+    n: Option<Whole>,
+    #[serde(default)]
+    presence_penalty: Option<f64>,
+    #[serde(default)]
+    frequency_penalty: Option<f64>,
+    #[serde(default)]
+    logprobs: Option<bool>,
+    #[serde(default)]
+    top_logprobs: Option<Whole>,
+    /// Our own: which agent answers this request, also as a stream.
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a string or an array of strings")]
+enum Stop {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl ChatRequest {
+    /// Reads a body; the error names the field at fault.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        let chat = read::<WireRequest>(body)?.resolve()?;
+        budget::check_request(&chat.request).map_err(|over| over_budget(as_written(over, chat.calls)))?;
+        Ok(chat)
+    }
+}
+
+/// Names a field of a tool as the caller wrote it.
+fn as_written(over: OverBudget, calls: CallForm) -> OverBudget {
+    match over.field.strip_prefix("tools") {
+        Some(rest) if calls == CallForm::Function => {
+            OverBudget { field: format!("functions{}", rest.replace(".function", "")), ..over }
+        }
+        _ => over,
+    }
+}
+
+/// What may be called, and what must be.
+struct Callable {
+    tools: Vec<ToolDefinition>,
+    choice: Option<ToolChoice>,
+    form: CallForm,
+}
+
+impl WireRequest {
+    fn resolve(mut self) -> Result<ChatRequest, ApiError> {
+        let mut ignored = Ignored::default();
+        let model = required_model(self.model.take())?;
+        let wire_messages =
+            self.messages.take().ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
+        if wire_messages.is_empty() {
+            return Err(ApiError::invalid("messages", "'messages' must not be empty"));
+        }
+        if wire_messages.len() > MESSAGES {
+            let over = OverBudget::too_many("messages", wire_messages.len(), "messages", MESSAGES);
+            return Err(over_budget(over));
+        }
+        let mut messages = Vec::with_capacity(wire_messages.len());
+        for (index, message) in wire_messages.into_iter().enumerate() {
+            let message = message.resolve(index, &messages, &mut ignored)?;
+            messages.push(message);
+        }
+        let agent = match self.agent.as_deref() {
+            None => AgentPreference::Configured,
+            Some("" | "none") => AgentPreference::None,
+            Some(name) => AgentPreference::Named(name.to_owned()),
+        };
+        let Callable { tools, choice: tool_choice, form: calls } = self.callable(&agent, &mut ignored)?;
+        let temperature = self.temperature.map(Temperature::new).transpose();
+        let temperature = temperature.map_err(|error| ApiError::invalid("temperature", error.to_string()))?;
+        let (length_field, length) = match self.max_completion_tokens {
+            Some(length) => ("max_completion_tokens", Some(length)),
+            None => ("max_tokens", self.max_tokens),
+        };
+        let length = whole_within(length_field, length, 1..=i64::from(u32::MAX))?;
+        let max_tokens = length.map(MaxTokens::new).transpose();
+        let max_tokens = max_tokens.map_err(|error| ApiError::invalid(length_field, error.to_string()))?;
+        let sampling = self.sampling()?;
+        let response_format = match self.response_format {
+            None => ResponseFormat::Text,
+            Some(format) => format.resolve(&mut ignored)?,
+        };
+        let mut include_usage = false;
+        if let Some(options) = &self.stream_options {
+            include_usage = options.include_usage.unwrap_or(false);
+            ignored.note_all("stream_options", &options.rest);
+        }
+        let reply =
+            if self.stream.unwrap_or(false) { Reply::Streamed { include_usage } } else { Reply::Whole };
+        let mut extra = self.extra;
+        extra.retain(|field, value| !means_nothing(field, value));
+        let request = GenerateRequest {
+            model,
+            messages,
+            temperature,
+            max_tokens,
+            defaults: AnswerDefaults::default(),
+            sampling,
+            tools,
+            tool_choice,
+            parallel_tool_calls: self.parallel_tool_calls,
+            response_format,
+            extra,
+        };
+        Ok(ChatRequest { request, reply, agent, calls, warnings: ignored.into_warnings() })
+    }
+
+    /// Reads the tools, in the form of today or the older one.
+    fn callable(&mut self, agent: &AgentPreference, ignored: &mut Ignored) -> Result<Callable, ApiError> {
+        let mut tools = Vec::new();
+        for (index, tool) in self.tools.take().into_iter().flatten().enumerate() {
+            tools.push(tool.resolve(index, ignored)?);
+        }
+        let functions = self.functions.take().filter(|functions| !functions.is_empty());
+        let function_call = self.function_call.take().filter(|choice| !choice.is_null());
+        let form = match functions.is_some() || (function_call.is_some() && tools.is_empty()) {
+            true => CallForm::Function,
+            false => CallForm::Tools,
+        };
+        if functions.is_some() && !tools.is_empty() {
+            let message = "'functions' is the older name of 'tools'; send one of them";
+            return Err(ApiError::invalid("functions", message));
+        }
+        for (index, function) in functions.into_iter().flatten().enumerate() {
+            tools.push(function.resolve_legacy(index, ignored)?);
+        }
+        let offered = match agent {
+            AgentPreference::Named(_) if tools.is_empty() => Offered::ByAgent,
+            AgentPreference::Named(_) | AgentPreference::Configured | AgentPreference::None => {
+                Offered::Brought(&tools)
+            }
+        };
+        let choice = match (&self.tool_choice, &function_call) {
+            (None | Some(Value::Null), None) => None,
+            (None | Some(Value::Null), Some(choice)) => Some(legacy_choice(choice, &tools)?),
+            (Some(choice), function_call) => {
+                if function_call.is_some() {
+                    ignored.note("function_call");
+                }
+                Some(tool_choice(choice, offered)?)
+            }
+        };
+        Ok(Callable { tools, choice, form })
+    }
+
+    fn sampling(&mut self) -> Result<Sampling, ApiError> {
+        let n = whole_within("n", self.n, 1..=ANSWERS as i64)?;
+        let top_logprobs = whole_within("top_logprobs", self.top_logprobs, 0..=TOP_LOGPROBS as i64)?;
+        Ok(Sampling {
+            top_p: within("top_p", self.top_p, 0.0..=1.0)?,
+            stop: match self.stop.take() {
+                None => Vec::new(),
+                Some(Stop::One(stop)) => vec![stop],
+                Some(Stop::Several(stops)) => stops,
+            },
+            seed: self.seed.map(|seed| seed.0),
+            presence_penalty: within("presence_penalty", self.presence_penalty, -2.0..=2.0)?,
+            frequency_penalty: within("frequency_penalty", self.frequency_penalty, -2.0..=2.0)?,
+            n: n.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)),
+            logprobs: self.logprobs.unwrap_or(false),
+            top_logprobs: top_logprobs.and_then(|count| u32::try_from(count).ok()),
+        })
+    }
+}
+
+/// Whether a field says only what holds without it. No engine has to know such a field.
+fn means_nothing(field: &str, value: &Value) -> bool {
+    match (field, value) {
+        (_, Value::Null) => true,
+        ("logit_bias", Value::Object(biases)) => biases.is_empty(),
+        ("modalities", Value::Array(kinds)) => kinds.iter().all(|kind| kind == "text"),
+        _ => false,
+    }
+}
+
+fn whole_within(
+    field: &str,
+    value: Option<Whole>,
+    range: std::ops::RangeInclusive<i64>,
+) -> Result<Option<i64>, ApiError> {
+    within(field, value.map(|whole| whole.0), range)
+}
+
+fn within<T: PartialOrd + std::fmt::Display>(
+    field: &str,
+    value: Option<T>,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<Option<T>, ApiError> {
+    match value {
+        Some(value) if !range.contains(&value) => {
+            let (least, most) = (range.start(), range.end());
+            Err(ApiError::invalid(field, format!("{field} must be between {least} and {most}, got {value}")))
+        }
+        value => Ok(value),
+    }
+}
+
+#[cfg(test)]
+#[path = "chat_request_tests.rs"]
+mod tests;

@@ -1,0 +1,150 @@
+//! What a message says, as clients write it: a string, nothing, or a list of parts.
+
+use std::fmt;
+
+use hob_core::{Content, Image, Part};
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::ignored_fields::Ignored;
+use crate::error::ApiError;
+
+/// Kinds of parts that Hob gives no meaning to and engines of the same format may know.
+const PASSED_ON: [&str; 4] = ["input_audio", "audio_url", "file", "video_url"];
+
+/// The content as typed.
+#[derive(Debug)]
+pub(crate) enum WireContent {
+    Null,
+    Text(String),
+    Parts(Vec<WirePart>),
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(expecting = "an object")]
+pub(crate) struct WirePart {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    image_url: Option<WireImage>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(expecting = "an object")]
+struct WireImage {
+    url: String,
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// Which of the three it is shows at its first byte, so nothing is buffered to find out.
+impl<'de> Deserialize<'de> for WireContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ContentVisitor;
+
+        impl<'de> Visitor<'de> for ContentVisitor {
+            type Value = WireContent;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string, null or an array of content parts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<WireContent, E> {
+                Ok(WireContent::Text(text.to_owned()))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<WireContent, E> {
+                Ok(WireContent::Text(text))
+            }
+
+            fn visit_unit<E>(self) -> Result<WireContent, E> {
+                Ok(WireContent::Null)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<WireContent, A::Error> {
+                let mut parts = Vec::new();
+                while let Some(part) = sequence.next_element()? {
+                    parts.push(part);
+                }
+                Ok(WireContent::Parts(parts))
+            }
+        }
+
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+impl WireContent {
+    /// The content of the message at `path`; `None` for null.
+    pub(crate) fn resolve(
+        self,
+        path: &dyn fmt::Display,
+        ignored: &mut Ignored,
+    ) -> Result<Option<Content>, ApiError> {
+        match self {
+            WireContent::Null => Ok(None),
+            WireContent::Text(text) => Ok(Some(Content::Text(text))),
+            WireContent::Parts(parts) => {
+                let mut resolved = Vec::with_capacity(parts.len());
+                for (index, part) in parts.into_iter().enumerate() {
+                    resolved.push(part.resolve(&format_args!("{path}.content[{index}]"), ignored)?);
+                }
+                Ok(Some(simplest(resolved)))
+            }
+        }
+    }
+}
+
+/// Text alone needs no parts; more engines understand it plain.
+fn simplest(mut parts: Vec<Part>) -> Content {
+    match parts.as_mut_slice() {
+        [] => Content::Text(String::new()),
+        [Part::Text(text)] => Content::Text(std::mem::take(text)),
+        _ => Content::Parts(parts),
+    }
+}
+
+impl WirePart {
+    fn resolve(self, path: &dyn fmt::Display, ignored: &mut Ignored) -> Result<Part, ApiError> {
+        let missing = |field: &str| {
+            ApiError::invalid(
+                format!("{path}.{field}"),
+                format!("a part of type '{}' needs '{field}'", self.kind),
+            )
+        };
+        let part = match self.kind.as_str() {
+            "text" => self.text.map(Part::Text).ok_or_else(|| missing("text"))?,
+            "refusal" => self.refusal.map(Part::Text).ok_or_else(|| missing("refusal"))?,
+            "image_url" => {
+                let image = self.image_url.ok_or_else(|| missing("image_url"))?;
+                ignored.note_all("messages[].content[].image_url", &image.rest);
+                Part::Image(Image { url: image.url, detail: image.detail })
+            }
+            kind if PASSED_ON.contains(&kind) => {
+                if !self.rest.get(kind).is_some_and(Value::is_object) {
+                    return Err(missing(kind));
+                }
+                let mut part = Map::from_iter([("type".to_owned(), Value::String(self.kind))]);
+                part.extend(self.rest);
+                return Ok(Part::Other(Value::Object(part)));
+            }
+            other => {
+                let known = PASSED_ON.map(|kind| format!("'{kind}'")).join(", ");
+                let message = format!(
+                    "'{other}' is no kind of content that can be passed on; there are 'text', 'image_url', {known}"
+                );
+                return Err(ApiError::invalid(format!("{path}.type"), message));
+            }
+        };
+        ignored.note_all("messages[].content[]", &self.rest);
+        Ok(part)
+    }
+}

@@ -1,0 +1,57 @@
+//! `POST /v1/embeddings`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::response::{IntoResponse, Response};
+use hob_core::{AgentPreference, Caller, CallerRole, Cut, Permit, RequestSource};
+
+use super::chat::{WARNING, with_warnings};
+use crate::error::ApiError;
+use crate::limits::body::{JsonBody, read_json, work_on};
+use crate::openai::embeddings_body::{EmbeddingList, EmbeddingsRequest};
+use crate::request_context::RequestContext;
+use crate::router::App;
+use crate::traceparent::trace_parent;
+
+/// Some engines cut what is too long whether they are asked to or not, and do not tell.
+const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
+
+pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    let role = app.trust.role(request.extensions());
+    answer(&app, request, role).await.map_err(|error| error.for_caller(role))
+}
+
+async fn answer(app: &App, request: Request, role: CallerRole) -> Result<Response, ApiError> {
+    let permit = Permit::up_to(role.reach());
+    let trace_parent = trace_parent(request.headers());
+    let request_id = RequestContext::request_id(request.extensions());
+    let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
+    let EmbeddingsRequest { request, encoding, warnings } =
+        work_on(bytes, &app.blocking, EmbeddingsRequest::parse).await?;
+    let agent = AgentPreference::None;
+    let caller = Caller {
+        role,
+        permit,
+        agent,
+        trace_parent,
+        request_id,
+        ..Caller::trusted(RequestSource::Server, run_id())
+    };
+    let _admitted = app.admission.enter().await?;
+    let embeddings = app.system.embed(request, &caller).await?;
+    let response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();
+    let mut response = with_warnings(response, warnings.iter());
+    if embeddings.cut != Cut::NONE {
+        response.headers_mut().append(WARNING, MAY_BE_CUT);
+    }
+    Ok(response)
+}
+
+fn run_id() -> String {
+    let mut id = String::from("embd-");
+    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
+    id
+}

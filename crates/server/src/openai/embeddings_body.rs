@@ -1,0 +1,404 @@
+//! The bodies of `POST /v1/embeddings`: the request as typed → as resolved, and the answer.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hob_core::budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS, MODEL_NAME_CHARS};
+use hob_core::{EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong, Warning, is_annotation};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::{Serialize, Serializer};
+
+use super::ignored_fields::Ignored;
+use crate::error::ApiError;
+use crate::json::{over_budget, read_bounded, required_model};
+use crate::whole_number::{Whole, whole};
+
+/// Fields that other APIs for embeddings have and that change what the vectors are. Without its meaning such a field must not pass.
+const OF_OTHER_APIS: [&str; 14] = [
+    "add_special_tokens",
+    "embedding_types",
+    "input_type",
+    "instruction",
+    "late_chunking",
+    "normalize",
+    "output_dimension",
+    "output_dtype",
+    "prompt",
+    "prompt_name",
+    "task",
+    "task_type",
+    "truncate",
+    "truncate_prompt_tokens",
+];
+
+/// How vectors are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Float,
+    /// The bytes of 32-bit floats, lowest first. OpenAI's own clients ask for it unless told otherwise.
+    Base64,
+}
+
+/// A request that makes sense.
+#[derive(Debug, PartialEq)]
+pub(crate) struct EmbeddingsRequest {
+    pub(crate) request: EmbedRequest,
+    pub(crate) encoding: Encoding,
+    /// What of the request has no effect.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// As typed. A body may be millions of tokens, so each is read straight into its four bytes, and values of unknown fields are not
+/// read at all.
+#[derive(Default)]
+struct WireRequest {
+    model: Option<String>,
+    input: Option<Input>,
+    encoding_format: Option<String>,
+    dimensions: Option<Whole>,
+    /// Those that are not null, as far as they are going to be named.
+    unknown: Vec<String>,
+}
+
+/// More unknown fields than this are not told apart.
+const MOST_UNKNOWN: usize = 64;
+
+impl<'de> Deserialize<'de> for WireRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RequestVisitor;
+
+        impl<'de> Visitor<'de> for RequestVisitor {
+            type Value = WireRequest;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WireRequest, A::Error> {
+                let mut request = WireRequest::default();
+                while let Some(field) = map.next_key::<String>()? {
+                    match field.as_str() {
+                        "model" => request.model = once("model", request.model, &mut map)?,
+                        "input" => request.input = once("input", request.input, &mut map)?,
+                        "encoding_format" => {
+                            request.encoding_format =
+                                once("encoding_format", request.encoding_format, &mut map)?;
+                        }
+                        "dimensions" => {
+                            request.dimensions = once("dimensions", request.dimensions, &mut map)?
+                        }
+                        _ => {
+                            let is_there = map.next_value::<Option<IgnoredAny>>()?.is_some();
+                            if is_there && request.unknown.len() < MOST_UNKNOWN {
+                                request.unknown.push(field);
+                            }
+                        }
+                    }
+                }
+                Ok(request)
+            }
+        }
+
+        deserializer.deserialize_map(RequestVisitor)
+    }
+}
+
+/// The value of a field that may be there once.
+fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    field: &'static str,
+    before: Option<T>,
+    map: &mut A,
+) -> Result<Option<T>, A::Error> {
+    match before {
+        Some(_) => Err(A::Error::duplicate_field(field)),
+        None => map.next_value(),
+    }
+}
+
+/// Texts or tokens, with how many there were: what is over the limit is counted and not kept.
+struct Input {
+    inputs: EmbedInputs,
+    count: usize,
+    tokens: usize,
+}
+
+/// An element of `input`.
+enum Item {
+    Text(String),
+    Token(u32),
+    Tokens(TokenList),
+}
+
+struct TokenList {
+    kept: Vec<u32>,
+    count: usize,
+}
+
+const EXPECTED: &str = "a string, an array of strings, or an array (of arrays) of tokens";
+
+impl<'de> Deserialize<'de> for Input {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InputVisitor;
+
+        impl<'de> Visitor<'de> for InputVisitor {
+            type Value = Input;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(EXPECTED)
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Input, E> {
+                Ok(Input { inputs: EmbedInputs::Texts(vec![text.to_owned()]), count: 1, tokens: 0 })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Input, A::Error> {
+                match sequence.next_element::<Item>()? {
+                    None => Ok(Input { inputs: EmbedInputs::default(), count: 0, tokens: 0 }),
+                    Some(Item::Text(first)) => texts(first, sequence),
+                    Some(Item::Token(first)) => {
+                        let list = tokens(vec![first], sequence)?;
+                        let inputs = EmbedInputs::Tokens(vec![list.kept]);
+                        Ok(Input { inputs, count: 1, tokens: list.count })
+                    }
+                    Some(Item::Tokens(first)) => token_lists(first, sequence),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(InputVisitor)
+    }
+}
+
+fn texts<'de, A: SeqAccess<'de>>(first: String, mut sequence: A) -> Result<Input, A::Error> {
+    let mut kept = vec![first];
+    while kept.len() < EMBEDDING_INPUTS
+        && let Some(text) = sequence.next_element()?
+    {
+        kept.push(text);
+    }
+    let count = kept.len() + rest(sequence)?;
+    Ok(Input { inputs: EmbedInputs::Texts(kept), count, tokens: 0 })
+}
+
+fn token_lists<'de, A: SeqAccess<'de>>(first: TokenList, mut sequence: A) -> Result<Input, A::Error> {
+    let mut tokens = first.count;
+    let mut kept = vec![first.kept];
+    while kept.len() < EMBEDDING_INPUTS
+        && tokens <= EMBEDDING_TOKENS
+        && let Some(list) = sequence.next_element::<TokenList>()?
+    {
+        tokens += list.count;
+        kept.push(list.kept);
+    }
+    let count = kept.len() + rest(sequence)?;
+    Ok(Input { inputs: EmbedInputs::Tokens(kept), count, tokens })
+}
+
+fn tokens<'de, A: SeqAccess<'de>>(mut kept: Vec<u32>, mut sequence: A) -> Result<TokenList, A::Error> {
+    while kept.len() < EMBEDDING_TOKENS
+        && let Some(Token(token)) = sequence.next_element()?
+    {
+        kept.push(token);
+    }
+    let count = kept.len() + rest(sequence)?;
+    Ok(TokenList { kept, count })
+}
+
+/// How many more elements there are.
+fn rest<'de, A: SeqAccess<'de>>(mut sequence: A) -> Result<usize, A::Error> {
+    let mut count = 0;
+    while sequence.next_element::<IgnoredAny>()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+struct Token(u32);
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Item::deserialize(deserializer)? {
+            Item::Token(token) => Ok(Token(token)),
+            Item::Text(_) | Item::Tokens(_) => Err(D::Error::custom("expected tokens only, or texts only")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TokenList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Item::deserialize(deserializer)? {
+            Item::Tokens(list) => Ok(list),
+            Item::Text(_) | Item::Token(_) => Err(D::Error::custom("expected arrays of tokens only")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ItemVisitor;
+
+        impl<'de> Visitor<'de> for ItemVisitor {
+            type Value = Item;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string, a token or an array of tokens")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Item, E> {
+                Ok(Item::Text(text.to_owned()))
+            }
+
+            fn visit_u64<E: Error>(self, token: u64) -> Result<Item, E> {
+                let token = u32::try_from(token).map_err(|_| E::custom("a token is a number below 2^32"))?;
+                Ok(Item::Token(token))
+            }
+
+            fn visit_i64<E: Error>(self, token: i64) -> Result<Item, E> {
+                Err(E::invalid_value(Unexpected::Signed(token), &self))
+            }
+
+            fn visit_f64<E: Error>(self, token: f64) -> Result<Item, E> {
+                let token = whole(token).and_then(|token| u32::try_from(token).ok());
+                token.map(Item::Token).ok_or_else(|| E::custom("a token is a whole number below 2^32"))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<Item, A::Error> {
+                tokens(Vec::new(), sequence).map(Item::Tokens)
+            }
+        }
+
+        deserializer.deserialize_any(ItemVisitor)
+    }
+}
+
+impl EmbeddingsRequest {
+    /// Reads a body; the error names the field at fault.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        read_bounded::<WireRequest>(body)?.resolve()
+    }
+}
+
+impl WireRequest {
+    fn resolve(self) -> Result<EmbeddingsRequest, ApiError> {
+        let model = required_model(self.model)?;
+        let length = model.chars().count();
+        if length > MODEL_NAME_CHARS {
+            return Err(over_budget(OverBudget::too_many("model", length, "characters", MODEL_NAME_CHARS)));
+        }
+        let input = self.input.ok_or_else(|| ApiError::invalid("input", "'input' is required"))?;
+        let mut ignored = Ignored::default();
+        for field in self.unknown.iter().filter(|field| !is_annotation(field)) {
+            if OF_OTHER_APIS.contains(&field.as_str()) {
+                return Err(ApiError::invalid(
+                    field.as_str(),
+                    format!("'{field}' is no field of embeddings"),
+                ));
+            }
+            ignored.note(field);
+        }
+        Ok(EmbeddingsRequest {
+            request: EmbedRequest {
+                model,
+                inputs: inputs(input)?,
+                dimensions: self.dimensions.map(dimensions).transpose()?,
+                overlong: Overlong::Refuse,
+            },
+            encoding: encoding(self.encoding_format.as_deref())?,
+            warnings: ignored.into_warnings(),
+        })
+    }
+}
+
+fn inputs(input: Input) -> Result<EmbedInputs, ApiError> {
+    if input.count > EMBEDDING_INPUTS {
+        return Err(over_budget(OverBudget::too_many("input", input.count, "inputs", EMBEDDING_INPUTS)));
+    }
+    if input.tokens > EMBEDDING_TOKENS {
+        return Err(over_budget(OverBudget::too_many("input", input.tokens, "tokens", EMBEDDING_TOKENS)));
+    }
+    if input.inputs.is_empty() {
+        return Err(ApiError::invalid("input", "'input' must not be empty"));
+    }
+    let empty = match &input.inputs {
+        EmbedInputs::Texts(texts) => texts.iter().position(String::is_empty),
+        EmbedInputs::Tokens(lists) => lists.iter().position(Vec::is_empty),
+    };
+    match empty {
+        Some(at) => Err(ApiError::invalid(format!("input[{at}]"), format!("input[{at}] is empty"))),
+        None => Ok(input.inputs),
+    }
+}
+
+fn dimensions(Whole(wanted): Whole) -> Result<u32, ApiError> {
+    u32::try_from(wanted).ok().filter(|wanted| *wanted > 0).ok_or_else(|| {
+        ApiError::invalid("dimensions", format!("'dimensions' must be a positive number, got {wanted}"))
+    })
+}
+
+fn encoding(wanted: Option<&str>) -> Result<Encoding, ApiError> {
+    match wanted {
+        None | Some("float") => Ok(Encoding::Float),
+        Some("base64") => Ok(Encoding::Base64),
+        Some(other) => {
+            let message = format!("'encoding_format' must be 'float' or 'base64', got '{other}'");
+            Err(ApiError::invalid("encoding_format", message))
+        }
+    }
+}
+
+/// The answer.
+#[derive(Serialize)]
+pub(crate) struct EmbeddingList<'a> {
+    object: &'static str,
+    data: Vec<Datum<'a>>,
+    model: &'a str,
+    usage: Usage,
+}
+
+#[derive(Serialize)]
+struct Datum<'a> {
+    object: &'static str,
+    index: usize,
+    embedding: Vector<'a>,
+}
+
+struct Vector<'a> {
+    numbers: &'a [f32],
+    encoding: Encoding,
+}
+
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: u64,
+    total_tokens: u64,
+}
+
+impl<'a> EmbeddingList<'a> {
+    pub(crate) fn new(embeddings: &'a Embeddings, encoding: Encoding) -> Self {
+        let datum = |(index, numbers): (usize, &'a Vec<f32>)| Datum {
+            object: "embedding",
+            index,
+            embedding: Vector { numbers, encoding },
+        };
+        let tokens = embeddings.prompt_tokens.unwrap_or(0);
+        EmbeddingList {
+            object: "list",
+            data: embeddings.vectors.iter().enumerate().map(datum).collect(),
+            model: &embeddings.model,
+            usage: Usage { prompt_tokens: tokens, total_tokens: tokens },
+        }
+    }
+}
+
+impl Serialize for Vector<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.encoding {
+            Encoding::Float => self.numbers.serialize(serializer),
+            Encoding::Base64 => {
+                let bytes: Vec<u8> = self.numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+                serializer.serialize_str(&STANDARD.encode(bytes))
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A message of the conversation, as clients write it.
+
+use std::fmt;
+
+use hob_core::{Content, Message, Role, ToolCall};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::content::WireContent;
+use super::ignored_fields::Ignored;
+use crate::error::ApiError;
+
+/// The role of a function's result before there were tools.
+const FUNCTION: &str = "function";
+
+/// The message as typed.
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+pub(crate) struct WireMessage {
+    #[serde(default)]
+    role: Option<String>,
+    #[serde(default)]
+    content: Option<WireContent>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<WireToolCall>>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+    /// A call as it was written before there were tools.
+    #[serde(default)]
+    function_call: Option<WireFunction>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+struct WireToolCall {
+    id: String,
+    function: WireFunction,
+    #[serde(rename = "type", default)]
+    _kind: IgnoredAny,
+    /// Clients put pieces of a stream together and leave their index in.
+    #[serde(rename = "index", default)]
+    _index: IgnoredAny,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+struct WireFunction {
+    name: String,
+    /// JSON text; some clients send the object itself.
+    #[serde(default)]
+    arguments: Value,
+}
+
+impl WireMessage {
+    /// The message at `index` of the conversation, whose messages so far are `before`.
+    pub(crate) fn resolve(
+        self,
+        index: usize,
+        before: &[Message],
+        ignored: &mut Ignored,
+    ) -> Result<Message, ApiError> {
+        let path = format_args!("messages[{index}]");
+        let Some(role) = self.role.as_deref() else {
+            return Err(ApiError::invalid(format!("{path}.role"), "a message needs a 'role'"));
+        };
+        let answered = match role {
+            FUNCTION => Some(answered_call(&path, self.name.as_deref(), before)?),
+            _ => None,
+        };
+        let role = if answered.is_some() { Some(Role::Tool) } else { Role::parse(role) };
+        let role = role.ok_or_else(|| {
+            let message = format!(
+                "'{}' is no role; there are system, developer, user, assistant, tool and function",
+                self.role.as_deref().unwrap_or_default()
+            );
+            ApiError::invalid(format!("{path}.role"), message)
+        })?;
+        let content = match self.content {
+            Some(content) => content.resolve(&path, ignored)?,
+            None => None,
+        };
+        let content = match (content, role) {
+            (Some(content), _) => content,
+            (None, Role::Assistant) => Content::Empty,
+            // A tool that has nothing to say has said so.
+            (None, Role::Tool) => Content::Text(String::new()),
+            (None, Role::System | Role::User) => {
+                let message = format!("a message of the role '{}' needs 'content'", role.as_str());
+                return Err(ApiError::invalid(format!("{path}.content"), message));
+            }
+        };
+        let mut tool_calls: Vec<ToolCall> =
+            self.tool_calls.into_iter().flatten().map(|call| call.resolve(ignored)).collect();
+        if let Some(call) = self.function_call {
+            if role == Role::Assistant && tool_calls.is_empty() {
+                tool_calls.push(call.resolve(format!("function_call_{index}")));
+            } else {
+                ignored.note("messages[].function_call");
+            }
+        }
+        let mut extra = self.extra;
+        // Clients echo our own answers back, with fields that mean "nothing".
+        extra.retain(|_, value| !value.is_null());
+        Ok(Message {
+            role,
+            content,
+            name: self.name.filter(|_| answered.is_none()),
+            tool_calls,
+            tool_call_id: answered.or(self.tool_call_id),
+            extra,
+        })
+    }
+}
+
+/// The id of the call that a message of the role `function` answers: the last one of that function.
+fn answered_call(
+    path: &dyn fmt::Display,
+    name: Option<&str>,
+    before: &[Message],
+) -> Result<String, ApiError> {
+    let field = || format!("{path}.name");
+    let Some(name) = name else {
+        return Err(ApiError::invalid(field(), "a message of the role 'function' needs 'name'"));
+    };
+    let mut calls = before.iter().rev().flat_map(|message| message.tool_calls.iter().rev());
+    let call = calls.find(|call| call.name == name).map(|call| call.id.clone());
+    call.ok_or_else(|| {
+        ApiError::invalid(field(), format!("no message before it calls the function '{name}'"))
+    })
+}
+
+impl WireToolCall {
+    fn resolve(self, ignored: &mut Ignored) -> ToolCall {
+        ignored.note_all("messages[].tool_calls[]", &self.rest);
+        self.function.resolve(self.id)
+    }
+}
+
+impl WireFunction {
+    fn resolve(self, id: String) -> ToolCall {
+        let arguments = match self.arguments {
+            Value::Null => "{}".to_owned(),
+            Value::String(text) => text,
+            object => object.to_string(),
+        };
+        ToolCall { id, name: self.name, arguments }
+    }
+}

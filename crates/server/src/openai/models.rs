@@ -1,0 +1,61 @@
+//! `GET /v1/models` and `GET /v1/models/{id}`. Callers see the models that they may use.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{Extensions, HeaderName, HeaderValue};
+use hob_core::CallerRole;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
+
+use crate::error::ApiError;
+use crate::openai::chat_response::{Model, ModelList};
+use crate::router::App;
+
+/// As whom the caller is seen, so that a page offers nothing that would be refused.
+const ROLE: HeaderName = HeaderName::from_static("x-hob-role");
+
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    extensions: Extensions,
+) -> Result<([(HeaderName, HeaderValue); 1], Json<ModelList>), ApiError> {
+    let role = app.trust.role(&extensions);
+    let seen_as = HeaderValue::from_static(match role {
+        CallerRole::Owner => "owner",
+        CallerRole::Stranger | CallerRole::ChannelSender => "stranger",
+    });
+    let listed =
+        app.system.listed_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
+    let default = app.system.default_among(&listed).await;
+    let is_taken = listed.iter().any(|listed| listed.model.id == AUTO);
+    // For clients that offer what is listed and nothing else. Where the owner did not choose it, the list is that of the engines
+    // alone: some clients take every entry for a model, or the first for the one to use.
+    let auto = app.system.defaults_to_auto() && !is_taken;
+    let models = listed
+        .into_iter()
+        .enumerate()
+        .map(|(index, listed)| Model::from(listed).marked(default == Some(index)))
+        .chain(auto.then(|| Model::auto().marked(true)));
+    Ok(([(ROLE, seen_as)], Json(ModelList::new(models))))
+}
+
+/// Ids may contain slashes, as those of models from a hub do. `default` is shown as the model that it stands for.
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+    extensions: Extensions,
+) -> Result<Json<Model>, ApiError> {
+    let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
+    let role = app.trust.role(&extensions);
+    let listed = app.system.listed_model(&id, role).await;
+    if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
+        let default = app.system.default_among(std::slice::from_ref(&listed)).await;
+        return Ok(Json(Model::from(listed).marked(default.is_some())));
+    }
+    let by_default = app.system.defaults_to_auto();
+    if id == AUTO || (id == DEFAULT_MODEL && by_default) {
+        return Ok(Json(Model::auto().marked(by_default)));
+    }
+    Err(ApiError::no_such_model(&id))
+}

@@ -1,0 +1,83 @@
+//! `GET /`: one page to talk to the house with. It holds no data, so anybody may have it; what it asks for comes from the API,
+//! under the API's rules.
+
+use std::sync::LazyLock;
+
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::error::ApiError;
+use crate::pages::html_page::{Page, PageParts, accepts};
+
+pub(crate) const PARTS: PageParts = PageParts {
+    html: include_str!("assets/chat/page.html"),
+    styles: &[include_str!("assets/chat/layout.css"), include_str!("assets/chat/thread.css")],
+    scripts: &[
+        include_str!("assets/chat/stream.js"),
+        include_str!("assets/chat/inline.js"),
+        include_str!("assets/chat/markdown.js"),
+        include_str!("assets/chat/copy.js"),
+        include_str!("assets/chat/render.js"),
+        include_str!("assets/chat/conversations.js"),
+        include_str!("assets/chat/rating.js"),
+        include_str!("assets/chat/thread.js"),
+        include_str!("assets/chat/server.js"),
+        include_str!("assets/chat/list.js"),
+        include_str!("assets/chat/tabs.js"),
+        include_str!("assets/chat/talk.js"),
+        include_str!("assets/chat/page.js"),
+    ],
+};
+
+/// Put together once.
+static CHAT: LazyLock<Page> = LazyLock::new(|| Page::assemble(&PARTS));
+
+pub(crate) async fn show(headers: HeaderMap) -> Response {
+    let mut response =
+        if wants_json(&headers) { ApiError::only_a_page().into_response() } else { CHAT.response() };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// Where people look for the page, leads them to it. Programs at the same path mean the API, and are told where that is. The
+/// address is relative, so that it also holds below a path of a proxy's.
+pub(crate) fn redirect(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    let place = match path {
+        "/chat" => "./",
+        "/chat/" => "../",
+        _ => return None,
+    };
+    let is_reader = matches!(*method, Method::GET | Method::HEAD) && accepts(headers, "text/html");
+    let headers = [
+        (header::LOCATION, HeaderValue::from_static(place)),
+        (header::VARY, HeaderValue::from_static("accept")),
+    ];
+    is_reader.then(|| (StatusCode::TEMPORARY_REDIRECT, headers).into_response())
+}
+
+/// A program that reads JSON and came to the wrong address is told so in JSON. Browsers name HTML, and who names nothing, as
+/// curl, gets what a browser would.
+fn wants_json(headers: &HeaderMap) -> bool {
+    accepts(headers, "application/json") && !accepts(headers, "text/html")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_program_that_reads_json_and_no_html_is_told_in_json() {
+        for (accept, expected) in [
+            ("text/html,application/xhtml+xml,*/*;q=0.8", false),
+            ("*/*", false),
+            ("text/html, application/json", false),
+            ("application/json", true),
+            ("Application/JSON; q=0.9, text/plain, */*", true),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(wants_json(&headers), expected, "{accept}");
+        }
+        assert!(!wants_json(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,20 @@
+//! `GET /dashboard`: one page that shows what `/v1/savings` tells. It holds no data, so anybody may have it.
+
+use std::sync::LazyLock;
+
+use axum::response::Response;
+
+use crate::pages::html_page::{Page, PageParts};
+
+pub(crate) const PARTS: PageParts = PageParts {
+    html: include_str!("assets/dashboard/page.html"),
+    styles: &[include_str!("assets/dashboard/style.css")],
+    scripts: &[include_str!("assets/dashboard/script.js")],
+};
+
+/// Put together once.
+static DASHBOARD: LazyLock<Page> = LazyLock::new(|| Page::assemble(&PARTS));
+
+pub(crate) async fn show() -> Response {
+    DASHBOARD.response()
+}

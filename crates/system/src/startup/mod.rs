@@ -1,0 +1,3 @@
+//! Translates the configuration into the options of each part, and connects parts that do not know each other.
+
+pub mod tasks;

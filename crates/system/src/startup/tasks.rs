@@ -1,0 +1,81 @@
+//! The tasks of a home: the agents that may answer them, and the channels that take their results.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_core::schedule::DeliverTo;
+use hob_core::{ChannelError, ChannelStatus, Channels};
+
+use crate::channels::is_whatsapp;
+use crate::record::DATABASE;
+use crate::scheduler::{Deliver, DeliverError, TaskBook, TaskOptions};
+
+/// How long a gateway may take to say which channels it has.
+const LISTING: Duration = Duration::from_secs(5);
+
+/// The name under which WhatsApp is listed.
+const WHATSAPP: &str = "whatsapp";
+
+/// The tasks in `home`. Creates nothing until a task is made.
+pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskBook {
+    TaskBook::at(&home.join(DATABASE), options)
+}
+
+/// Tasks that all agents can answer, and whose results `channels` take.
+pub fn task_options(channels: Arc<dyn Channels>) -> TaskOptions {
+    TaskOptions {
+        deliver: Arc::new(ChannelDelivery { channels }),
+        agents: hob_agent::AGENTS.map(str::to_owned).to_vec(),
+        agent_aliases: hob_agent::AGENT_ALIASES.map(str::to_owned).to_vec(),
+        ..TaskOptions::default()
+    }
+}
+
+/// Sends the results of tasks through the channels.
+struct ChannelDelivery {
+    channels: Arc<dyn Channels>,
+}
+
+#[async_trait]
+impl Deliver for ChannelDelivery {
+    async fn check(&self, target: &str) -> Result<(), DeliverError> {
+        let shown: String = target.chars().take(60).collect();
+        let refuse = |reason: String| Err(DeliverError(reason));
+        if self.channels.report().status == ChannelStatus::NotConfigured {
+            return refuse(format!("there is no channel '{shown}': {}", ChannelError::NotConfigured));
+        }
+        match tokio::time::timeout(LISTING, self.channels.list()).await {
+            Ok(Ok(names)) if names.iter().any(|name| reaches(name, target)) => Ok(()),
+            Ok(Ok(names)) if names.is_empty() => {
+                refuse(format!("there is no channel '{shown}'; there are none"))
+            }
+            Ok(Ok(names)) => refuse(format!("there is no channel '{shown}'; there are {}", names.join(", "))),
+            // The gateway does not answer now; when the task runs, it may.
+            Ok(Err(error)) => {
+                tracing::warn!(%error, channel = shown, "a task's channel cannot be checked");
+                Ok(())
+            }
+            Err(_elapsed) => {
+                tracing::warn!(
+                    channel = shown,
+                    "a task's channel cannot be checked: its gateway does not answer"
+                );
+                Ok(())
+            }
+        }
+    }
+
+    async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError> {
+        let sent = self.channels.send(&to.channel, text, to.conversation.as_deref()).await;
+        sent.map_err(|error| DeliverError(error.to_string()))
+    }
+}
+
+/// Whether a target is on this channel: WhatsApp's are numbers, and others may name a recipient after a colon.
+fn reaches(name: &str, target: &str) -> bool {
+    target == name
+        || target.split_once(':').is_some_and(|(channel, _)| channel == name)
+        || (name == WHATSAPP && is_whatsapp(target))
+}
