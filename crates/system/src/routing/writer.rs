@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendErro
 use std::thread;
 use std::time::Duration;
 
-use hob_agent::routing::reward::RunEnd;
 use hob_core::routing::Decision;
 use hob_db::DatabaseError;
+use hob_routing::reward::RunEnd;
 
 use super::book::Shelf;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agent::ToolBox;
+use hob_agents::ToolBox;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits, Zone};
 use hob_core::{
     Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus,
