@@ -11,8 +11,8 @@ use hob_db::Database;
 use hob_store::{Conversations, HOB_MIGRATIONS};
 
 use crate::channel_service::{ChannelOptions, ChannelService};
+use crate::databases::DATABASE;
 use crate::inbound::InboundRules;
-use crate::record::DATABASE;
 
 pub use hob_channel::whatsapp::{InstallError, LoginError, LoginStep, NotStarted, login};
 pub use hob_channel::{Bridge as GatewayBridge, Whatsapp as WhatsappChannel};

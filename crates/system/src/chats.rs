@@ -5,7 +5,7 @@ use std::path::Path;
 use hob_db::{Database, DatabaseError};
 use hob_store::{Chats, HOB_MIGRATIONS};
 
-use crate::record::DATABASE;
+use crate::databases::DATABASE;
 
 /// The conversations in `home`. Blocks.
 pub fn open_chats(home: &Path) -> Result<Chats, DatabaseError> {

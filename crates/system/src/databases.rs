@@ -6,7 +6,9 @@ use hob_db::{DatabaseError, DatabaseState, inspect};
 use hob_store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 
 use crate::memory;
-use crate::record;
+
+/// The file of the calls, tasks and conversations, in the configuration directory.
+pub(crate) const DATABASE: &str = "hob.db";
 
 /// One database and its state.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ pub enum DatabaseKind {
 /// How the databases in `home` are. Creates nothing. Blocks.
 pub fn inspect_databases(home: &Path) -> Vec<DatabaseReport> {
     let kinds = [
-        (DatabaseKind::Record, record::DATABASE, HOB_MIGRATIONS),
+        (DatabaseKind::Record, DATABASE, HOB_MIGRATIONS),
         (DatabaseKind::Memory, memory::FILE, MEMORY_MIGRATIONS),
     ];
     let look = |(kind, file, migrations)| {

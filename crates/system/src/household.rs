@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
-use hob_config::{Config, EngineKey, RouterKey};
+use hob_config::{Config, EngineKey};
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
@@ -20,6 +20,7 @@ use thiserror::Error;
 use crate::accounts::Accounts;
 use crate::channel_service::ChannelService;
 use crate::channels;
+use crate::databases::DATABASE;
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
@@ -28,10 +29,11 @@ use crate::local_models::{self, OnProgress, PullError};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
-use crate::record::{DATABASE, Record};
-use crate::routing::{Router, RouterBook};
+use crate::record::Record;
 use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
+use crate::startup::routing::open_router;
 use crate::startup::tasks::{open_tasks, task_options};
+use crate::startup::telemetry::{open_record, telemetry_options};
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
@@ -121,9 +123,9 @@ impl Household {
             }
         };
         let key = engine.key().to_owned();
-        let record = Record::open(config, home);
+        let record = open_record(config, home);
         let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
-        let accounts = Accounts::new(&config.telemetry, &record, traces.spans().clone());
+        let accounts = Accounts::new(&telemetry_options(config), &record, traces.spans().clone());
         let default_model = config.default_model().map(str::to_owned);
         let bus = EventBus::new();
         let others = match wishes.engine {
@@ -176,8 +178,10 @@ impl Household {
         let system = system.with_accounts(accounts).with_pool(pool);
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
-        let system =
-            system.with_memory(memory).with_embedder(embedder).with_router(router(config, home, &record));
+        let system = system
+            .with_memory(memory)
+            .with_embedder(embedder)
+            .with_router(open_router(config, home, &record));
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
@@ -248,16 +252,6 @@ async fn first_run(
         return Ok(Chosen { engine, because: Because::Fallback { instead_of: None } });
     }
     Err(NoEngine::NoneHealthy { tried }.into())
-}
-
-/// Who chooses where the model is `auto`. Rules have nothing to learn, so where nothing is to be recorded, nothing is.
-fn router(config: &Config, home: &Path, record: &Record) -> Router {
-    let policy = config.intelligence.router;
-    let book = match config.telemetry.enabled || policy == RouterKey::Grpo {
-        true => RouterBook::at(home, record.clone()),
-        false => RouterBook::default(),
-    };
-    Router::new(policy, book)
 }
 
 /// Who answers for the default model when that is not to be had.

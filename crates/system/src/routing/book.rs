@@ -15,12 +15,12 @@ use hob_db::{Database, DatabaseError};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, RATING_STRENGTH, RunEnd};
 use hob_store::routing::{Answer, Kept};
-use hob_store::{HOB_MIGRATIONS, Routing, UtcDay};
+use hob_store::{HOB_MIGRATIONS, Routing};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
+use super::measurements::{MeasuredSpeed, Measurements};
 use super::writer::{Entry, Writer};
-use crate::record::{DATABASE, Record};
 
 /// What is known is read again after this long: other processes learn too.
 const FRESH: Duration = Duration::from_secs(10);
@@ -81,9 +81,10 @@ pub enum RateError {
 }
 
 impl RouterBook {
-    /// The book in `home`. The record tells how fast models are and what they cost.
-    pub fn at(home: &Path, record: Record) -> Self {
-        let shelf = Shelf { path: Some(home.join(DATABASE)), record, ..Shelf::default() };
+    /// The book in a database, which is created when there is something to write.
+    pub fn at(database: &Path, measurements: Arc<dyn Measurements>) -> Self {
+        let (path, measurements) = (Some(database.to_owned()), Some(measurements));
+        let shelf = Shelf { path, measurements, ..Shelf::default() };
         RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
     }
 
@@ -149,8 +150,7 @@ impl RouterBook {
         if engine != CLOUD {
             return Some(0.0);
         }
-        let (price, usage) = (self.inner.shelf.record.prices().of(model)?, usage?);
-        Some((price.of_input(usage.prompt_tokens) + price.of_output(usage.completion_tokens)).as_f64())
+        self.inner.shelf.measurements.as_ref()?.price(model, usage?)
     }
 
     pub(super) fn decided(&self, decision: Decision) {
@@ -188,7 +188,8 @@ pub(super) struct Shelf {
     /// `None` where there is no file.
     path: Option<PathBuf>,
     opened: Mutex<Option<Routing>>,
-    record: Record,
+    /// `None` where nothing is measured.
+    measurements: Option<Arc<dyn Measurements>>,
     known: Mutex<Known>,
 }
 
@@ -232,7 +233,9 @@ impl Shelf {
             None => RateError::NoAnswer,
         };
         let Some(routing) = self.find()? else { return Err(nothing()) };
-        self.record.settle();
+        if let Some(measurements) = &self.measurements {
+            measurements.settle();
+        }
         let answer = match run {
             Some(run) => routing.answer(run, now)?,
             None => routing.last_answer(now)?,
@@ -274,10 +277,10 @@ impl Shelf {
 
     fn measure(&self) -> Result<HashMap<String, HashMap<String, f64>>, DatabaseError> {
         let mut speeds: HashMap<String, HashMap<String, f64>> = HashMap::new();
-        let Some(telemetry) = self.record.telemetry() else { return Ok(speeds) };
-        let since = UtcDay::of(SystemTime::now()).minus(SPEED_DAYS);
-        for of in telemetry.speeds(since, MOST_SPEEDS)? {
-            speeds.entry(of.engine).or_default().insert(of.model, of.tokens_per_second);
+        let Some(measurements) = &self.measurements else { return Ok(speeds) };
+        for speed in measurements.speeds(SPEED_DAYS, MOST_SPEEDS)? {
+            let MeasuredSpeed { engine, model, tokens_per_second } = speed;
+            speeds.entry(engine).or_default().insert(model, tokens_per_second);
         }
         Ok(speeds)
     }
