@@ -9,10 +9,13 @@ use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
-use hob_engines::selection::{Because, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
+};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_store::has_answered;
 use thiserror::Error;
@@ -25,7 +28,7 @@ use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::fallback::Fallback;
-use crate::local_models::{self, OnProgress, PullError};
+use crate::local_models::{self, OnProgress};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
@@ -87,7 +90,7 @@ pub enum OpenError {
 pub struct Household {
     pub system: Arc<System>,
     /// Why this engine was chosen.
-    pub because: Because,
+    pub because: SelectionReason,
     /// What was asked and answered.
     pub record: Record,
     /// Runs nothing until it is started.
@@ -108,12 +111,14 @@ impl Household {
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
             // Nobody needs to hear at every question that a recommendation was not followed.
-            Ok(Chosen { engine, because: Because::Fallback { .. } }) if !is_default_missed(config, home) => {
-                Ok(Chosen { engine, because: Because::Fallback { instead_of: None } })
+            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+                if !is_default_missed(config, home) =>
+            {
+                Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
             chosen => chosen.map_err(OpenError::from),
         };
-        let Chosen { engine, because } = match chosen {
+        let SelectedEngine { engine, because } = match chosen {
             Ok(chosen) => chosen,
             Err(error) => {
                 if let Some(managed) = managed {
@@ -210,14 +215,6 @@ impl Household {
         self.workshop.warm(&self.system);
     }
 
-    /// The start is over: what only that needed of the program in memory is given back to the system.
-    pub fn settle(&self) {
-        #[cfg(all(feature = "embedded", target_os = "linux"))]
-        if let Err(error) = hob_embedded::give_back_start() {
-            tracing::debug!(%error, "what the start needed stays in memory");
-        }
-    }
-
     /// Stops what was started.
     pub async fn close(self) {
         // Before the channels, by which results leave the house.
@@ -242,14 +239,14 @@ async fn first_run(
     config: &Config,
     home: &Path,
     wishes: &Wishes,
-    tried: Vec<Tried>,
-) -> Result<Chosen, OpenError> {
+    tried: Vec<RejectedEngine>,
+) -> Result<SelectedEngine, OpenError> {
     if let FirstRun::Fetch(progress) = &wishes.first_run
         && wishes.engine.is_none()
         && !is_default_missed(config, home)
         && let Some(engine) = local_models::fetch_starter(config, home, Arc::clone(progress)).await?
     {
-        return Ok(Chosen { engine, because: Because::Fallback { instead_of: None } });
+        return Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } });
     }
     Err(NoEngine::NoneHealthy { tried }.into())
 }
@@ -262,16 +259,16 @@ fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
 }
 
 /// What callers are told where the cloud answers only because nobody else did.
-fn for_want(because: &Because, key: &str) -> Option<ModelReason> {
+fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     match because {
-        Because::Fallback { instead_of } if key == CLOUD => {
+        SelectionReason::Fallback { instead_of } if key == CLOUD => {
             let missing = match instead_of {
                 Some(key) => format!("{key} did not answer"),
                 None => "no other engine answered".to_owned(),
             };
             Some(ModelReason::new(format!("the cloud answers: {missing} when Hob was started")))
         }
-        Because::Fallback { .. } | Because::Given | Because::Default => None,
+        SelectionReason::Fallback { .. } | SelectionReason::Given | SelectionReason::Default => None,
     }
 }
 
@@ -321,8 +318,8 @@ pub async fn choose(
     engines: &[Arc<dyn Engine>],
     config: &Config,
     wishes: &Wishes,
-) -> Result<Chosen, NoEngine> {
-    let wanted = Wanted {
+) -> Result<SelectedEngine, NoEngine> {
+    let wanted = SelectionRules {
         key: wishes.engine.map(|key| key.to_string()),
         // Who names a pool and no default means its first.
         default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),
