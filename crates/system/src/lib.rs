@@ -3,7 +3,6 @@
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
 mod accounts;
-mod agent_stream;
 pub mod bench;
 mod caller_policy;
 mod catalog;
@@ -46,7 +45,7 @@ pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
-pub use hob_agents::{ToolBox, ToolBoxError};
+pub use hob_agents::{ToolSet, ToolSetError};
 pub use hob_engines::ManagedError;
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{

@@ -8,7 +8,7 @@ use hob_agents::builtin::{Calculator, FileRead, FileReadOptions};
 use hob_config::ServerConfig;
 use hob_core::{Delta, Engine, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Usage};
 use hob_server::ServerParts;
-use hob_system::{System, SystemParts, ToolBox};
+use hob_system::{System, SystemParts, ToolSet};
 use hob_testkit::{Outside, ScriptedEngine};
 
 use crate::support::{TestServer, plain_parts};
@@ -64,7 +64,7 @@ pub fn calculating() -> Arc<ScriptedEngine> {
 pub fn parts(engine: Arc<dyn Engine>) -> SystemParts {
     let tools: [Arc<dyn Tool>; 2] =
         [Arc::new(Calculator), Arc::new(FileRead::new(FileReadOptions::default()))];
-    SystemParts { agent: agent("orchestrator"), tools: ToolBox::new(tools).unwrap(), ..plain_parts(engine) }
+    SystemParts { agent: agent("orchestrator"), tools: ToolSet::new(tools).unwrap(), ..plain_parts(engine) }
 }
 
 /// For this machine only.
