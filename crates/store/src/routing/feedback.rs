@@ -1,6 +1,6 @@
-//! What people say of answers, and which answers there are to say something of.
+//! What people say of answers, and the last answers whose model was chosen.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use hob_core::RequestSource;
 use hob_core::routing::{ClassRecord, Rating};
@@ -9,20 +9,16 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use crate::routing::{Kept, Routing, learn};
-use crate::telemetry::{Outcome, Row, Search, newest};
 use crate::time::Moment;
 
 /// Ratings that are kept.
 const MOST: i64 = 10_000;
 
-/// How long an answer of which only the telemetry knows can be rated: it is searched for page by page.
-const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
 /// Who asks for answers that nobody reads.
-const UNREAD: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
+pub const UNREAD: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
 
 /// Runs of the command line once shared a name, by which nobody can tell them apart.
-const NAMELESS: [&str; 3] = ["", "ask", "chat"];
+pub const NAMELESS: [&str; 3] = ["", "ask", "chat"];
 
 /// An answer that somebody may rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,38 +38,24 @@ pub struct Ratings {
 }
 
 impl Routing {
-    /// The answer of a run; `None` where nobody knows of one.
-    pub fn answer(&self, run: &str, now: SystemTime) -> Result<Option<Answer>, DatabaseError> {
+    /// The answer of a run whose model was chosen; `None` where none was.
+    pub fn answer(&self, run: &str) -> Result<Option<Answer>, DatabaseError> {
         self.database.read(|connection| {
             let sql = "SELECT run, engine, model, source, decided FROM router_decision WHERE run = ?1";
-            if let Some(answer) = connection.prepare_cached(sql)?.query_row([run], read).optional()? {
-                return Ok(Some(answer));
-            }
-            let quoted = serde_json::Value::from(run).to_string();
-            let search = Search { since: oldest(now), text: &quoted };
-            let recorded = newest(connection, &search, |inference, _| inference.run == run)?;
-            Ok(recorded.map(Answer::from))
+            connection.prepare_cached(sql)?.query_row([run], read).optional()
         })
     }
 
-    /// The last answer that somebody may have read: not that of a task or of a measurement.
-    pub fn last_answer(&self, now: SystemTime) -> Result<Option<Answer>, DatabaseError> {
+    /// The last of these answers that somebody may have read: see [`UNREAD`] and [`NAMELESS`].
+    pub fn last_answer(&self, since: SystemTime) -> Result<Option<Answer>, DatabaseError> {
         self.database.read(|connection| {
-            let since = oldest(now);
             let sql = format!(
                 "SELECT run, engine, model, source, decided FROM router_decision
                  WHERE answered AND decided >= ?1 AND source NOT IN ('{}') AND run NOT IN ('{}') ORDER BY decided DESC LIMIT 1",
                 UNREAD.map(RequestSource::as_str).join("', '"),
                 NAMELESS.join("', '"),
             );
-            let chosen = connection.prepare_cached(&sql)?.query_row([since.microseconds()], read).optional()?;
-            let search = Search { since, text: "\"complete\"" };
-            let recorded = newest(connection, &search, |inference, name| {
-                inference.outcome == Outcome::Complete
-                    && !UNREAD.iter().any(|source| source.as_str() == name.source)
-                    && !NAMELESS.contains(&&*inference.run)
-            })?;
-            Ok(chosen.into_iter().chain(recorded.map(Answer::from)).max_by_key(|answer: &Answer| answer.at))
+            connection.prepare_cached(&sql)?.query_row([Moment::of(since).microseconds()], read).optional()
         })
     }
 
@@ -116,21 +98,10 @@ impl Routing {
     }
 }
 
-fn oldest(now: SystemTime) -> Moment {
-    Moment::of(now.checked_sub(REMEMBERED).unwrap_or(SystemTime::UNIX_EPOCH))
-}
-
 fn count(connection: &Connection, rating: Rating) -> rusqlite::Result<u64> {
     let sql = "SELECT count(*) FROM feedback WHERE rating = ?1";
     let count: i64 = connection.query_row(sql, [rating.as_str()], |row| row.get(0))?;
     Ok(count.unsigned_abs())
-}
-
-impl From<Row> for Answer {
-    fn from(recorded: Row) -> Self {
-        let Row { run, engine, model, source, started, .. } = recorded;
-        Answer { run, engine, model, source, at: started }
-    }
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Answer> {

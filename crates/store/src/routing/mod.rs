@@ -20,7 +20,7 @@ use rusqlite::Connection;
 use rusqlite::types::Type;
 
 pub use decisions::Kept;
-pub use feedback::{Answer, Ratings};
+pub use feedback::{Answer, NAMELESS, Ratings, UNREAD};
 
 /// The steps that make its tables.
 pub const MIGRATIONS: Migrations = Migrations {

@@ -4,22 +4,21 @@
 //! database, what is learnt is forgotten.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage};
-use hob_db::{Database, DatabaseError};
+use hob_db::{DatabaseError, LazyDatabase};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
-use hob_store::routing::{Answer, Kept};
-use hob_store::{HOB_MIGRATIONS, Routing};
+use hob_store::Routing;
+use hob_store::routing::{Answer, Kept, NAMELESS, UNREAD};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
-use super::measurements::{MeasuredSpeed, Measurements};
+use super::measurements::{MeasuredSpeed, Measurements, ReadableAnswers};
 use super::writer::{Entry, Writer};
 
 /// What is known is read again after this long: other processes learn too.
@@ -39,6 +38,9 @@ const MOST_SPEEDS: u32 = 500;
 
 /// Who asks the same within this time was not content.
 const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long an answer whose model nobody chose can be rated: it is searched for in the record.
+const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The longest wait for what is still to be written.
 const LAST_ENTRIES: Duration = Duration::from_secs(5);
@@ -81,16 +83,9 @@ pub enum RateError {
 }
 
 impl RouterBook {
-    /// The book in a database, which is created when there is something to write.
-    pub fn at(database: &Path, measurements: Arc<dyn Measurements>) -> Self {
-        let (path, measurements) = (Some(database.to_owned()), Some(measurements));
-        let shelf = Shelf { path, measurements, ..Shelf::default() };
-        RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
-    }
-
-    /// A book over an open database.
-    pub fn over(routing: Routing) -> Self {
-        let shelf = Shelf { opened: Mutex::new(Some(routing)), ..Shelf::default() };
+    /// The book in a database, which is created when there is something to write; `None` where nothing is measured.
+    pub fn new(database: impl Into<LazyDatabase>, measurements: Option<Arc<dyn Measurements>>) -> Self {
+        let shelf = Shelf { database: Some(database.into()), measurements, known: Mutex::default() };
         RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
     }
 
@@ -184,9 +179,8 @@ impl RouterBook {
 /// The book itself, and what was last read in it. Everything that writes or reads it blocks.
 #[derive(Default)]
 pub(super) struct Shelf {
-    /// `None` where there is no file.
-    path: Option<PathBuf>,
-    opened: Mutex<Option<Routing>>,
+    /// `None` where nothing is kept.
+    database: Option<LazyDatabase>,
     /// `None` where nothing is measured.
     measurements: Option<Arc<dyn Measurements>>,
     known: Mutex<Known>,
@@ -232,17 +226,39 @@ impl Shelf {
             None => RateError::NoAnswer,
         };
         let Some(routing) = self.find()? else { return Err(nothing()) };
-        if let Some(measurements) = &self.measurements {
-            measurements.settle();
-        }
+        let since = now.checked_sub(REMEMBERED).unwrap_or(SystemTime::UNIX_EPOCH);
         let answer = match run {
-            Some(run) => routing.answer(run, now)?,
-            None => routing.last_answer(now)?,
+            Some(run) => self.answer(&routing, run, since)?,
+            None => self.last_answer(&routing, since)?,
         };
         let answer = answer.ok_or_else(nothing)?;
         let learnt = routing.rate(&answer, rating, now, |kept, record| rated(kept, record, rating))?;
         self.read_knowledge(&routing)?;
         Ok(Rated { answer, rating, learnt })
+    }
+
+    /// The answer of a run; `None` where nobody knows of one.
+    fn answer(
+        &self,
+        routing: &Routing,
+        run: &str,
+        since: SystemTime,
+    ) -> Result<Option<Answer>, DatabaseError> {
+        match (routing.answer(run)?, &self.measurements) {
+            (None, Some(measurements)) => measurements.find_answer(run, since),
+            (answer, _) => Ok(answer),
+        }
+    }
+
+    /// The last answer that somebody may have read: not that of a task or of a measurement.
+    fn last_answer(&self, routing: &Routing, since: SystemTime) -> Result<Option<Answer>, DatabaseError> {
+        let chosen = routing.last_answer(since)?;
+        let wanted = ReadableAnswers { since, except_sources: &UNREAD, except_runs: &NAMELESS };
+        let recorded = match &self.measurements {
+            Some(measurements) => measurements.last_answer(&wanted)?,
+            None => None,
+        };
+        Ok(chosen.into_iter().chain(recorded).max_by_key(|answer| answer.at))
     }
 
     /// Reads what was learnt, and from time to time how fast models are.
@@ -286,23 +302,17 @@ impl Shelf {
 
     /// The book, made where there is none yet; `None` where it is kept nowhere.
     fn open(&self) -> Result<Option<Routing>, DatabaseError> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (None, Some(path)) = (&*opened, &self.path) {
-            *opened = Some(Routing::new(Database::open(path, HOB_MIGRATIONS)?));
-        }
-        Ok(opened.clone())
+        self.database.as_ref().map(|database| Ok(Routing::new(database.open()?))).transpose()
     }
 
     /// The book where there is one.
     fn find(&self) -> Result<Option<Routing>, DatabaseError> {
-        match &self.path {
-            Some(path) if !path.exists() => Ok(None),
-            _ => self.open(),
-        }
+        let Some(database) = &self.database else { return Ok(None) };
+        Ok(database.find()?.map(Routing::new))
     }
 
     fn is_nowhere(&self) -> bool {
-        self.path.is_none() && self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.database.is_none()
     }
 
     fn is_stale(&self) -> bool {

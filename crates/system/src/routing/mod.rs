@@ -21,7 +21,7 @@ use hob_routing::{Grpo, Heuristic, ModelChoice, candidate, choose, query, questi
 
 pub use book::{RateError, Rated, RouterBook};
 pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
-pub use measurements::{MeasuredSpeed, Measurements};
+pub use measurements::{MeasuredSpeed, Measurements, ReadableAnswers};
 pub(crate) use ticket::Ticket;
 
 use crate::estimate::prompt_tokens;

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use hob_config::Config;
 use hob_core::{EventBus, Memory, Schedule};
-use hob_system::channels::{contract, open_channels};
+use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::documents::Documents;
 use hob_system::memory::{HouseMemory, MemoryWiring};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{ChannelService, WorkshopParts};
+use hob_system::{ChannelService, WorkshopParts, hob_database};
 
 use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
@@ -61,7 +61,8 @@ fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> 
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
     let memory: Arc<dyn Memory> = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
-    let channels = open_channels(config, &home, &EventBus::new())?;
+    let channels =
+        open_channels(config, &home, ChannelParts { database: hob_database(&home), bus: EventBus::new() })?;
     let tasks: Arc<dyn Schedule> = Arc::new(open_tasks(&home, task_options(contract(channels.as_ref()))));
     Ok(WorkshopParts {
         home: Some(settings::home()?),

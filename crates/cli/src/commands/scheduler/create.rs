@@ -7,9 +7,9 @@ use anyhow::Result;
 use hob_config::Config;
 use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, Zone};
 use hob_core::{EventBus, NewTask, Permit, Reach, RunEvents, Schedule, Task};
-use hob_system::channels::{contract, open_channels};
+use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{TaskBook, Workshop};
+use hob_system::{TaskBook, Workshop, hob_database};
 use serde_json::{Value, json};
 
 use super::with_advice;
@@ -47,7 +47,11 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
 fn book(config: &Config, task: &NewTask) -> Result<TaskBook> {
     let home = settings::home()?;
     let channels = match task.deliver_to {
-        Some(_) => open_channels(config, &home, &EventBus::new())?,
+        Some(_) => open_channels(
+            config,
+            &home,
+            ChannelParts { database: hob_database(&home), bus: EventBus::new() },
+        )?,
         None => None,
     };
     Ok(open_tasks(&home, task_options(contract(channels.as_ref()))))
