@@ -6,18 +6,23 @@
 #[cfg(feature = "cloud")]
 pub mod cloud;
 mod embeddings;
+pub mod fallback;
 pub mod managed;
+pub mod model_list_cache;
 pub mod multi_host;
 pub mod ollama;
 pub mod openai_compat;
+pub mod pool;
 pub mod selection;
 pub mod wire;
 
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
+pub use fallback::Fallback;
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
 pub use multi_host::{MultiHost, MultiHostOptions};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
+pub use pool::Pool;
 pub use wire::client::{Endpoint, EndpointOptions};
 pub use wire::remote::Resend;

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::*;
 use crate::embedder::Embedder;
-use crate::fallback::Fallback;
-use crate::pool::Pool;
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::Pool;
 use crate::system::{System, SystemParts};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and so on";

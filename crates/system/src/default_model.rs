@@ -17,8 +17,8 @@ use hob_core::{Engine, EngineError};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::catalog::{Catalog, Lookup};
-use crate::pool::Pool;
+use hob_engines::model_list_cache::{Catalog, Lookup};
+use hob_engines::pool::Pool;
 
 /// The file in the home directory with the recorded choices, by engine.
 const FILE: &str = "default_models.json";

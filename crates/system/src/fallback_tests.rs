@@ -1,13 +1,17 @@
-use std::sync::Mutex;
+//! Which model answers when the default one is not available, and what the caller learns of it.
+
+use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use hob_agents::ToolBox;
+use hob_core::engine::CLOUD;
 use hob_core::{
-    AgentPreference, AskError, Caller, Delta, EventBus, Inference, InferenceLog, Message, RequestSource, Role,
+    AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest, Inference,
+    InferenceLog, Message, ModelReason, RequestSource, Role, Warning,
 };
+use hob_engines::{Fallback, Pool};
 use hob_testkit::ScriptedEngine;
 
-use super::*;
 use crate::system::{System, SystemParts};
 
 /// Remembers which model of which engine was asked.

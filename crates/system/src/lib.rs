@@ -6,7 +6,6 @@ mod accounts;
 mod agent_stream;
 pub mod bench;
 mod caller_policy;
-mod catalog;
 mod channel_service;
 pub mod channels;
 mod chats;
@@ -16,7 +15,8 @@ mod embedder;
 pub mod energy;
 mod engines;
 mod estimate;
-mod fallback;
+#[cfg(test)]
+mod fallback_tests;
 #[cfg(test)]
 mod hostile_tests;
 mod household;
@@ -27,7 +27,6 @@ pub mod local_models;
 pub mod memory;
 mod metered;
 pub mod metrics;
-mod pool;
 #[cfg(test)]
 mod prompt_size_tests;
 mod record;
@@ -45,9 +44,8 @@ pub use databases::{Database, DatabaseKind, inspect_databases};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
-pub use fallback::Fallback;
 pub use hob_agents::{ToolBox, ToolBoxError};
-pub use hob_engines::ManagedError;
+pub use hob_engines::{Fallback, ManagedError, Pool};
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
     NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, points_to_self, probe_all,
@@ -58,7 +56,6 @@ pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
-pub use pool::Pool;
 pub use record::{Record, TelemetryOptions};
 pub use routing::{PolicyName, RateError, Rated, Router, RouterBook};
 pub use scheduler::{Scheduler, TaskBook};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hob_core::engine::CLOUD;
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
 
-use crate::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
+use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use crate::metered::{Metered, Origin};
-use crate::pool::Pool;
+use hob_engines::pool::Pool;
 use crate::routing::Ticket;
 use crate::trace::Span;
 

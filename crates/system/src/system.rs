@@ -26,11 +26,11 @@ use crate::accounts::Accounts;
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
 use crate::energy::Meters;
-use crate::fallback::Fallback;
+use hob_engines::fallback::Fallback;
 use crate::images::ImageFetcher;
 use crate::memory::HouseMemory;
 use crate::metrics::Totals;
-use crate::pool::Pool;
+use hob_engines::pool::Pool;
 use crate::routing::Router;
 use crate::trace::Spans;
 

@@ -11,8 +11,8 @@ use hob_store::{Routing, Schema, Store, StoreError};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::fallback::Fallback;
-use crate::pool::Pool;
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::Pool;
 use crate::system::{System, SystemParts};
 
 const SMALL: &str = "small:1b";

@@ -7,8 +7,8 @@ use hob_core::{AskError, Caller, GenerateRequest};
 
 use super::System;
 use crate::caller_policy::check_engine;
-use crate::fallback::is_not_found;
-use crate::pool::{Found, NamedBy};
+use hob_engines::fallback::is_not_found;
+use hob_engines::pool::{Found, NamedBy};
 use crate::route::Route;
 use crate::routing::Routed;
 

@@ -1,7 +1,7 @@
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::catalog::STALE;
+use crate::model_list_cache::STALE;
 
 fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(models))

@@ -14,16 +14,16 @@ use hob_core::{
     ModelInfo, ModelReason, Warning,
 };
 
-use crate::catalog::{Catalog, Lookup};
+use crate::model_list_cache::{Catalog, Lookup};
 use crate::pool::Pool;
 
 /// Whether another model may answer after this failure: the first was never asked, or its engine has no such model.
-pub(crate) fn is_missing(error: &EngineError) -> bool {
+pub fn is_missing(error: &EngineError) -> bool {
     matches!(error, EngineError::Unreachable { .. } | EngineError::ModelNotFound { .. })
 }
 
 /// The same for a failure to find out what model to ask. An engine that hangs then has not been asked either.
-pub(crate) fn is_not_found(error: &EngineError) -> bool {
+pub fn is_not_found(error: &EngineError) -> bool {
     is_missing(error) || matches!(error, EngineError::Timeout { .. })
 }
 
@@ -41,7 +41,7 @@ impl Fallback {
     }
 
     /// Who answers in place of `asked`, if anybody can.
-    pub(crate) async fn find(
+    pub async fn find(
         &self,
         pool: &Pool,
         asked: &str,
@@ -102,46 +102,46 @@ fn is_down(engine: &dyn Engine, error: &EngineError) -> bool {
 }
 
 /// A model that answers for another.
-pub(crate) struct FallbackModel {
-    pub(crate) model: String,
-    pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) reason: ModelReason,
-    pub(crate) warning: Warning,
+pub struct FallbackModel {
+    pub model: String,
+    pub engine: Arc<dyn Engine>,
+    pub reason: ModelReason,
+    pub warning: Warning,
 }
 
 /// Whether somebody stood in, known to the engine that is asked and to whoever tells the caller.
 #[derive(Default)]
-pub(crate) struct FallbackSwitch {
+pub struct FallbackSwitch {
     taken: OnceLock<FallbackModel>,
     /// Nobody may any more: the caller has been told who answers.
     over: AtomicBool,
 }
 
 impl FallbackSwitch {
-    pub(crate) fn taken(&self) -> Option<&FallbackModel> {
+    pub fn taken(&self) -> Option<&FallbackModel> {
         self.taken.get()
     }
 
     /// Who answers stays as it is.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 }
 
 /// Puts around an engine what every engine of one run has, such as what records its answers.
-pub(crate) type WrapEngine = Arc<dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync>;
+pub type WrapEngine = Arc<dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync>;
 
 /// An engine with another behind it that stands in.
-pub(crate) struct FallbackEngine {
+pub struct FallbackEngine {
     /// What is asked first, wrapped already.
-    pub(crate) first: Arc<dyn Engine>,
-    pub(crate) fallback: Arc<Fallback>,
-    pub(crate) pool: Arc<Pool>,
+    pub first: Arc<dyn Engine>,
+    pub fallback: Arc<Fallback>,
+    pub pool: Arc<Pool>,
     /// On whose behalf.
-    pub(crate) role: CallerRole,
+    pub role: CallerRole,
     /// Wraps the engine of a stand-in as the first one is wrapped.
-    pub(crate) wrap: WrapEngine,
-    pub(crate) handover: Arc<FallbackSwitch>,
+    pub wrap: WrapEngine,
+    pub handover: Arc<FallbackSwitch>,
 }
 
 impl FallbackEngine {
@@ -245,7 +245,3 @@ impl Engine for FallbackEngine {
         self.first.prepare(model).await
     }
 }
-
-#[cfg(test)]
-#[path = "fallback_tests.rs"]
-mod tests;

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 const FRESH: Duration = Duration::from_secs(30);
 
 /// How long it is made do with while a new one is asked for, so that nobody waits for an engine that is slow to list.
-pub(crate) const STALE: Duration = Duration::from_secs(300);
+pub const STALE: Duration = Duration::from_secs(300);
 
 /// A list that takes longer than this is done without: the engine will tell what it has when it is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ struct Failure {
 
 /// What is known of a name.
 #[derive(Debug)]
-pub(crate) enum Lookup {
+pub enum Lookup {
     /// The engine has it.
     Has,
     /// The engine has not, and it lists all that it has.
@@ -51,7 +51,7 @@ pub(crate) enum Lookup {
 }
 
 /// One engine's models.
-pub(crate) struct Catalog {
+pub struct Catalog {
     shelf: Arc<Shelf>,
     /// Whoever asks for a new list while the old one is used, and since when.
     behind: std::sync::Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
@@ -68,7 +68,7 @@ struct Shelf {
 }
 
 impl Catalog {
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
         let shelf = Shelf {
             engine,
             known: ArcSwapOption::empty(),
@@ -78,17 +78,17 @@ impl Catalog {
         Catalog { shelf: Arc::new(shelf), behind: std::sync::Mutex::new(None) }
     }
 
-    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+    pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.shelf.engine
     }
 
     /// What is known of a name without asking; `None` when nothing is that could be relied on.
-    pub(crate) fn recall(&self, model: &str) -> Option<bool> {
+    pub fn recall(&self, model: &str) -> Option<bool> {
         self.at_hand().map(|known| self.shelf.has(&known, model))
     }
 
     /// Whether the engine has a model of this name. Asks only when what is known does not say yes.
-    pub(crate) async fn look_up(&self, model: &str) -> Lookup {
+    pub async fn look_up(&self, model: &str) -> Lookup {
         if self.recall(model) == Some(true) {
             return Lookup::Has;
         }
@@ -104,7 +104,7 @@ impl Catalog {
     }
 
     /// Refuses a name that is no model of the engine. What cannot be known is let through: the engine will tell.
-    pub(crate) async fn check(&self, model: &str) -> Result<(), EngineError> {
+    pub async fn check(&self, model: &str) -> Result<(), EngineError> {
         if !self.engine().lists_every_model() {
             return Ok(());
         }
@@ -119,13 +119,13 @@ impl Catalog {
     }
 
     /// The models it has, as of a moment ago.
-    pub(crate) async fn list(&self) -> Result<Vec<ModelInfo>, EngineError> {
+    pub async fn list(&self) -> Result<Vec<ModelInfo>, EngineError> {
         self.shelf.refreshed().await.map(|known| known.models.clone())
     }
 
     /// The models it has, out of a list that may be some minutes old: a request does not pay for asking, and does not wait for
     /// an engine that did not answer the last time.
-    pub(crate) async fn recent(&self) -> Result<Vec<ModelInfo>, EngineError> {
+    pub async fn recent(&self) -> Result<Vec<ModelInfo>, EngineError> {
         match (self.at_hand(), self.shelf.failure.load_full()) {
             (Some(known), _) => Ok(known.models.clone()),
             (None, Some(failure)) => {
@@ -137,13 +137,13 @@ impl Catalog {
     }
 
     /// The ids it listed last.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let known = self.shelf.known.load();
         known.iter().flat_map(|known| &known.models).map(|model| model.id.clone()).collect()
     }
 
     /// The first model the engine lists that can answer.
-    pub(crate) async fn first(&self) -> Result<Option<String>, EngineError> {
+    pub async fn first(&self) -> Result<Option<String>, EngineError> {
         let known = match self.at_hand() {
             Some(known) => known,
             None => self.shelf.refreshed().await?,
@@ -168,7 +168,7 @@ impl Catalog {
     }
 
     /// Asks for a new list without anybody waiting for it.
-    pub(crate) fn refresh_behind(&self) {
+    pub fn refresh_behind(&self) {
         let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = |(since, asking): &(Instant, AbortOnDropHandle<()>)| {
             asking.is_finished() && since.elapsed() >= RECHECK
@@ -232,5 +232,5 @@ impl Shelf {
 }
 
 #[cfg(test)]
-#[path = "catalog_tests.rs"]
+#[path = "model_list_cache_tests.rs"]
 mod tests;

@@ -11,21 +11,21 @@ use futures::stream::{FuturesOrdered, StreamExt};
 use hob_core::engine::CLOUD;
 use hob_core::{Engine, EngineError, ListedModel, ModelInfo};
 
-use crate::catalog::{Catalog, Lookup};
+use crate::model_list_cache::{Catalog, Lookup};
 
 /// Who named the model that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NamedBy {
+pub enum NamedBy {
     Caller,
     /// We, for a caller who left it to us.
     House,
 }
 
 /// An engine that has a model.
-pub(crate) struct Found {
-    pub(crate) engine: Arc<dyn Engine>,
+pub struct Found {
+    pub engine: Arc<dyn Engine>,
     /// Why it is the cloud, where an engine of the house might have the model and does not tell.
-    pub(crate) instead_of: Option<EngineError>,
+    pub instead_of: Option<EngineError>,
 }
 
 impl Found {
@@ -56,7 +56,7 @@ impl Pool {
     }
 
     /// The engine that answers for whatever no other has.
-    pub(crate) fn chosen(&self) -> &Arc<dyn Engine> {
+    pub fn chosen(&self) -> &Arc<dyn Engine> {
         self.chosen.engine()
     }
 
@@ -71,7 +71,7 @@ impl Pool {
     }
 
     /// The models of the chosen engine.
-    pub(crate) fn chosen_catalog(&self) -> &Catalog {
+    pub fn chosen_catalog(&self) -> &Catalog {
         &self.chosen
     }
 
@@ -81,7 +81,7 @@ impl Pool {
     }
 
     /// The engine that has this model.
-    pub(crate) async fn find(&self, model: &str, named_by: NamedBy) -> Result<Found, EngineError> {
+    pub async fn find(&self, model: &str, named_by: NamedBy) -> Result<Found, EngineError> {
         if self.others.is_empty() {
             self.chosen.check(model).await?;
             return Ok(Found::at(self.chosen()));
@@ -152,7 +152,7 @@ impl Pool {
     }
 
     /// The engine to ask for a model that was configured, which may be none, or not be there yet.
-    pub(crate) async fn engine_for(&self, model: Option<&str>) -> Arc<dyn Engine> {
+    pub async fn engine_for(&self, model: Option<&str>) -> Arc<dyn Engine> {
         let found = match model {
             Some(model) if !self.others.is_empty() => self.find(model, NamedBy::House).await.ok(),
             _ => None,
@@ -161,13 +161,13 @@ impl Pool {
     }
 
     /// The engine of this key.
-    pub(crate) fn with_key(&self, key: &str) -> Option<&Arc<dyn Engine>> {
+    pub fn with_key(&self, key: &str) -> Option<&Arc<dyn Engine>> {
         self.catalogs().map(Catalog::engine).find(|engine| engine.key() == key)
     }
 
     /// All models, each under the engine that answers for it. An engine that does not list its models is left out, unless none
     /// does.
-    pub(crate) async fn list(&self) -> Result<Vec<ListedModel>, EngineError> {
+    pub async fn list(&self) -> Result<Vec<ListedModel>, EngineError> {
         gather(
             join_all(self.catalogs().map(|catalog| async { (catalog.engine(), catalog.list().await) })).await,
         )
@@ -175,7 +175,7 @@ impl Pool {
 
     /// The same out of lists that may be some minutes old, for those who choose among them. Only where nobody has answered the
     /// last time is anybody waited for who had not.
-    pub(crate) async fn recent(&self) -> Result<Vec<ListedModel>, EngineError> {
+    pub async fn recent(&self) -> Result<Vec<ListedModel>, EngineError> {
         let recent = gather(
             join_all(self.catalogs().map(|catalog| async { (catalog.engine(), catalog.recent().await) }))
                 .await,
