@@ -14,49 +14,49 @@ use hob_core::{
     ModelInfo, ModelReason, Warning,
 };
 
-use crate::model_list_cache::{Catalog, Lookup};
-use crate::pool::Pool;
+use crate::model_list_cache::{Lookup, ModelListCache};
+use crate::pool::EnginePool;
 
 /// Whether another model may answer after this failure: the first was never asked, or its engine has no such model.
-pub fn is_missing(error: &EngineError) -> bool {
+pub fn is_unavailable(error: &EngineError) -> bool {
     matches!(error, EngineError::Unreachable { .. } | EngineError::ModelNotFound { .. })
 }
 
 /// The same for a failure to find out what model to ask. An engine that hangs then has not been asked either.
-pub fn is_not_found(error: &EngineError) -> bool {
-    is_missing(error) || matches!(error, EngineError::Timeout { .. })
+pub fn is_unresolved(error: &EngineError) -> bool {
+    is_unavailable(error) || matches!(error, EngineError::Timeout { .. })
 }
 
 /// Who may stand in.
 pub struct Fallback {
     model: String,
     /// Where the owner lets it answer for engines of the house.
-    cloud: Option<Catalog>,
+    cloud: Option<ModelListCache>,
 }
 
 impl Fallback {
     /// `cloud` is the engine that may answer for those of the house, where the owner allows that.
     pub fn new(model: impl Into<String>, cloud: Option<Arc<dyn Engine>>) -> Self {
-        Fallback { model: model.into(), cloud: cloud.map(Catalog::new) }
+        Fallback { model: model.into(), cloud: cloud.map(ModelListCache::new) }
     }
 
     /// Who answers in place of `asked`, if anybody can.
     pub async fn find(
         &self,
-        pool: &Pool,
+        pool: &EnginePool,
         asked: &str,
         error: &EngineError,
         role: CallerRole,
     ) -> Option<FallbackModel> {
         let engine = match pool.engine_of(&self.model).await {
             Ok(engine) if !is_down(engine.as_ref(), error) => engine,
-            Ok(_) | Err(_) => self.in_the_cloud().await?,
+            Ok(_) | Err(_) => self.cloud_engine().await?,
         };
         if !role.may_use_engine(engine.key()) {
             return None;
         }
-        let leaves_the_house = engine.key() == CLOUD && failed(pool, error) != CLOUD;
-        if leaves_the_house && self.cloud.is_none() {
+        let is_cloud_fallback = engine.key() == CLOUD && failed(pool, error) != CLOUD;
+        if is_cloud_fallback && self.cloud.is_none() {
             tracing::warn!(
                 model = %self.model,
                 "the fallback model is in the cloud, which may not answer: see [intelligence] allow_cloud_fallback"
@@ -66,12 +66,12 @@ impl Fallback {
         let (model, key) = (&self.model, engine.key());
         let reason = ModelReason::new(format!("{model} on {key} answers in place of {asked}: {error}"));
         tracing::warn!(%model, engine = key, asked, %error, "the fallback model answers");
-        let warning = if leaves_the_house { Warning::CloudFallback } else { Warning::FallbackModel };
+        let warning = if is_cloud_fallback { Warning::CloudFallback } else { Warning::FallbackModel };
         Some(FallbackModel { model: model.clone(), engine, reason, warning })
     }
 
     /// The cloud, where it may answer and lists the model: a name it does not know is no reason to tell it anything.
-    async fn in_the_cloud(&self) -> Option<Arc<dyn Engine>> {
+    async fn cloud_engine(&self) -> Option<Arc<dyn Engine>> {
         let cloud = self.cloud.as_ref()?;
         match cloud.look_up(&self.model).await {
             Lookup::Has => Some(Arc::clone(cloud.engine())),
@@ -81,14 +81,14 @@ impl Fallback {
 }
 
 /// The engine that could not answer: the one that says so, or where nobody has the model, the chosen one.
-fn failed<'a>(pool: &'a Pool, error: &EngineError) -> &'a str {
+fn failed<'a>(pool: &'a EnginePool, error: &EngineError) -> &'a str {
     let named = match error {
         EngineError::Unreachable { engine, .. }
         | EngineError::Timeout { engine, .. }
         | EngineError::ModelNotFound { engine, .. } => pool.with_key(engine),
         _ => None,
     };
-    named.unwrap_or(pool.chosen()).key()
+    named.unwrap_or(pool.selected()).key()
 }
 
 /// Whether this engine is the one that could not be reached.
@@ -112,19 +112,19 @@ pub struct FallbackModel {
 /// Whether somebody stood in, known to the engine that is asked and to whoever tells the caller.
 #[derive(Default)]
 pub struct FallbackSwitch {
-    taken: OnceLock<FallbackModel>,
+    model: OnceLock<FallbackModel>,
     /// Nobody may any more: the caller has been told who answers.
-    over: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl FallbackSwitch {
-    pub fn taken(&self) -> Option<&FallbackModel> {
-        self.taken.get()
+    pub fn model(&self) -> Option<&FallbackModel> {
+        self.model.get()
     }
 
     /// Who answers stays as it is.
     pub fn close(&self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.closed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -136,18 +136,18 @@ pub struct FallbackEngine {
     /// What is asked first, wrapped already.
     pub first: Arc<dyn Engine>,
     pub fallback: Arc<Fallback>,
-    pub pool: Arc<Pool>,
+    pub pool: Arc<EnginePool>,
     /// On whose behalf.
     pub role: CallerRole,
     /// Wraps the engine of a stand-in as the first one is wrapped.
     pub wrap: WrapEngine,
-    pub handover: Arc<FallbackSwitch>,
+    pub switch: Arc<FallbackSwitch>,
 }
 
 impl FallbackEngine {
     /// Whoever answers after the first failed so; `None` when that is final.
-    async fn stand_in(&self, request: &GenerateRequest, error: &EngineError) -> Option<FallbackModel> {
-        if !is_missing(error) || self.handover.over.load(Ordering::Relaxed) {
+    async fn fallback_model(&self, request: &GenerateRequest, error: &EngineError) -> Option<FallbackModel> {
+        if !is_unavailable(error) || self.switch.closed.load(Ordering::Relaxed) {
             return None;
         }
         self.fallback.find(&self.pool, &request.model, error, self.role).await
@@ -156,21 +156,21 @@ impl FallbackEngine {
     /// The engine of a stand-in, wrapped as the first one is, and the request as it gets it.
     fn second(
         &self,
-        stand_in: &FallbackModel,
+        fallback_model: &FallbackModel,
         request: &GenerateRequest,
     ) -> (Arc<dyn Engine>, GenerateRequest) {
-        let engine = (self.wrap)(Arc::clone(&stand_in.engine));
-        (engine, GenerateRequest { model: stand_in.model.clone(), ..request.clone() })
+        let engine = (self.wrap)(Arc::clone(&fallback_model.engine));
+        (engine, GenerateRequest { model: fallback_model.model.clone(), ..request.clone() })
     }
 
-    fn hand_over(&self, stand_in: FallbackModel) {
+    fn switch_to(&self, fallback_model: FallbackModel) {
         // Two questions of one run at the same time would both have found the same.
-        let _ = self.handover.taken.set(stand_in);
+        let _ = self.switch.model.set(fallback_model);
     }
 }
 
 /// The first failure is the true one, whatever the stand-in says.
-fn in_vain(first: EngineError, second: &EngineError) -> EngineError {
+fn fallback_failed(first: EngineError, second: &EngineError) -> EngineError {
     tracing::warn!(error = %second, "the fallback model did not answer either");
     first
 }
@@ -186,37 +186,37 @@ impl Engine for FallbackEngine {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        if let Some(stand_in) = self.handover.taken() {
-            let (engine, request) = self.second(stand_in, request);
+        if let Some(fallback_model) = self.switch.model() {
+            let (engine, request) = self.second(fallback_model, request);
             return engine.generate(&request).await;
         }
         let error = match self.first.generate(request).await {
             Ok(generation) => return Ok(generation),
             Err(error) => error,
         };
-        let Some(stand_in) = self.stand_in(request, &error).await else { return Err(error) };
-        let (engine, request) = self.second(&stand_in, request);
-        let answered = engine.generate(&request).await.map_err(|second| in_vain(error, &second));
+        let Some(fallback_model) = self.fallback_model(request, &error).await else { return Err(error) };
+        let (engine, request) = self.second(&fallback_model, request);
+        let answered = engine.generate(&request).await.map_err(|second| fallback_failed(error, &second));
         if answered.is_ok() {
-            self.hand_over(stand_in);
+            self.switch_to(fallback_model);
         }
         answered
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        if let Some(stand_in) = self.handover.taken() {
-            let (engine, request) = self.second(stand_in, request);
+        if let Some(fallback_model) = self.switch.model() {
+            let (engine, request) = self.second(fallback_model, request);
             return engine.stream(&request).await;
         }
         let error = match self.first.stream(request).await {
             Ok(stream) => return Ok(stream),
             Err(error) => error,
         };
-        let Some(stand_in) = self.stand_in(request, &error).await else { return Err(error) };
-        let (engine, request) = self.second(&stand_in, request);
-        let answered = engine.stream(&request).await.map_err(|second| in_vain(error, &second));
+        let Some(fallback_model) = self.fallback_model(request, &error).await else { return Err(error) };
+        let (engine, request) = self.second(&fallback_model, request);
+        let answered = engine.stream(&request).await.map_err(|second| fallback_failed(error, &second));
         if answered.is_ok() {
-            self.hand_over(stand_in);
+            self.switch_to(fallback_model);
         }
         answered
     }
@@ -245,3 +245,7 @@ impl Engine for FallbackEngine {
         self.first.prepare(model).await
     }
 }
+
+#[cfg(test)]
+#[path = "fallback_tests.rs"]
+mod tests;

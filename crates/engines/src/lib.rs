@@ -23,6 +23,6 @@ pub use managed::{ManagedError, ManagedOptions, ManagedServer};
 pub use multi_host::{MultiHost, MultiHostOptions};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
-pub use pool::Pool;
+pub use pool::EnginePool;
 pub use wire::client::{Endpoint, EndpointOptions};
 pub use wire::remote::Resend;

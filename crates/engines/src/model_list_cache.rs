@@ -13,24 +13,24 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How long a list is believed.
-const FRESH: Duration = Duration::from_secs(30);
+const FRESH_FOR: Duration = Duration::from_secs(30);
 
 /// How long it is made do with while a new one is asked for, so that nobody waits for an engine that is slow to list.
-pub const STALE: Duration = Duration::from_secs(300);
+pub const USABLE_FOR: Duration = Duration::from_secs(300);
 
 /// A list that takes longer than this is done without: the engine will tell what it has when it is asked.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A name that is not on the list may be new on the engine, but it is not looked up again more often than this.
-const RECHECK: Duration = Duration::from_secs(1);
+const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
-struct Known {
+struct ModelList {
     models: Vec<ModelInfo>,
     at: Instant,
 }
 
 /// The last time an engine did not list its models.
-struct Failure {
+struct ListFailure {
     at: Instant,
     /// So long it is not asked again: an engine that hangs costs half of the time at most, one that refuses nothing.
     took: Duration,
@@ -51,53 +51,54 @@ pub enum Lookup {
 }
 
 /// One engine's models.
-pub struct Catalog {
-    shelf: Arc<Shelf>,
+pub struct ModelListCache {
+    cached: Arc<CachedList>,
     /// Whoever asks for a new list while the old one is used, and since when.
-    behind: std::sync::Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
+    background: std::sync::Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
 }
 
 /// What the engine listed, for those who use it and the one who asks anew.
-struct Shelf {
+struct CachedList {
     engine: Arc<dyn Engine>,
-    known: ArcSwapOption<Known>,
+    known: ArcSwapOption<ModelList>,
     /// Where the engine did not list its models when it was asked last.
-    failure: ArcSwapOption<Failure>,
+    failure: ArcSwapOption<ListFailure>,
     /// Held by whoever asks the engine, so that a crowd asks once.
     asking: Mutex<()>,
 }
 
-impl Catalog {
+impl ModelListCache {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        let shelf = Shelf {
+        let cached = CachedList {
             engine,
             known: ArcSwapOption::empty(),
             failure: ArcSwapOption::empty(),
             asking: Mutex::new(()),
         };
-        Catalog { shelf: Arc::new(shelf), behind: std::sync::Mutex::new(None) }
+        ModelListCache { cached: Arc::new(cached), background: std::sync::Mutex::new(None) }
     }
 
     pub fn engine(&self) -> &Arc<dyn Engine> {
-        &self.shelf.engine
+        &self.cached.engine
     }
 
     /// What is known of a name without asking; `None` when nothing is that could be relied on.
-    pub fn recall(&self, model: &str) -> Option<bool> {
-        self.at_hand().map(|known| self.shelf.has(&known, model))
+    pub fn contains(&self, model: &str) -> Option<bool> {
+        self.usable().map(|known| self.cached.has(&known, model))
     }
 
     /// Whether the engine has a model of this name. Asks only when what is known does not say yes.
     pub async fn look_up(&self, model: &str) -> Lookup {
-        if self.recall(model) == Some(true) {
+        if self.contains(model) == Some(true) {
             return Lookup::Has;
         }
-        match self.shelf.refreshed().await {
-            Ok(known) if self.shelf.has(&known, model) => Lookup::Has,
+        match self.cached.refreshed().await {
+            Ok(known) if self.cached.has(&known, model) => Lookup::Has,
             Ok(_) if self.engine().lists_every_model() => Lookup::Lacks,
             Ok(_) => Lookup::MayHave,
             Err(error) => {
-                let had = self.shelf.known.load().as_ref().is_some_and(|known| self.shelf.has(known, model));
+                let had =
+                    self.cached.known.load().as_ref().is_some_and(|known| self.cached.has(known, model));
                 Lookup::Silent { had, error }
             }
         }
@@ -120,17 +121,17 @@ impl Catalog {
 
     /// The models it has, as of a moment ago.
     pub async fn list(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        self.shelf.refreshed().await.map(|known| known.models.clone())
+        self.cached.refreshed().await.map(|known| known.models.clone())
     }
 
     /// The models it has, out of a list that may be some minutes old: a request does not pay for asking, and does not wait for
     /// an engine that did not answer the last time.
     pub async fn recent(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        match (self.at_hand(), self.shelf.failure.load_full()) {
+        match (self.usable(), self.cached.failure.load_full()) {
             (Some(known), _) => Ok(known.models.clone()),
             (None, Some(failure)) => {
-                self.refresh_behind();
-                Err(self.shelf.unreachable(&failure))
+                self.refresh_in_background();
+                Err(self.cached.unreachable(&failure))
             }
             (None, None) => self.list().await,
         }
@@ -138,60 +139,60 @@ impl Catalog {
 
     /// The ids it listed last.
     pub fn names(&self) -> Vec<String> {
-        let known = self.shelf.known.load();
+        let known = self.cached.known.load();
         known.iter().flat_map(|known| &known.models).map(|model| model.id.clone()).collect()
     }
 
     /// The first model the engine lists that can answer.
-    pub async fn first(&self) -> Result<Option<String>, EngineError> {
-        let known = match self.at_hand() {
+    pub async fn first_text_model(&self) -> Result<Option<String>, EngineError> {
+        let known = match self.usable() {
             Some(known) => known,
-            None => self.shelf.refreshed().await?,
+            None => self.cached.refreshed().await?,
         };
         let mut answering = known.models.iter().filter(|model| model.kind == ModelKind::Text);
         Ok(answering.next().map(|model| model.id.clone()))
     }
 
     /// The list, if it can be relied on. Where it is no longer young, a new one is asked for meanwhile.
-    fn at_hand(&self) -> Option<Arc<Known>> {
-        let known = self.shelf.known.load_full();
+    fn usable(&self) -> Option<Arc<ModelList>> {
+        let known = self.cached.known.load_full();
         let age = known.as_ref().map(|known| known.at.elapsed());
-        if age.is_some_and(|age| age < FRESH) {
+        if age.is_some_and(|age| age < FRESH_FOR) {
             return known;
         }
         // An engine that did not answer since may have been started anew, with other models.
-        if age.is_none_or(|age| age >= STALE) || self.shelf.failure.load().is_some() {
+        if age.is_none_or(|age| age >= USABLE_FOR) || self.cached.failure.load().is_some() {
             return None;
         }
-        self.refresh_behind();
+        self.refresh_in_background();
         known
     }
 
     /// Asks for a new list without anybody waiting for it.
-    pub fn refresh_behind(&self) {
-        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn refresh_in_background(&self) {
+        let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = |(since, asking): &(Instant, AbortOnDropHandle<()>)| {
-            asking.is_finished() && since.elapsed() >= RECHECK
+            asking.is_finished() && since.elapsed() >= RECHECK_AFTER
         };
-        if behind.as_ref().is_none_or(is_due) {
-            let shelf = Arc::clone(&self.shelf);
-            let asking = tokio::spawn(async move { drop(shelf.refreshed().await) });
-            *behind = Some((Instant::now(), AbortOnDropHandle::new(asking)));
+        if background.as_ref().is_none_or(is_due) {
+            let cached = Arc::clone(&self.cached);
+            let asking = tokio::spawn(async move { drop(cached.refreshed().await) });
+            *background = Some((Instant::now(), AbortOnDropHandle::new(asking)));
         }
     }
 }
 
-impl Shelf {
-    fn has(&self, known: &Known, asked: &str) -> bool {
+impl CachedList {
+    fn has(&self, known: &ModelList, asked: &str) -> bool {
         known.models.iter().any(|listed| self.engine.means(asked, &listed.id))
     }
 
-    /// A list no older than [`RECHECK`]. Whoever waited for somebody else's question in vain does not ask again at once.
-    async fn refreshed(&self) -> Result<Arc<Known>, EngineError> {
+    /// A list no older than [`RECHECK_AFTER`]. Whoever waited for somebody else's question in vain does not ask again at once.
+    async fn refreshed(&self) -> Result<Arc<ModelList>, EngineError> {
         let arrived = Instant::now();
         let _asking = self.asking.lock().await;
         if let Some(known) = self.known.load_full()
-            && known.at.elapsed() < RECHECK
+            && known.at.elapsed() < RECHECK_AFTER
         {
             return Ok(known);
         }
@@ -201,11 +202,11 @@ impl Shelf {
             return Err(self.unreachable(failure));
         }
         let began = Instant::now();
-        let listed = tokio::time::timeout(PATIENCE, self.engine.list_models()).await;
-        let timeout = || EngineError::Timeout { engine: self.engine.key().to_owned(), after: PATIENCE };
+        let listed = tokio::time::timeout(LIST_TIMEOUT, self.engine.list_models()).await;
+        let timeout = || EngineError::Timeout { engine: self.engine.key().to_owned(), after: LIST_TIMEOUT };
         match listed.unwrap_or_else(|_| Err(timeout())) {
             Ok(models) => {
-                let known = Arc::new(Known { models, at: Instant::now() });
+                let known = Arc::new(ModelList { models, at: Instant::now() });
                 self.known.store(Some(Arc::clone(&known)));
                 self.failure.store(None);
                 Ok(known)
@@ -215,14 +216,14 @@ impl Shelf {
                     EngineError::Unreachable { reason, .. } => reason.clone(),
                     other => other.to_string(),
                 };
-                let failure = Failure { at: Instant::now(), took: began.elapsed(), reason };
+                let failure = ListFailure { at: Instant::now(), took: began.elapsed(), reason };
                 self.failure.store(Some(Arc::new(failure)));
                 Err(error)
             }
         }
     }
 
-    fn unreachable(&self, failure: &Failure) -> EngineError {
+    fn unreachable(&self, failure: &ListFailure) -> EngineError {
         EngineError::Unreachable {
             engine: self.engine.key().to_owned(),
             address: self.engine.address().to_owned(),

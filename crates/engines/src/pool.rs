@@ -11,68 +11,68 @@ use futures::stream::{FuturesOrdered, StreamExt};
 use hob_core::engine::CLOUD;
 use hob_core::{Engine, EngineError, ListedModel, ModelInfo};
 
-use crate::model_list_cache::{Catalog, Lookup};
+use crate::model_list_cache::{Lookup, ModelListCache};
 
 /// Who named the model that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
     Caller,
     /// We, for a caller who left it to us.
-    House,
+    Hob,
 }
 
 /// An engine that has a model.
-pub struct Found {
+pub struct EngineMatch {
     pub engine: Arc<dyn Engine>,
     /// Why it is the cloud, where an engine of the house might have the model and does not tell.
     pub instead_of: Option<EngineError>,
 }
 
-impl Found {
+impl EngineMatch {
     fn at(engine: &Arc<dyn Engine>) -> Self {
-        Found { engine: Arc::clone(engine), instead_of: None }
+        EngineMatch { engine: Arc::clone(engine), instead_of: None }
     }
 }
 
 /// The engines that may be asked.
-pub struct Pool {
-    chosen: Catalog,
+pub struct EnginePool {
+    selected: ModelListCache,
     /// In the order of the configuration.
-    others: Vec<Catalog>,
+    others: Vec<ModelListCache>,
     /// Whether the cloud may answer where an engine of the house might have.
-    cloud_may_stand_in: bool,
+    cloud_allowed: bool,
 }
 
-impl Pool {
+impl EnginePool {
     /// The chosen engine, and the others in the order in which they are asked for what it does not have.
-    pub fn new(chosen: Arc<dyn Engine>, others: Vec<Arc<dyn Engine>>) -> Self {
-        let others = others.into_iter().map(Catalog::new).collect();
-        Pool { chosen: Catalog::new(chosen), others, cloud_may_stand_in: false }
+    pub fn new(selected: Arc<dyn Engine>, others: Vec<Arc<dyn Engine>>) -> Self {
+        let others = others.into_iter().map(ModelListCache::new).collect();
+        EnginePool { selected: ModelListCache::new(selected), others, cloud_allowed: false }
     }
 
     /// The same where the owner lets the cloud answer for engines of the house, or does not.
-    pub fn letting_the_cloud_stand_in(self, allowed: bool) -> Self {
-        Pool { cloud_may_stand_in: allowed, ..self }
+    pub fn allow_cloud(self, allowed: bool) -> Self {
+        EnginePool { cloud_allowed: allowed, ..self }
     }
 
     /// The engine that answers for whatever no other has.
-    pub fn chosen(&self) -> &Arc<dyn Engine> {
-        self.chosen.engine()
+    pub fn selected(&self) -> &Arc<dyn Engine> {
+        self.selected.engine()
     }
 
     /// All engines, the chosen one first.
     pub fn engines(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
-        std::iter::once(&self.chosen).chain(&self.others).map(Catalog::engine)
+        std::iter::once(&self.selected).chain(&self.others).map(ModelListCache::engine)
     }
 
     /// The keys of all engines but the chosen one.
     pub fn others(&self) -> impl Iterator<Item = &str> {
-        self.others.iter().map(|catalog| catalog.engine().key())
+        self.others.iter().map(|list| list.engine().key())
     }
 
     /// The models of the chosen engine.
-    pub fn chosen_catalog(&self) -> &Catalog {
-        &self.chosen
+    pub fn selected_models(&self) -> &ModelListCache {
+        &self.selected
     }
 
     /// The engine that has a model that a caller named. Where the engine that had it is down, the error is that engine's.
@@ -81,43 +81,43 @@ impl Pool {
     }
 
     /// The engine that has this model.
-    pub async fn find(&self, model: &str, named_by: NamedBy) -> Result<Found, EngineError> {
+    pub async fn find(&self, model: &str, named_by: NamedBy) -> Result<EngineMatch, EngineError> {
         if self.others.is_empty() {
-            self.chosen.check(model).await?;
-            return Ok(Found::at(self.chosen()));
+            self.selected.check(model).await?;
+            return Ok(EngineMatch::at(self.selected()));
         }
         if let Some(engine) = self.known_to_have(model) {
-            return Ok(Found::at(engine));
+            return Ok(EngineMatch::at(engine));
         }
-        let is_ours = named_by == NamedBy::House;
+        let is_ours = named_by == NamedBy::Hob;
         let mut may_have = None;
         let mut down = None;
         let mut silent = Vec::new();
         // All are asked at once, and heard in their order.
-        let look_up = |catalog| async move { (Catalog::engine(catalog), catalog.look_up(model).await) };
-        let mut lookups: FuturesOrdered<_> = self.catalogs().map(look_up).collect();
+        let look_up = |list| async move { (ModelListCache::engine(list), list.look_up(model).await) };
+        let mut lookups: FuturesOrdered<_> = self.lists().map(look_up).collect();
         while let Some((engine, lookup)) = lookups.next().await {
-            let is_chosen = self.is_chosen(engine);
-            let rather = |earlier: Option<_>| earlier.filter(|_| !is_chosen).or(Some(engine));
+            let is_selected = self.is_selected(engine);
+            let rather = |earlier: Option<_>| earlier.filter(|_| !is_selected).or(Some(engine));
             match lookup {
                 // Whether the cloud may answer for an engine that is down is not for the pool to decide.
                 Lookup::Has if is_cloud(engine) && down.is_some() => {}
                 // Where the model might be here, it needs leave, unless somebody wants it by name.
-                Lookup::Has if is_cloud(engine) && !is_chosen && is_ours && !silent.is_empty() => {
+                Lookup::Has if is_cloud(engine) && !is_selected && is_ours && !silent.is_empty() => {
                     let (_, error) = silent.swap_remove(0);
-                    if self.cloud_may_stand_in {
-                        return Ok(Found { instead_of: Some(error), ..Found::at(engine) });
+                    if self.cloud_allowed {
+                        return Ok(EngineMatch { instead_of: Some(error), ..EngineMatch::at(engine) });
                     }
                     down = Some(error);
                 }
-                Lookup::Has => return Ok(Found::at(engine)),
+                Lookup::Has => return Ok(EngineMatch::at(engine)),
                 Lookup::Lacks => {}
-                Lookup::MayHave if is_cloud(engine) && !is_chosen => {}
+                Lookup::MayHave if is_cloud(engine) && !is_selected => {}
                 Lookup::MayHave => may_have = rather(may_have),
                 Lookup::Silent { had: true, error } => down = down.or(Some(error)),
                 Lookup::Silent { error, .. } => {
                     // It will tell by itself.
-                    if is_chosen {
+                    if is_selected {
                         may_have = rather(may_have);
                     }
                     silent.push((engine.key(), error));
@@ -127,7 +127,7 @@ impl Pool {
         let silent: Vec<&str> = silent.iter().map(|(key, _)| *key).collect();
         match (down, may_have) {
             (Some(error), _) => Err(error),
-            (None, Some(engine)) => Ok(Found::at(engine)),
+            (None, Some(engine)) => Ok(EngineMatch::at(engine)),
             (None, None) => Err(self.not_found(model, &silent)),
         }
     }
@@ -135,17 +135,17 @@ impl Pool {
     /// The engine that has this model by the lists that are known, where nobody has to be waited for. The cloud only where all
     /// engines before it are known not to have it.
     fn known_to_have(&self, model: &str) -> Option<&Arc<dyn Engine>> {
-        let mut unheard = Vec::new();
-        for catalog in self.catalogs() {
-            match catalog.recall(model) {
-                Some(true) if is_cloud(catalog.engine()) && !unheard.is_empty() => return None,
+        let mut unknown = Vec::new();
+        for list in self.lists() {
+            match list.contains(model) {
+                Some(true) if is_cloud(list.engine()) && !unknown.is_empty() => return None,
                 Some(true) => {
                     // Whoever comes before it in the order is not forgotten.
-                    unheard.into_iter().for_each(Catalog::refresh_behind);
-                    return Some(catalog.engine());
+                    unknown.into_iter().for_each(ModelListCache::refresh_in_background);
+                    return Some(list.engine());
                 }
                 Some(false) => {}
-                None => unheard.push(catalog),
+                None => unknown.push(list),
             }
         }
         None
@@ -154,31 +154,28 @@ impl Pool {
     /// The engine to ask for a model that was configured, which may be none, or not be there yet.
     pub async fn engine_for(&self, model: Option<&str>) -> Arc<dyn Engine> {
         let found = match model {
-            Some(model) if !self.others.is_empty() => self.find(model, NamedBy::House).await.ok(),
+            Some(model) if !self.others.is_empty() => self.find(model, NamedBy::Hob).await.ok(),
             _ => None,
         };
-        found.map_or_else(|| Arc::clone(self.chosen()), |found| found.engine)
+        found.map_or_else(|| Arc::clone(self.selected()), |found| found.engine)
     }
 
     /// The engine of this key.
     pub fn with_key(&self, key: &str) -> Option<&Arc<dyn Engine>> {
-        self.catalogs().map(Catalog::engine).find(|engine| engine.key() == key)
+        self.lists().map(ModelListCache::engine).find(|engine| engine.key() == key)
     }
 
     /// All models, each under the engine that answers for it. An engine that does not list its models is left out, unless none
     /// does.
     pub async fn list(&self) -> Result<Vec<ListedModel>, EngineError> {
-        gather(
-            join_all(self.catalogs().map(|catalog| async { (catalog.engine(), catalog.list().await) })).await,
-        )
+        merge_lists(join_all(self.lists().map(|list| async { (list.engine(), list.list().await) })).await)
     }
 
     /// The same out of lists that may be some minutes old, for those who choose among them. Only where nobody has answered the
     /// last time is anybody waited for who had not.
     pub async fn recent(&self) -> Result<Vec<ListedModel>, EngineError> {
-        let recent = gather(
-            join_all(self.catalogs().map(|catalog| async { (catalog.engine(), catalog.recent().await) }))
-                .await,
+        let recent = merge_lists(
+            join_all(self.lists().map(|list| async { (list.engine(), list.recent().await) })).await,
         );
         match recent {
             Ok(models) => Ok(models),
@@ -192,22 +189,22 @@ impl Pool {
     }
 
     /// In the order in which they are asked: the cloud last, because it takes no name from an engine of the house.
-    fn catalogs(&self) -> impl Iterator<Item = &Catalog> {
-        let all = || std::iter::once(&self.chosen).chain(&self.others);
-        let here = all().filter(|catalog| !is_cloud(catalog.engine()));
-        here.chain(all().filter(|catalog| is_cloud(catalog.engine())))
+    fn lists(&self) -> impl Iterator<Item = &ModelListCache> {
+        let all = || std::iter::once(&self.selected).chain(&self.others);
+        let here = all().filter(|list| !is_cloud(list.engine()));
+        here.chain(all().filter(|list| is_cloud(list.engine())))
     }
 
-    fn is_chosen(&self, engine: &Arc<dyn Engine>) -> bool {
-        Arc::ptr_eq(engine, self.chosen())
+    fn is_selected(&self, engine: &Arc<dyn Engine>) -> bool {
+        Arc::ptr_eq(engine, self.selected())
     }
 
     fn not_found(&self, model: &str, silent: &[&str]) -> EngineError {
-        let keys: Vec<&str> = self.catalogs().map(|catalog| catalog.engine().key()).collect();
+        let keys: Vec<&str> = self.lists().map(|list| list.engine().key()).collect();
         let keys = keys.join(", ");
         let mut available = Vec::new();
-        let answering = self.catalogs().filter(|catalog| !silent.contains(&catalog.engine().key()));
-        for name in answering.flat_map(Catalog::names) {
+        let answering = self.lists().filter(|list| !silent.contains(&list.engine().key()));
+        for name in answering.flat_map(ModelListCache::names) {
             if !available.contains(&name) {
                 available.push(name);
             }
@@ -228,7 +225,7 @@ fn is_cloud(engine: &Arc<dyn Engine>) -> bool {
 }
 
 /// One list of several: each model under the first engine that has it. An engine's failure counts only where all have failed.
-fn gather<'a>(
+fn merge_lists<'a>(
     lists: impl IntoIterator<Item = (&'a Arc<dyn Engine>, Result<Vec<ModelInfo>, EngineError>)>,
 ) -> Result<Vec<ListedModel>, EngineError> {
     let mut listed: Vec<(&Arc<dyn Engine>, ModelInfo)> = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hob_core::Engine;
-use hob_system::Pool;
+use hob_system::EnginePool;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     /// Asks no more once `stopping`.
-    pub(crate) fn new(pool: &Pool, stopping: &CancellationToken) -> Self {
+    pub(crate) fn new(pool: &EnginePool, stopping: &CancellationToken) -> Self {
         let beat = |engine: &Arc<dyn Engine>| Beat {
             engine: Arc::clone(engine),
             felt: Arc::default(),
@@ -114,7 +114,7 @@ mod tests {
 
     fn pulse_of(chosen: &Arc<ScriptedEngine>, others: &[&Arc<ScriptedEngine>]) -> Pulse {
         let others = others.iter().map(|engine| Arc::clone(engine) as _).collect();
-        Pulse::new(&Pool::new(Arc::clone(chosen) as _, others), &CancellationToken::new())
+        Pulse::new(&EnginePool::new(Arc::clone(chosen) as _, others), &CancellationToken::new())
     }
 
     #[tokio::test(start_paused = true)]

@@ -45,11 +45,11 @@ pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
 pub use hob_agents::{ToolBox, ToolBoxError};
-pub use hob_engines::{Fallback, ManagedError, Pool};
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
     NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, points_to_self, probe_all,
 };
+pub use hob_engines::{EnginePool, Fallback, ManagedError};
 pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};
 pub use hob_memory as documents;
 pub use hob_store as store;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
-use hob_system::{Fallback, Pool, System, SystemParts, ToolBox};
+use hob_system::{EnginePool, Fallback, System, SystemParts, ToolBox};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn house(vllm: &Arc<ScriptedEngine>, ollama: &Arc<ScriptedEngine>) -> Runn
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),
     });
-    let pool = Pool::new(shared(vllm), vec![shared(ollama)]);
+    let pool = EnginePool::new(shared(vllm), vec![shared(ollama)]);
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new("small", None)));
     let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..ServerConfig::default() };
     Running::start_parts(Arc::new(system), config).await

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
-use hob_system::{Pool, System, SystemParts, ToolBox};
+use hob_system::{EnginePool, System, SystemParts, ToolBox};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ impl House {
             bus: EventBus::new(),
             log: Arc::new(Unrecorded),
         });
-        let system = system.with_pool(Arc::new(Pool::new(shared(&engine), vec![shared(&cloud)])));
+        let system = system.with_pool(Arc::new(EnginePool::new(shared(&engine), vec![shared(&cloud)])));
         let config = ServerConfig {
             host: "127.0.0.1".into(),
             port: 0,
