@@ -1,8 +1,10 @@
-//! The model that stands in when the default one is not to be had: `[intelligence] fallback_model`.
+//! The fallback model, `[intelligence] fallback_model`: it answers when the default model is not available.
 //!
-//! It answers only requests that left the choice to us, only when the default model's engine cannot be reached or no longer
-//! has it, and only while nothing of an answer is out. The caller is always told. The cloud stands in for an engine of the
-//! house only where the owner allows it.
+//! It answers only requests that left the choice of a model to Hob, only if the engine of the default model is
+//! unreachable or no longer has it, and only while no part of an answer was sent. The answer always says so. The
+//! cloud replaces a local engine only if the owner allows it.
+//!
+//! Knows nothing of records: the caller wraps each engine that answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,30 +19,32 @@ use hob_core::{
 use crate::model_list_cache::{Lookup, ModelListCache};
 use crate::pool::EnginePool;
 
-/// Whether another model may answer after this failure: the first was never asked, or its engine has no such model.
+/// Whether another model may answer after this error: the first engine did not process the request, or has no such
+/// model.
 pub fn is_unavailable(error: &EngineError) -> bool {
     matches!(error, EngineError::Unreachable { .. } | EngineError::ModelNotFound { .. })
 }
 
-/// The same for a failure to find out what model to ask. An engine that hangs then has not been asked either.
+/// The same for an error while the model was looked up. An engine that timed out then did not process the request
+/// either.
 pub fn is_unresolved(error: &EngineError) -> bool {
     is_unavailable(error) || matches!(error, EngineError::Timeout { .. })
 }
 
-/// Who may stand in.
+/// The fallback model, and whether the cloud may answer with it.
 pub struct Fallback {
     model: String,
-    /// Where the owner lets it answer for engines of the house.
+    /// The cloud, if it may replace a local engine.
     cloud: Option<ModelListCache>,
 }
 
 impl Fallback {
-    /// `cloud` is the engine that may answer for those of the house, where the owner allows that.
+    /// `cloud` is the engine that may replace a local one, if the owner allows that.
     pub fn new(model: impl Into<String>, cloud: Option<Arc<dyn Engine>>) -> Self {
         Fallback { model: model.into(), cloud: cloud.map(ModelListCache::new) }
     }
 
-    /// Who answers in place of `asked`, if anybody can.
+    /// The engine and model that answer in place of `asked`, if there are any.
     pub async fn find(
         &self,
         pool: &EnginePool,
@@ -59,18 +63,18 @@ impl Fallback {
         if is_cloud_fallback && self.cloud.is_none() {
             tracing::warn!(
                 model = %self.model,
-                "the fallback model is in the cloud, which may not answer: see [intelligence] allow_cloud_fallback"
+                "fallback model is in the cloud, which is not allowed; to allow it, set [intelligence] allow_cloud_fallback"
             );
             return None;
         }
         let (model, key) = (&self.model, engine.key());
         let reason = ModelReason::new(format!("{model} on {key} answers in place of {asked}: {error}"));
-        tracing::warn!(%model, engine = key, asked, %error, "the fallback model answers");
+        tracing::warn!(%model, engine = key, asked, %error, "fallback model answers");
         let warning = if is_cloud_fallback { Warning::CloudFallback } else { Warning::FallbackModel };
         Some(FallbackModel { model: model.clone(), engine, reason, warning })
     }
 
-    /// The cloud, where it may answer and lists the model: a name it does not know is no reason to tell it anything.
+    /// The cloud, if it may answer and lists the model. A name that it does not list is not sent to it.
     async fn cloud_engine(&self) -> Option<Arc<dyn Engine>> {
         let cloud = self.cloud.as_ref()?;
         match cloud.look_up(&self.model).await {
@@ -80,7 +84,7 @@ impl Fallback {
     }
 }
 
-/// The engine that could not answer: the one that says so, or where nobody has the model, the chosen one.
+/// The engine that failed: the one that the error names, or the selected one if no engine has the model.
 fn failed<'a>(pool: &'a EnginePool, error: &EngineError) -> &'a str {
     let named = match error {
         EngineError::Unreachable { engine, .. }
@@ -91,7 +95,7 @@ fn failed<'a>(pool: &'a EnginePool, error: &EngineError) -> &'a str {
     named.unwrap_or(pool.selected()).key()
 }
 
-/// Whether this engine is the one that could not be reached.
+/// Whether this is the engine that could not be reached.
 fn is_down(engine: &dyn Engine, error: &EngineError) -> bool {
     match error {
         EngineError::Unreachable { engine: down, .. } | EngineError::Timeout { engine: down, .. } => {
@@ -101,7 +105,7 @@ fn is_down(engine: &dyn Engine, error: &EngineError) -> bool {
     }
 }
 
-/// A model that answers for another.
+/// A model that answers in place of another.
 pub struct FallbackModel {
     pub model: String,
     pub engine: Arc<dyn Engine>,
@@ -109,11 +113,11 @@ pub struct FallbackModel {
     pub warning: Warning,
 }
 
-/// Whether somebody stood in, known to the engine that is asked and to whoever tells the caller.
+/// Whether the fallback model answers. Shared by the engine and by the code that reports the model to the caller.
 #[derive(Default)]
 pub struct FallbackSwitch {
     model: OnceLock<FallbackModel>,
-    /// Nobody may any more: the caller has been told who answers.
+    /// The caller knows the answering model, so it may not change any more.
     closed: AtomicBool,
 }
 
@@ -122,30 +126,30 @@ impl FallbackSwitch {
         self.model.get()
     }
 
-    /// Who answers stays as it is.
+    /// Prevents a later switch.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 }
 
-/// Puts around an engine what every engine of one run has, such as what records its answers.
+/// Wraps every engine that answers, for example to record its requests.
 pub type WrapEngine = Arc<dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync>;
 
-/// An engine with another behind it that stands in.
+/// An engine that switches to the fallback model when the first engine fails.
 pub struct FallbackEngine {
-    /// What is asked first, wrapped already.
+    /// The engine that is tried first, already wrapped.
     pub first: Arc<dyn Engine>,
     pub fallback: Arc<Fallback>,
     pub pool: Arc<EnginePool>,
-    /// On whose behalf.
+    /// The caller's role.
     pub role: CallerRole,
-    /// Wraps the engine of a stand-in as the first one is wrapped.
+    /// Wraps the engine of the fallback model.
     pub wrap: WrapEngine,
     pub switch: Arc<FallbackSwitch>,
 }
 
 impl FallbackEngine {
-    /// Whoever answers after the first failed so; `None` when that is final.
+    /// The fallback model after this error of the first engine; `None` when the error is final.
     async fn fallback_model(&self, request: &GenerateRequest, error: &EngineError) -> Option<FallbackModel> {
         if !is_unavailable(error) || self.switch.closed.load(Ordering::Relaxed) {
             return None;
@@ -153,7 +157,7 @@ impl FallbackEngine {
         self.fallback.find(&self.pool, &request.model, error, self.role).await
     }
 
-    /// The engine of a stand-in, wrapped as the first one is, and the request as it gets it.
+    /// The wrapped engine of the fallback model, and the request for it.
     fn second(
         &self,
         fallback_model: &FallbackModel,
@@ -164,14 +168,14 @@ impl FallbackEngine {
     }
 
     fn switch_to(&self, fallback_model: FallbackModel) {
-        // Two questions of one run at the same time would both have found the same.
+        // Concurrent requests of one run find the same fallback model.
         let _ = self.switch.model.set(fallback_model);
     }
 }
 
-/// The first failure is the true one, whatever the stand-in says.
+/// The caller gets the first error, whatever the fallback model's error is.
 fn fallback_failed(first: EngineError, second: &EngineError) -> EngineError {
-    tracing::warn!(error = %second, "the fallback model did not answer either");
+    tracing::warn!(error = %second, "fallback model did not answer either");
     first
 }
 

@@ -1,7 +1,10 @@
-//! Engines: everything that answers from outside this process.
+//! The engines that run outside this process, and the choice among them.
 //!
-//! The only crate that knows providers' wire formats. Knows nothing of agents, of serving HTTP, or of `config.toml`: an
-//! engine gets its own small options struct.
+//! `ollama`, `openai_compat` and `cloud` speak the wire formats of providers; no other crate knows these. `managed`
+//! starts a llama.cpp server. `multi_host` joins several servers of one engine, `selection` chooses the engine at
+//! startup.
+//!
+//! Knows nothing of agents, of serving HTTP, or of `config.toml`: each engine takes an options struct.
 
 #[cfg(feature = "cloud")]
 pub mod cloud;

@@ -1,7 +1,7 @@
-//! What models an engine has, remembered for a while so that a request does not pay for asking.
+//! A cache of the models that an engine lists, so that a request does not wait for the list.
 //!
-//! Some engines answer a name they do not know with whatever model they have loaded. Nobody should get another model than
-//! the one asked for, so names are looked up here before the engine sees them.
+//! Some engines answer a request for an unknown model with any model they have loaded. So Hob looks up the name here
+//! before it sends the request.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -12,16 +12,17 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long a list is believed.
+/// A list of this age is used as it is.
 const FRESH_FOR: Duration = Duration::from_secs(30);
 
-/// How long it is made do with while a new one is asked for, so that nobody waits for an engine that is slow to list.
+/// A list of this age is used while a new one is requested in the background, so that no request waits for a slow
+/// engine.
 pub const USABLE_FOR: Duration = Duration::from_secs(300);
 
-/// A list that takes longer than this is done without: the engine will tell what it has when it is asked.
+/// The longest wait for a list. After that the request is sent without a check.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A name that is not on the list may be new on the engine, but it is not looked up again more often than this.
+/// A name that is not on the list may be new on the engine. The list is not requested again within this time.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 struct ModelList {
@@ -29,41 +30,41 @@ struct ModelList {
     at: Instant,
 }
 
-/// The last time an engine did not list its models.
+/// The latest failure to list the models.
 struct ListFailure {
     at: Instant,
-    /// So long it is not asked again: an engine that hangs costs half of the time at most, one that refuses nothing.
+    /// The engine is not asked again for this long: an engine that hangs costs at most half of the time.
     took: Duration,
     reason: String,
 }
 
-/// What is known of a name.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum Lookup {
-    /// The engine has it.
+    /// The engine has the model.
     Has,
-    /// The engine has not, and it lists all that it has.
+    /// The engine does not have the model, and lists all its models.
     Lacks,
-    /// The engine does not list it, and knows models that it does not list.
+    /// The engine does not list the model, and does not list all its models.
     MayHave,
-    /// The engine does not say. Whether it had the model when it was last heard.
+    /// The engine does not list its models. `had` is whether its latest list had the model.
     Silent { had: bool, error: EngineError },
 }
 
-/// One engine's models.
+/// The models of one engine.
 pub struct ModelListCache {
     cached: Arc<CachedList>,
-    /// Whoever asks for a new list while the old one is used, and since when.
+    /// The task that requests a new list in the background, and when it started.
     background: std::sync::Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
 }
 
-/// What the engine listed, for those who use it and the one who asks anew.
+/// The list, shared with the background task.
 struct CachedList {
     engine: Arc<dyn Engine>,
     known: ArcSwapOption<ModelList>,
-    /// Where the engine did not list its models when it was asked last.
+    /// Set if the latest request for the list failed.
     failure: ArcSwapOption<ListFailure>,
-    /// Held by whoever asks the engine, so that a crowd asks once.
+    /// Held during a request to the engine, so that concurrent callers share it.
     asking: Mutex<()>,
 }
 
@@ -82,12 +83,12 @@ impl ModelListCache {
         &self.cached.engine
     }
 
-    /// What is known of a name without asking; `None` when nothing is that could be relied on.
+    /// Whether the cached list contains a model; `None` without a usable list.
     pub fn contains(&self, model: &str) -> Option<bool> {
         self.usable().map(|known| self.cached.has(&known, model))
     }
 
-    /// Whether the engine has a model of this name. Asks only when what is known does not say yes.
+    /// Whether the engine has a model of this name. Requests the list unless the cached one contains the name.
     pub async fn look_up(&self, model: &str) -> Lookup {
         if self.contains(model) == Some(true) {
             return Lookup::Has;
@@ -104,7 +105,7 @@ impl ModelListCache {
         }
     }
 
-    /// Refuses a name that is no model of the engine. What cannot be known is let through: the engine will tell.
+    /// Fails for a name that the engine does not have. If that is not known, the engine itself decides.
     pub async fn check(&self, model: &str) -> Result<(), EngineError> {
         if !self.engine().lists_every_model() {
             return Ok(());
@@ -119,13 +120,12 @@ impl ModelListCache {
         }
     }
 
-    /// The models it has, as of a moment ago.
+    /// The models, from a list that is no older than a second.
     pub async fn list(&self) -> Result<Vec<ModelInfo>, EngineError> {
         self.cached.refreshed().await.map(|known| known.models.clone())
     }
 
-    /// The models it has, out of a list that may be some minutes old: a request does not pay for asking, and does not wait for
-    /// an engine that did not answer the last time.
+    /// The models, from a list that may be some minutes old. Does not wait for an engine that failed last time.
     pub async fn recent(&self) -> Result<Vec<ModelInfo>, EngineError> {
         match (self.usable(), self.cached.failure.load_full()) {
             (Some(known), _) => Ok(known.models.clone()),
@@ -137,13 +137,13 @@ impl ModelListCache {
         }
     }
 
-    /// The ids it listed last.
+    /// The ids of the latest list.
     pub fn names(&self) -> Vec<String> {
         let known = self.cached.known.load();
         known.iter().flat_map(|known| &known.models).map(|model| model.id.clone()).collect()
     }
 
-    /// The first model the engine lists that can answer.
+    /// The first text model of the list.
     pub async fn first_text_model(&self) -> Result<Option<String>, EngineError> {
         let known = match self.usable() {
             Some(known) => known,
@@ -153,14 +153,14 @@ impl ModelListCache {
         Ok(answering.next().map(|model| model.id.clone()))
     }
 
-    /// The list, if it can be relied on. Where it is no longer young, a new one is asked for meanwhile.
+    /// The list, if it is recent enough. An old list is refreshed in the background.
     fn usable(&self) -> Option<Arc<ModelList>> {
         let known = self.cached.known.load_full();
         let age = known.as_ref().map(|known| known.at.elapsed());
         if age.is_some_and(|age| age < FRESH_FOR) {
             return known;
         }
-        // An engine that did not answer since may have been started anew, with other models.
+        // The engine may have restarted with other models after a failure.
         if age.is_none_or(|age| age >= USABLE_FOR) || self.cached.failure.load().is_some() {
             return None;
         }
@@ -168,7 +168,7 @@ impl ModelListCache {
         known
     }
 
-    /// Asks for a new list without anybody waiting for it.
+    /// Requests a new list in a background task.
     pub fn refresh_in_background(&self) {
         let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = |(since, asking): &(Instant, AbortOnDropHandle<()>)| {
@@ -187,7 +187,8 @@ impl CachedList {
         known.models.iter().any(|listed| self.engine.means(asked, &listed.id))
     }
 
-    /// A list no older than [`RECHECK_AFTER`]. Whoever waited for somebody else's question in vain does not ask again at once.
+    /// A list no older than [`RECHECK_AFTER`]. A caller that waited for another caller's failed request does not send
+    /// one itself.
     async fn refreshed(&self) -> Result<Arc<ModelList>, EngineError> {
         let arrived = Instant::now();
         let _asking = self.asking.lock().await;

@@ -23,7 +23,7 @@ async fn a_known_model_is_looked_up_once_in_half_a_minute_and_nobody_waits_for_i
     assert_eq!(engine.lists(), 2);
 }
 
-/// Lets happen what happens behind the requests.
+/// Lets the background tasks run.
 async fn background() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -63,7 +63,7 @@ async fn a_flood_of_unknown_names_does_not_flood_the_engine() {
     assert_eq!(engine.lists(), 2);
 }
 
-/// An engine that takes questions and never answers them.
+/// An engine that accepts requests and never answers.
 struct Hung;
 
 #[async_trait::async_trait]
@@ -98,10 +98,10 @@ async fn a_crowd_before_a_hung_engine_waits_once_and_not_in_series() {
     let list = ModelListCache::new(Arc::new(Hung));
     let began = Instant::now();
     let crowd = futures::future::join_all((0..100).map(|_| list.check("m"))).await;
-    // What the list cannot tell, the engine will.
+    // Without a list, the engine itself decides.
     assert!(crowd.iter().all(Result::is_ok));
     assert_eq!(began.elapsed(), LIST_TIMEOUT);
-    // Who comes right after them does not wait anew.
+    // A caller right after them does not wait again.
     list.check("m").await.unwrap();
     assert_eq!(began.elapsed(), LIST_TIMEOUT);
 }

@@ -1,8 +1,10 @@
-//! Which engine has a model: the chosen one, or another of the pool. Without a pool there is only the chosen one.
+//! Which engine has a model: the selected engine, or another one of the pool. Without a pool there is only the
+//! selected one.
 //!
-//! A name goes to the first engine in order that lists it, and to the cloud only when no engine of the house does, wherever it
-//! is in the order. An engine that does not list all it knows may get a name that nobody lists; the cloud only where it was
-//! chosen itself, because a name that is mistyped, or whose engine is down, is no reason to send a conversation to strangers.
+//! A name goes to the first engine in order that lists it, and to the cloud only if no local engine lists it,
+//! whatever the order is. An engine that does not list all its models may get a name that no engine lists. The cloud
+//! gets such a name only if it is the selected engine: a name with a typo, or whose engine is down, is no reason to
+//! send a conversation to the cloud.
 
 use std::sync::Arc;
 
@@ -13,18 +15,18 @@ use hob_core::{Engine, EngineError, ListedModel, ModelInfo};
 
 use crate::model_list_cache::{Lookup, ModelListCache};
 
-/// Who named the model that is looked for.
+/// Who chose the name of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
     Caller,
-    /// We, for a caller who left it to us.
+    /// Hob, because the caller left the choice to it.
     Hob,
 }
 
 /// An engine that has a model.
 pub struct EngineMatch {
     pub engine: Arc<dyn Engine>,
-    /// Why it is the cloud, where an engine of the house might have the model and does not tell.
+    /// Set if the cloud answers because a local engine that may have the model did not list its models.
     pub instead_of: Option<EngineError>,
 }
 
@@ -34,48 +36,49 @@ impl EngineMatch {
     }
 }
 
-/// The engines that may be asked.
+/// The engines that can answer.
 pub struct EnginePool {
     selected: ModelListCache,
     /// In the order of the configuration.
     others: Vec<ModelListCache>,
-    /// Whether the cloud may answer where an engine of the house might have.
+    /// Whether the cloud may answer if a local engine may have the model.
     cloud_allowed: bool,
 }
 
 impl EnginePool {
-    /// The chosen engine, and the others in the order in which they are asked for what it does not have.
+    /// The selected engine, and the others in the order in which they are tried.
     pub fn new(selected: Arc<dyn Engine>, others: Vec<Arc<dyn Engine>>) -> Self {
         let others = others.into_iter().map(ModelListCache::new).collect();
         EnginePool { selected: ModelListCache::new(selected), others, cloud_allowed: false }
     }
 
-    /// The same where the owner lets the cloud answer for engines of the house, or does not.
+    /// Sets whether the cloud may answer in place of a local engine.
     pub fn allow_cloud(self, allowed: bool) -> Self {
         EnginePool { cloud_allowed: allowed, ..self }
     }
 
-    /// The engine that answers for whatever no other has.
+    /// The engine for every model that no other engine has.
     pub fn selected(&self) -> &Arc<dyn Engine> {
         self.selected.engine()
     }
 
-    /// All engines, the chosen one first.
+    /// All engines, the selected one first.
     pub fn engines(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
         std::iter::once(&self.selected).chain(&self.others).map(ModelListCache::engine)
     }
 
-    /// The keys of all engines but the chosen one.
+    /// The keys of all engines but the selected one.
     pub fn others(&self) -> impl Iterator<Item = &str> {
         self.others.iter().map(|list| list.engine().key())
     }
 
-    /// The models of the chosen engine.
+    /// The models of the selected engine.
     pub fn selected_models(&self) -> &ModelListCache {
         &self.selected
     }
 
-    /// The engine that has a model that a caller named. Where the engine that had it is down, the error is that engine's.
+    /// The engine that has a model that a caller named. If the engine that had it is down, the error is from that
+    /// engine.
     pub async fn engine_of(&self, model: &str) -> Result<Arc<dyn Engine>, EngineError> {
         self.find(model, NamedBy::Caller).await.map(|found| found.engine)
     }
@@ -93,16 +96,17 @@ impl EnginePool {
         let mut may_have = None;
         let mut down = None;
         let mut silent = Vec::new();
-        // All are asked at once, and heard in their order.
+        // All engines are asked concurrently, and the results are used in order.
         let look_up = |list| async move { (ModelListCache::engine(list), list.look_up(model).await) };
         let mut lookups: FuturesOrdered<_> = self.lists().map(look_up).collect();
         while let Some((engine, lookup)) = lookups.next().await {
             let is_selected = self.is_selected(engine);
             let rather = |earlier: Option<_>| earlier.filter(|_| !is_selected).or(Some(engine));
             match lookup {
-                // Whether the cloud may answer for an engine that is down is not for the pool to decide.
+                // The fallback decides whether the cloud may answer for an engine that is down.
                 Lookup::Has if is_cloud(engine) && down.is_some() => {}
-                // Where the model might be here, it needs leave, unless somebody wants it by name.
+                // A local engine may have the model, so the cloud needs permission, unless the caller named the
+                // model.
                 Lookup::Has if is_cloud(engine) && !is_selected && is_ours && !silent.is_empty() => {
                     let (_, error) = silent.swap_remove(0);
                     if self.cloud_allowed {
@@ -116,7 +120,7 @@ impl EnginePool {
                 Lookup::MayHave => may_have = rather(may_have),
                 Lookup::Silent { had: true, error } => down = down.or(Some(error)),
                 Lookup::Silent { error, .. } => {
-                    // It will tell by itself.
+                    // The engine itself decides.
                     if is_selected {
                         may_have = rather(may_have);
                     }
@@ -132,15 +136,15 @@ impl EnginePool {
         }
     }
 
-    /// The engine that has this model by the lists that are known, where nobody has to be waited for. The cloud only where all
-    /// engines before it are known not to have it.
+    /// The engine that has this model by the cached lists, without waiting. The cloud only if no engine before it has
+    /// the model.
     fn known_to_have(&self, model: &str) -> Option<&Arc<dyn Engine>> {
         let mut unknown = Vec::new();
         for list in self.lists() {
             match list.contains(model) {
                 Some(true) if is_cloud(list.engine()) && !unknown.is_empty() => return None,
                 Some(true) => {
-                    // Whoever comes before it in the order is not forgotten.
+                    // Engines earlier in the order may have the model too, so their lists are refreshed.
                     unknown.into_iter().for_each(ModelListCache::refresh_in_background);
                     return Some(list.engine());
                 }
@@ -151,7 +155,7 @@ impl EnginePool {
         None
     }
 
-    /// The engine to ask for a model that was configured, which may be none, or not be there yet.
+    /// The engine for a configured model. The model may be unset, or not installed yet.
     pub async fn engine_for(&self, model: Option<&str>) -> Arc<dyn Engine> {
         let found = match model {
             Some(model) if !self.others.is_empty() => self.find(model, NamedBy::Hob).await.ok(),
@@ -160,19 +164,19 @@ impl EnginePool {
         found.map_or_else(|| Arc::clone(self.selected()), |found| found.engine)
     }
 
-    /// The engine of this key.
+    /// The engine with this key.
     pub fn with_key(&self, key: &str) -> Option<&Arc<dyn Engine>> {
         self.lists().map(ModelListCache::engine).find(|engine| engine.key() == key)
     }
 
-    /// All models, each under the engine that answers for it. An engine that does not list its models is left out, unless none
-    /// does.
+    /// All models, each with the engine that answers for it. An engine that does not list its models is skipped,
+    /// unless no engine does.
     pub async fn list(&self) -> Result<Vec<ListedModel>, EngineError> {
         merge_lists(join_all(self.lists().map(|list| async { (list.engine(), list.list().await) })).await)
     }
 
-    /// The same out of lists that may be some minutes old, for those who choose among them. Only where nobody has answered the
-    /// last time is anybody waited for who had not.
+    /// The same from lists that may be some minutes old. Waits for engines that failed last time only if all of them
+    /// failed.
     pub async fn recent(&self) -> Result<Vec<ListedModel>, EngineError> {
         let recent = merge_lists(
             join_all(self.lists().map(|list| async { (list.engine(), list.recent().await) })).await,
@@ -183,12 +187,12 @@ impl EnginePool {
         }
     }
 
-    /// Whether a caller who asks for `id` means this model, by the rules of the engine that lists it.
+    /// Whether `id` refers to this model, by the rules of the engine that lists it.
     pub fn means(&self, id: &str, listed: &ListedModel) -> bool {
         self.with_key(&listed.engine).is_some_and(|engine| engine.means(id, &listed.model.id))
     }
 
-    /// In the order in which they are asked: the cloud last, because it takes no name from an engine of the house.
+    /// In the order in which they are tried: the cloud last, because local engines have priority.
     fn lists(&self) -> impl Iterator<Item = &ModelListCache> {
         let all = || std::iter::once(&self.selected).chain(&self.others);
         let here = all().filter(|list| !is_cloud(list.engine()));
@@ -224,7 +228,8 @@ fn is_cloud(engine: &Arc<dyn Engine>) -> bool {
     engine.key() == CLOUD
 }
 
-/// One list of several: each model under the first engine that has it. An engine's failure counts only where all have failed.
+/// Merges the lists: each model with the first engine that has it. The error of an engine counts only if all engines
+/// failed.
 fn merge_lists<'a>(
     lists: impl IntoIterator<Item = (&'a Arc<dyn Engine>, Result<Vec<ModelInfo>, EngineError>)>,
 ) -> Result<Vec<ListedModel>, EngineError> {
@@ -234,7 +239,7 @@ fn merge_lists<'a>(
         match models {
             Ok(models) => {
                 answered = true;
-                // Whoever asks for a name gets the first engine that has a model by it.
+                // A request for this name goes to the first engine that has a model of that name.
                 let is_taken = |model: &ModelInfo| {
                     listed.iter().any(|(earlier, known)| earlier.means(&model.id, &known.id))
                 };
@@ -242,7 +247,7 @@ fn merge_lists<'a>(
                 listed.extend(new.into_iter().map(|model| (engine, model)));
             }
             Err(error) => {
-                tracing::debug!(engine = engine.key(), %error, "an engine of the pool does not list its models");
+                tracing::debug!(engine = engine.key(), %error, "engine does not list its models");
                 failure = failure.or(Some(error));
             }
         }

@@ -7,7 +7,7 @@ fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(models))
 }
 
-/// The cloud, which knows more than it lists.
+/// The cloud, which does not list all its models.
 fn cloud(models: &[&str]) -> Arc<ScriptedEngine> {
     let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD).with_models(models);
     Arc::new(cloud.with_unlisted_models())
@@ -226,7 +226,7 @@ async fn what_an_engine_might_have_is_not_given_to_the_cloud_unless_somebody_nam
         ("vllm", false, NamedBy::Caller, Ok(CLOUD)),
     ] {
         let (ollama, vllm, cloud) = engines();
-        // Nobody has heard it yet, so what it has is not known.
+        // It has not answered yet, so its models are not known.
         let vllm = if down == "ollama" { engine("vllm", &["large"]) } else { vllm };
         (if down == "ollama" { &ollama } else { &vllm }).set_gone(true);
         let pool = pool(&[&ollama, &vllm, &cloud]).allow_cloud(allowed);
