@@ -10,6 +10,7 @@
 pub mod cloud;
 mod embeddings;
 pub mod fallback;
+mod health_cache;
 pub mod managed;
 pub mod model_list_cache;
 pub mod multi_host;
@@ -22,6 +23,7 @@ pub mod wire;
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
 pub use fallback::Fallback;
+pub use health_cache::HealthCache;
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
 pub use multi_host::{MultiHost, MultiHostOptions};
 pub use ollama::Ollama;

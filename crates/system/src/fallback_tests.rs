@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::engine::CLOUD;
 use hob_core::{
     AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest, Inference,
@@ -58,7 +58,7 @@ fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
         engine: shared(&vllm),
         default_model: Some(default.into()),
         agent: None,
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::clone(&book) as Arc<dyn InferenceLog>,

@@ -3,7 +3,6 @@
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
 mod accounts;
-mod agent_stream;
 pub mod bench;
 mod caller_policy;
 mod channel_service;
@@ -44,7 +43,7 @@ pub use databases::{Database, DatabaseKind, inspect_databases};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
-pub use hob_agents::{ToolBox, ToolBoxError};
+pub use hob_agents::{ToolSet, ToolSetError};
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
     NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, points_to_self, probe_all,

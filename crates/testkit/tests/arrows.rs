@@ -18,10 +18,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
     ("mcp", &["core", "net", "process"]),
+    ("mcp", &["core", "net", "process"]),
     ("memory", &["core", "process", "store", "text"]),
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
+    ("routing", &["core"]),
+    ("sandbox", &["core", "process"]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
     ("server", &["config", "core", "system"]),

@@ -15,7 +15,7 @@ use hob_core::Tool;
 pub use calculator::Calculator;
 pub use current_time::{Clock, CurrentTime};
 pub use file_read::{FileRead, FileReadOptions};
-pub use llm::{Llm, LlmOptions, ModelSource};
+pub use llm::{DefaultModelFn, Llm, LlmOptions};
 pub use think::Think;
 pub use web_fetch::{WebFetch, WebFetchOptions};
 

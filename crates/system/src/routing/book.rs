@@ -12,7 +12,7 @@ use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage};
 use hob_routing::grpo::{Lesson, learn};
-use hob_routing::reward::{self, RATING_STRENGTH, RunEnd};
+use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use hob_store::routing::{Answer, Kept};
 use hob_store::{Routing, Schema, Store, StoreError};
 use thiserror::Error;
@@ -156,7 +156,7 @@ impl RouterBook {
         self.send(Entry::Decided(Box::new(decision)));
     }
 
-    pub(super) fn ended(&self, run: Arc<str>, end: RunEnd) {
+    pub(super) fn ended(&self, run: Arc<str>, end: AnswerOutcome) {
         self.send(Entry::Ended { run, end });
     }
 
@@ -221,7 +221,7 @@ impl Shelf {
     }
 
     /// Learns from the end of an answer.
-    pub(super) fn end(&self, run: &str, end: &RunEnd) -> Result<(), StoreError> {
+    pub(super) fn end(&self, run: &str, end: &AnswerOutcome) -> Result<(), StoreError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         routing.learn(run, |kept, record| ended(kept, record, end)).map(drop)
     }
@@ -321,18 +321,18 @@ impl Shelf {
 }
 
 /// An answer has ended. That counts once, and its reward is not what somebody said of it before.
-fn ended(kept: &mut Kept, record: &mut ClassRecord, end: &RunEnd) {
+fn ended(kept: &mut Kept, record: &mut ClassRecord, end: &AnswerOutcome) {
     if kept.implicit.is_some() {
         return;
     }
     let model = kept.decision.model.clone();
     let reward = reward::implicit(&model, end, record);
-    kept.answered = matches!(end, RunEnd::Answered(_));
+    kept.answered = matches!(end, AnswerOutcome::Answered(_));
     kept.implicit = Some(reward);
     if kept.reward.is_none() {
         teach(kept, record, reward, Weight::Usual);
     }
-    if let RunEnd::Answered(effort) = end {
+    if let AnswerOutcome::Answered(effort) = end {
         reward::note_effort(record.models.entry(model).or_default(), effort);
     }
 }

@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use hob_core::engine::CLOUD;
 use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
-use hob_routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
+use hob_routing::{Grpo, Heuristic, ModelChoice, candidate, choose, query, question};
 
 pub use book::{RateError, Rated, RouterBook};
 pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
@@ -118,7 +118,7 @@ impl Router {
                 under_way: self.under_way.of(query.class),
             }),
         };
-        let Chosen { model, reason, probability, rivals } =
+        let ModelChoice { model, reason, probability, rivals } =
             choose(policy.as_ref(), &query, &candidates, (self.lots)(), house)?;
         let engine = models.iter().find(|listed| listed.model.id == model);
         let engine = engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone());

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use futures::StreamExt;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
@@ -40,7 +40,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: default_model.map(str::to_owned),
         agent: hob_agents::agent("simple"),
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

@@ -1,6 +1,6 @@
-//! An agent's run as a stream of deltas: its text as it comes, its steps in between, its finish at the end.
+//! The run of an agent as a stream of deltas: its text as it comes, its steps in between, its finish at the end.
 //!
-//! The run is polled by whoever reads the stream, so dropping the stream ends it.
+//! The reader of the stream polls the run, so dropping the stream cancels the run.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,21 +15,22 @@ use tokio::sync::mpsc;
 /// Pieces that may wait for the reader. An agent waits for room; a step that finds none is left out.
 const WAITING_PIECES: usize = 64;
 
-type Run = Pin<Box<dyn Future<Output = Result<AgentOutcome, EngineError>> + Send>>;
+/// The future that runs the agent.
+pub type RunFuture = Pin<Box<dyn Future<Output = Result<AgentOutcome, EngineError>> + Send>>;
 
-/// Hears an agent and passes it on.
-pub(crate) struct Ear(mpsc::Sender<Delta>);
+/// Forwards the text of an agent to the stream.
+pub struct DeltaSink(mpsc::Sender<Delta>);
 
 #[async_trait]
-impl Listener for Ear {
+impl Listener for DeltaSink {
     async fn text(&self, piece: &str) {
         // A reader who is gone has dropped the run with it.
         let _ = self.0.send(Delta::text(piece)).await;
     }
 }
 
-/// Opens the way from an agent to its reader. Steps of the run `run` come by the bus.
-pub(crate) fn ear(bus: &EventBus, run: &str) -> (Ear, Pieces) {
+/// A channel from an agent to the reader of its stream. The steps of the run `run` come from the bus.
+pub fn delta_channel(bus: &EventBus, run: &str) -> (DeltaSink, DeltaReceiver) {
     let (sender, receiver) = mpsc::channel(WAITING_PIECES);
     let steps = sender.clone();
     let subscription = bus.subscribe_run(run, move |happening| {
@@ -37,7 +38,7 @@ pub(crate) fn ear(bus: &EventBus, run: &str) -> (Ear, Pieces) {
             let _ = steps.try_send(Delta::Step(step));
         }
     });
-    (Ear(sender), Pieces { receiver, _subscription: subscription })
+    (DeltaSink(sender), DeltaReceiver { receiver, _subscription: subscription })
 }
 
 /// What of a run a reader wants to watch: the tools at work. The first of them also shows that the engine has answered.
@@ -50,22 +51,22 @@ fn step(happening: &Happening) -> Option<Box<Step>> {
     }
 }
 
-/// The reader's end.
-pub(crate) struct Pieces {
+/// The receiving end of [`delta_channel`].
+pub struct DeltaReceiver {
     receiver: mpsc::Receiver<Delta>,
     _subscription: Subscription,
 }
 
 /// The stream.
-pub(crate) struct AgentStream {
+pub struct AgentStream {
     /// `None` once it has ended.
-    run: Option<Run>,
-    pieces: Pieces,
+    run: Option<RunFuture>,
+    pieces: DeltaReceiver,
     ending: VecDeque<Result<Delta, EngineError>>,
 }
 
 impl AgentStream {
-    pub(crate) fn new(run: Run, pieces: Pieces) -> Self {
+    pub fn new(run: RunFuture, pieces: DeltaReceiver) -> Self {
         AgentStream { run: Some(run), pieces, ending: VecDeque::new() }
     }
 
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn a_stream_hears_its_own_run_and_costs_other_runs_nothing() {
         let bus = EventBus::new();
-        let (_ear, mut pieces) = ear(&bus, "mine");
+        let (_sink, mut pieces) = delta_channel(&bus, "mine");
         let [mine, other] = ["mine", "other"].map(|run| RunEvents::new(bus.clone(), run));
         assert!(!other.are_heard(), "nobody makes an event for it");
         let call = || Event::ToolCallStart { tool: "think".into(), arguments: "{}".into() };
