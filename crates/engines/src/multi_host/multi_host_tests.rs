@@ -490,7 +490,7 @@ async fn a_stream_counts_until_it_ends_or_is_dropped() {
         lists_every_model: true,
         table: Arc::clone(&table),
         options: MultiHostOptions::default(),
-        turn: AtomicU64::new(0),
+        next: AtomicU64::new(0),
     };
     let request = question_for(1, &hosts);
     let dropped = multi_host.stream(&request).await.unwrap();
