@@ -7,13 +7,14 @@ use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
     Role, ToolCallDelta, Unrecorded, Usage,
 };
-use hob_store::{Routing, Schema, Store, StoreError};
+use hob_db::{Database, DatabaseError};
+use hob_store::{HOB_MIGRATIONS, Routing};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::fallback::Fallback;
-use crate::pool::Pool;
 use crate::system::{System, SystemParts};
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
 
 const SMALL: &str = "small:1b";
 const LARGE: &str = "large:70b";
@@ -50,7 +51,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
 
 /// A house that learns, with lots that are the same every time.
 fn learning(engine: ScriptedEngine) -> System {
-    let book = RouterBook::over(Routing::new(Store::in_memory(Schema::HOB).unwrap()));
+    let book = RouterBook::over(Routing::new(Database::in_memory(HOB_MIGRATIONS).unwrap()));
     let drawn = Mutex::new(fastrand::Rng::with_seed(7));
     let lots: Lots = Arc::new(move || Lot::new(drawn.lock().unwrap().f64()));
     system(engine, None).0.with_router(Router::new(PolicyName::Grpo, book).drawing(lots))
@@ -342,7 +343,7 @@ async fn while_an_engine_of_the_house_answers_auto_never_leaves_it() {
     let cloud = Arc::new(ScriptedEngine::saying(&["yes"]).called(CLOUD).with_models(&["gpt:900b", SMALL]));
     let shared = || Arc::clone(&cloud) as Arc<dyn Engine>;
     let (system, local) = system(local, None);
-    let pool = Pool::new(Arc::clone(&local) as Arc<dyn Engine>, vec![shared()]);
+    let pool = EnginePool::new(Arc::clone(&local) as Arc<dyn Engine>, vec![shared()]);
     // The cloud may answer when the house cannot, which is no leave to answer when it can.
     let fallback = Fallback::new("gpt:900b", Some(shared()));
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(fallback));
@@ -359,8 +360,8 @@ async fn handing_over(stand_in: ScriptedEngine) -> System {
     let vllm = Arc::new(ScriptedEngine::saying(&["yes"]).called("vllm").with_models(&[LARGE]));
     let shared = || Arc::clone(&vllm) as Arc<dyn Engine>;
     let ollama = Arc::new(stand_in.called("ollama").with_models(&[SMALL])) as Arc<dyn Engine>;
-    let book = RouterBook::over(Routing::new(Store::in_memory(Schema::HOB).unwrap()));
-    let system = system(engine(), None).0.with_pool(Arc::new(Pool::new(shared(), vec![ollama])));
+    let book = RouterBook::over(Routing::new(Database::in_memory(HOB_MIGRATIONS).unwrap()));
+    let system = system(engine(), None).0.with_pool(Arc::new(EnginePool::new(shared(), vec![ollama])));
     let system = system
         .with_fallback(Some(Fallback::new(SMALL, None)))
         .with_router(Router::new(PolicyName::Heuristic, book));
@@ -428,7 +429,7 @@ async fn an_answer_that_never_came_is_not_the_last_one() {
 struct PriceList;
 
 impl Measurements for PriceList {
-    fn speeds(&self, _days: u32, _most: u32) -> Result<Vec<MeasuredSpeed>, StoreError> {
+    fn speeds(&self, _days: u32, _most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
         Ok(Vec::new())
     }
 
