@@ -1,8 +1,7 @@
-//! What people say of answers, and the last answers whose model was chosen.
+//! What people say of answers.
 
 use std::time::SystemTime;
 
-use hob_core::RequestSource;
 use hob_core::routing::{ClassRecord, Rating};
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -14,20 +13,14 @@ use crate::time::Moment;
 /// Ratings that are kept.
 const MOST: i64 = 10_000;
 
-/// Who asks for answers that nobody reads.
-pub const UNREAD: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
-
-/// Runs of the command line once shared a name, by which nobody can tell them apart.
-pub const NAMELESS: [&str; 3] = ["", "ask", "chat"];
-
-/// An answer that somebody may rate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Answer {
-    pub run: String,
-    pub engine: String,
-    pub model: String,
-    pub source: String,
-    pub at: Moment,
+/// A rating of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewRating<'a> {
+    pub run: &'a str,
+    pub engine: &'a str,
+    pub model: &'a str,
+    pub rating: Rating,
+    pub rated: SystemTime,
 }
 
 /// How many answers were rated, and how.
@@ -38,51 +31,29 @@ pub struct Ratings {
 }
 
 impl Routing {
-    /// The answer of a run whose model was chosen; `None` where none was.
-    pub fn answer(&self, run: &str) -> Result<Option<Answer>, DatabaseError> {
-        self.database.read(|connection| {
-            let sql = "SELECT run, engine, model, source, decided FROM router_decision WHERE run = ?1";
-            connection.prepare_cached(sql)?.query_row([run], read).optional()
-        })
-    }
-
-    /// The last of these answers that somebody may have read: see [`UNREAD`] and [`NAMELESS`].
-    pub fn last_answer(&self, since: SystemTime) -> Result<Option<Answer>, DatabaseError> {
-        self.database.read(|connection| {
-            let sql = format!(
-                "SELECT run, engine, model, source, decided FROM router_decision
-                 WHERE answered AND decided >= ?1 AND source NOT IN ('{}') AND run NOT IN ('{}') ORDER BY decided DESC LIMIT 1",
-                UNREAD.map(RequestSource::as_str).join("', '"),
-                NAMELESS.join("', '"),
-            );
-            connection.prepare_cached(&sql)?.query_row([Moment::of(since).microseconds()], read).optional()
-        })
-    }
-
     /// Keeps what somebody says of an answer, in the place of what was said before. Where that is news, `lesson` changes what is
     /// kept of the choice and of its class; says whether there is such a choice. Only the last ten thousand are kept.
     pub fn rate(
         &self,
-        answer: &Answer,
-        rating: Rating,
-        now: SystemTime,
+        new: &NewRating<'_>,
         lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
     ) -> Result<bool, DatabaseError> {
+        let NewRating { run, engine, model, rating, rated } = *new;
         self.database.write(|transaction| {
             let before: Option<String> = transaction
                 .prepare_cached("SELECT rating FROM feedback WHERE run = ?1")?
-                .query_row([&answer.run], |row| row.get(0))
+                .query_row([run], |row| row.get(0))
                 .optional()?;
             let sql = "INSERT OR REPLACE INTO feedback (run, rated, rating, engine, model) VALUES (?1, ?2, ?3, ?4, ?5)";
-            let rated = Moment::of(now).microseconds();
-            let values = params![answer.run, rated, rating.as_str(), answer.engine, answer.model];
+            let rated = Moment::of(rated).microseconds();
+            let values = params![run, rated, rating.as_str(), engine, model];
             transaction.prepare_cached(sql)?.execute(values)?;
             let sql = "DELETE FROM feedback WHERE rated <
                 (SELECT rated FROM feedback ORDER BY rated DESC LIMIT 1 OFFSET ?1)";
             transaction.prepare_cached(sql)?.execute([MOST - 1])?;
             // Saying the same twice does not make it truer.
             let is_news = before.as_deref() != Some(rating.as_str());
-            learn(transaction, &answer.run, |kept, record| {
+            learn(transaction, run, |kept, record| {
                 if is_news {
                     lesson(kept, record);
                 }
@@ -102,14 +73,4 @@ fn count(connection: &Connection, rating: Rating) -> rusqlite::Result<u64> {
     let sql = "SELECT count(*) FROM feedback WHERE rating = ?1";
     let count: i64 = connection.query_row(sql, [rating.as_str()], |row| row.get(0))?;
     Ok(count.unsigned_abs())
-}
-
-fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Answer> {
-    Ok(Answer {
-        run: row.get(0)?,
-        engine: row.get(1)?,
-        model: row.get(2)?,
-        source: row.get(3)?,
-        at: Moment::from_microseconds(row.get(4)?),
-    })
 }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub use answered::has_answered;
 pub use export::Export;
 pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
-pub use rows::{Except, Outcome, Row};
+pub use rows::{Outcome, Row};
 pub use timing::{ModelSpeed, Timing, Timings};
 pub use writer::TelemetryWriter;
 

@@ -80,31 +80,28 @@ impl Telemetry {
         self.database.read(|connection| recent(connection, most))
     }
 
-    /// The newest inference of a run since a moment.
+    /// The last inference of a run since a moment; `None` where there is none.
     pub fn find_run(&self, run: &str, since: Moment) -> Result<Option<Row>, DatabaseError> {
         let quoted = serde_json::Value::from(run).to_string();
         let search = Search { since, text: &quoted };
         self.database.read(|connection| newest(connection, &search, |inference, _| inference.run == run))
     }
 
-    /// The newest inference since a moment that was completed, without those of some sources and runs.
-    pub fn last_complete(&self, since: Moment, except: &Except<'_>) -> Result<Option<Row>, DatabaseError> {
+    /// The last inference since a moment that was completed, without those of some sources and of some runs.
+    pub fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<Row>, DatabaseError> {
         let search = Search { since, text: "\"complete\"" };
-        self.database.read(|connection| {
-            newest(connection, &search, |inference, name| {
-                inference.outcome == Outcome::Complete
-                    && !except.sources.iter().any(|source| source.as_str() == name.source)
-                    && !except.runs.contains(&&*inference.run)
-            })
-        })
+        let wanted = |inference: &Packed<'_>, name: &Name| {
+            inference.outcome == Outcome::Complete
+                && !except_sources.iter().any(|source| source.as_str() == name.source)
+                && !except_runs.contains(&&*inference.run)
+        };
+        self.database.read(|connection| newest(connection, &search, wanted))
     }
-}
-
-/// Inferences that are not wanted.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Except<'a> {
-    pub sources: &'a [RequestSource],
-    pub runs: &'a [&'a str],
 }
 
 /// Of pages that overlap, the one that ends last may not have all of the last ones: pages are read until the next is older than
@@ -171,8 +168,8 @@ pub(super) fn page_of<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> rusqlite
 }
 
 /// What the calls of a series have in common.
-pub(crate) struct Name {
-    pub(crate) source: String,
+struct Name {
+    source: String,
     engine: String,
     model: String,
     agent: Option<String>,

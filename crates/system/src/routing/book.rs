@@ -14,11 +14,12 @@ use hob_db::{DatabaseError, LazyDatabase};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use hob_store::Routing;
-use hob_store::routing::{Answer, Kept, NAMELESS, UNREAD};
+use hob_store::routing::{Kept, NewRating};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
-use super::measurements::{MeasuredSpeed, Measurements, ReadableAnswers};
+use super::feedback::{Answers, RatableAnswer};
+use super::measurements::{MeasuredSpeed, Measurements};
 use super::writer::{Entry, Writer};
 
 /// What is known is read again after this long: other processes learn too.
@@ -38,9 +39,6 @@ const MOST_SPEEDS: u32 = 500;
 
 /// Who asks the same within this time was not content.
 const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(600);
-
-/// How long an answer whose model nobody chose can be rated: it is searched for in the record.
-const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The longest wait for what is still to be written.
 const LAST_ENTRIES: Duration = Duration::from_secs(5);
@@ -62,7 +60,7 @@ struct Inner {
 /// What somebody said, and of which answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rated {
-    pub answer: Answer,
+    pub answer: RatableAnswer,
     pub rating: Rating,
     /// Whether the router learnt from it: it chose the model.
     pub learnt: bool,
@@ -83,7 +81,8 @@ pub enum RateError {
 }
 
 impl RouterBook {
-    /// The book in a database, which is created when there is something to write; `None` where nothing is measured.
+    /// The book in a database, which is created when there is something to write. `measurements` is `None` where nothing is
+    /// measured.
     pub fn new(database: impl Into<LazyDatabase>, measurements: Option<Arc<dyn Measurements>>) -> Self {
         let shelf = Shelf { database: Some(database.into()), measurements, known: Mutex::default() };
         RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
@@ -226,39 +225,20 @@ impl Shelf {
             None => RateError::NoAnswer,
         };
         let Some(routing) = self.find()? else { return Err(nothing()) };
-        let since = now.checked_sub(REMEMBERED).unwrap_or(SystemTime::UNIX_EPOCH);
+        if let Some(measurements) = &self.measurements {
+            measurements.settle();
+        }
+        let answers = Answers { routing: &routing, measurements: self.measurements.as_deref() };
         let answer = match run {
-            Some(run) => self.answer(&routing, run, since)?,
-            None => self.last_answer(&routing, since)?,
+            Some(run) => answers.find(run, now)?,
+            None => answers.last(now)?,
         };
         let answer = answer.ok_or_else(nothing)?;
-        let learnt = routing.rate(&answer, rating, now, |kept, record| rated(kept, record, rating))?;
+        let RatableAnswer { run, engine, model, .. } = &answer;
+        let new = NewRating { run, engine, model, rating, rated: now };
+        let learnt = routing.rate(&new, |kept, record| rated(kept, record, rating))?;
         self.read_knowledge(&routing)?;
         Ok(Rated { answer, rating, learnt })
-    }
-
-    /// The answer of a run; `None` where nobody knows of one.
-    fn answer(
-        &self,
-        routing: &Routing,
-        run: &str,
-        since: SystemTime,
-    ) -> Result<Option<Answer>, DatabaseError> {
-        match (routing.answer(run)?, &self.measurements) {
-            (None, Some(measurements)) => measurements.find_answer(run, since),
-            (answer, _) => Ok(answer),
-        }
-    }
-
-    /// The last answer that somebody may have read: not that of a task or of a measurement.
-    fn last_answer(&self, routing: &Routing, since: SystemTime) -> Result<Option<Answer>, DatabaseError> {
-        let chosen = routing.last_answer(since)?;
-        let wanted = ReadableAnswers { since, except_sources: &UNREAD, except_runs: &NAMELESS };
-        let recorded = match &self.measurements {
-            Some(measurements) => measurements.last_answer(&wanted)?,
-            None => None,
-        };
-        Ok(chosen.into_iter().chain(recorded).max_by_key(|answer| answer.at))
     }
 
     /// Reads what was learnt, and from time to time how fast models are.

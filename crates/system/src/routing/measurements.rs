@@ -1,12 +1,12 @@
-//! What the router wants to know of models and their answers from whatever records them.
-
-use std::time::SystemTime;
+//! What the router needs to know of models and answers from the part that measures them.
 
 use hob_core::{RequestSource, Usage};
 use hob_db::DatabaseError;
-use hob_store::routing::Answer;
+use hob_store::Moment;
 
-/// Says how fast models are, what their answers cost, and which answers there were.
+use super::feedback::RatableAnswer;
+
+/// Says how fast models are and what their answers cost.
 pub trait Measurements: Send + Sync {
     /// How fast models wrote in the last `days`, for `most` models at most. Blocks.
     fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError>;
@@ -14,21 +14,19 @@ pub trait Measurements: Send + Sync {
     /// What an answer of a cloud model cost in dollars; `None` where that is not known.
     fn price(&self, model: &str, usage: Usage) -> Option<f64>;
 
-    /// The recorded answer of a run since a moment. Blocks.
-    fn find_answer(&self, run: &str, since: SystemTime) -> Result<Option<Answer>, DatabaseError>;
+    /// The last answer of a run since a moment. Blocks.
+    fn find_run(&self, run: &str, since: Moment) -> Result<Option<RatableAnswer>, DatabaseError>;
 
-    /// The last recorded answer that somebody may have read. Blocks.
-    fn last_answer(&self, wanted: &ReadableAnswers<'_>) -> Result<Option<Answer>, DatabaseError>;
-}
+    /// The last complete answer since a moment, without those of some sources and of some runs. Blocks.
+    fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<RatableAnswer>, DatabaseError>;
 
-/// Answers that somebody may have read.
-#[derive(Debug, Clone, Copy)]
-pub struct ReadableAnswers<'a> {
-    pub since: SystemTime,
-    /// Answers that came from elsewhere than here.
-    pub except_sources: &'a [RequestSource],
-    /// Answers of other runs than these.
-    pub except_runs: &'a [&'a str],
+    /// Waits a moment for answers that are not recorded yet. Blocks.
+    fn settle(&self);
 }
 
 /// How fast a model writes.
