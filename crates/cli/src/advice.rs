@@ -19,8 +19,7 @@ pub fn how_to_start(key: &str, address: &str) -> String {
     let port = place.port;
     if let (Some(usual), Some(host), None) = (usual_port(key), &place.host, place.written_port) {
         return format!(
-            "It is asked on port {}. Set [engine.{key}] host = \"http://{host}:{usual}\" if it listens on \
-             its usual one",
+            "Hob connects to port {}. If it listens on its default port, set [engine.{key}] host = \"http://{host}:{usual}\"",
             port.unwrap_or_default()
         );
     }
@@ -40,7 +39,7 @@ pub fn how_to_start(key: &str, address: &str) -> String {
             return "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it".to_owned();
         }
         "cloud" => return "Check the key and the network".to_owned(),
-        "embedded" => return "Get a model with 'hob model pull smollm2-135m-instruct'".to_owned(),
+        "embedded" => return "Download a model with 'hob model pull smollm2-135m-instruct'".to_owned(),
         _ => return format!("Start {key}"),
     };
     match place.elsewhere {
@@ -58,17 +57,17 @@ pub fn how_to_start_beside_us(key: &str) -> String {
 /// How to get an engine a model to answer with, as a sentence without its full stop.
 pub fn how_to_get_a_model(key: &str) -> &'static str {
     match key {
-        "ollama" => "Get one, such as with 'hob model pull qwen3:0.6b'",
-        "embedded" => "Get one with 'hob model pull smollm2-135m-instruct'",
-        "cloud" => "Name one with -m, or in [intelligence] default_model",
-        _ => "Start it with one, or choose another engine with -e",
+        "ollama" => "Download one, e.g. with 'hob model pull qwen3:0.6b'",
+        "embedded" => "Download one with 'hob model pull smollm2-135m-instruct'",
+        "cloud" => "Choose one with -m or [intelligence] default_model",
+        _ => "Start it with a model, or choose another engine with -e",
     }
 }
 
 /// What to do about an engine whose address is our own.
 pub fn how_to_part(key: &str) -> String {
     format!(
-        "Give one of them another port: 'hob serve --port 8001', or [engine.{key}] host in the configuration"
+        "Change one of the two ports: 'hob serve --port 8001', or [engine.{key}] host in the configuration"
     )
 }
 
@@ -77,17 +76,17 @@ pub fn explain(tried: &Tried) -> String {
     let Tried { key, address, why_not } = tried;
     match why_not {
         WhyNot::Unhealthy if address.is_empty() => {
-            format!("{key} cannot be used. {}, or run 'hob doctor'.", how_to_start(key, address))
+            format!("{key} is not ready. {}, or run 'hob doctor'.", how_to_start(key, address))
         }
         WhyNot::Unhealthy => format!(
             "no engine answered on {address} ({key}). {}, or run 'hob doctor'.",
             how_to_start(key, address)
         ),
         WhyNot::Ourselves => {
-            format!("{key} is configured at {address}, where Hob itself listens. {}.", how_to_part(key))
+            format!("{key} is configured at {address}, which is Hob's own address. {}.", how_to_part(key))
         }
         WhyNot::CloudNotAllowed => {
-            "the cloud is not used in place of a local engine. Ask for it with '-e cloud', or set [intelligence] \
+            "the cloud does not replace a local engine by default. Use '-e cloud', or set [intelligence] \
              allow_cloud_fallback."
                 .to_owned()
         }
@@ -99,7 +98,7 @@ pub fn passed_over(key: &str, config: &Config) -> String {
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     let server = key.parse().ok().and_then(|key| config.engine.server(key));
     match server {
-        Some(server) if is_own_address(&server.host, &bind) => format!("the address of {key} is our own"),
+        Some(server) if is_own_address(&server.host, &bind) => format!("{key} is set to Hob's own address"),
         _ => format!("{key} does not answer"),
     }
 }
@@ -169,11 +168,10 @@ mod tests {
             (
                 "ollama",
                 "http://gpu.lan",
-                "It is asked on port 80. Set [engine.ollama] host = \"http://gpu.lan:11434\" if it listens \
-                 on its usual one",
+                "Hob connects to port 80. If it listens on its default port, set [engine.ollama] host = \"http://gpu.lan:11434\"",
             ),
             ("cloud", "", "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it"),
-            ("embedded", "", "Get a model with 'hob model pull smollm2-135m-instruct'"),
+            ("embedded", "", "Download a model with 'hob model pull smollm2-135m-instruct'"),
         ] {
             assert_eq!(how_to_start(key, address), expected);
         }
@@ -196,6 +194,6 @@ mod tests {
     fn the_reason_for_another_engine_is_the_true_one() {
         let config = Config::default();
         assert_eq!(passed_over("ollama", &config), "ollama does not answer");
-        assert_eq!(passed_over("vllm", &config), "the address of vllm is our own");
+        assert_eq!(passed_over("vllm", &config), "vllm is set to Hob's own address");
     }
 }

@@ -41,7 +41,7 @@ pub fn explain(error: &Error) -> String {
     let remedy = match error.downcast_ref() {
         Some(OpenError::Managed(managed)) => Some(remedy_of_managed(managed).to_owned()),
         Some(OpenError::FirstRun(_)) => {
-            Some("Or start an engine of your own; 'hob doctor' shows where Hob looks for one".to_owned())
+            Some("Or start an engine; 'hob doctor' shows where Hob looks for one".to_owned())
         }
         _ => engine.and_then(remedy),
     };
@@ -83,7 +83,7 @@ fn explain_no_engine(none: &NoEngine) -> String {
                 .collect();
             match others.as_slice() {
                 [] => advice::explain(first),
-                others => format!("{}\nTried too: {}.", advice::explain(first), others.join(", ")),
+                others => format!("{}\nAlso tried: {}.", advice::explain(first), others.join(", ")),
             }
         }
     }
@@ -99,20 +99,20 @@ fn remedy(error: &EngineError) -> Option<String> {
             Some(format!("It may still be loading the model: try again, or raise [engine.{engine}] timeout"))
         }
         EngineError::ModelNotFound { engine, model, .. } if engine == "ollama" => {
-            Some(format!("Get it with 'hob model pull {model}', or see 'hob model list'"))
+            Some(format!("Download it with 'hob model pull {model}', or see 'hob model list'"))
         }
         EngineError::ModelNotFound { .. } => Some("See 'hob model list'".to_owned()),
         EngineError::Refused { engine, status: 401 | 403, .. } => Some(match engine.as_str() {
             cloud if cloud.starts_with("cloud") => "Check the provider's key in the environment".to_owned(),
             engine => format!("Check [engine.{engine}] api_key"),
         }),
-        EngineError::Refused { status: 429, .. } => Some("Wait a little, then ask again".to_owned()),
-        EngineError::Refused { engine, status: 500.., .. } => Some(format!("The log of {engine} says more")),
+        EngineError::Refused { status: 429, .. } => Some("Wait a moment, then try again".to_owned()),
+        EngineError::Refused { engine, status: 500.., .. } => Some(format!("See the log of {engine}")),
         EngineError::Malformed { engine, .. } => {
-            Some(format!("Is it {engine} that listens there? 'hob doctor' shows the address"))
+            Some(format!("Check that {engine} listens there; 'hob doctor' shows the address"))
         }
         EngineError::Interrupted { engine, .. } => {
-            Some(format!("Ask again; the log of {engine} may say why"))
+            Some(format!("Try again; the log of {engine} may show the reason"))
         }
         // Their messages say what to do already.
         EngineError::Refused { .. } | EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => {
@@ -124,12 +124,12 @@ fn remedy(error: &EngineError) -> Option<String> {
 /// What to do about the server that Hob was told to start.
 fn remedy_of_managed(error: &ManagedError) -> &'static str {
     match error {
-        ManagedError::Address { .. } | ManagedError::AddressTaken { .. } => "See [engine.llamacpp] host",
+        ManagedError::Address { .. } | ManagedError::AddressTaken { .. } => "Check [engine.llamacpp] host",
         ManagedError::Missing { .. } | ManagedError::NotExecutable { .. } | ManagedError::Spawn { .. } => {
             "Correct [engine.llamacpp] binary_path, or leave it empty and start the server yourself"
         }
         ManagedError::Ended { .. } | ManagedError::NotReady { .. } => {
-            "See [engine.llamacpp] model_path and args, which it was started with"
+            "Check [engine.llamacpp] model_path and args"
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         };
         insta::assert_snapshot!(explain(&OpenError::NoEngine(none).into()), @r"
         no engine answered on http://localhost:11434 (ollama). Start it with 'ollama serve', or run 'hob doctor'.
-        Tried too: (vllm at http://localhost:8000 is the address we listen on ourselves), sglang at http://localhost:30000.
+        Also tried: (vllm at http://localhost:8000 is the address we listen on ourselves), sglang at http://localhost:30000.
         ");
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let given = NoEngine::Given(tried("vllm", "http://localhost:8000", WhyNot::Ourselves));
         insta::assert_snapshot!(
             explain(&OpenError::NoEngine(given).into()),
-            @"vllm is configured at http://localhost:8000, where Hob itself listens. Give one of them another port: 'hob serve --port 8001', or [engine.vllm] host in the configuration."
+            @"vllm is configured at http://localhost:8000, which is Hob's own address. Change one of the two ports: 'hob serve --port 8001', or [engine.vllm] host in the configuration."
         );
     }
 
@@ -186,12 +186,12 @@ mod tests {
                 refused("cloud (OpenAI)", 403),
                 "cloud (OpenAI) answered 403: no. Check the provider's key in the environment.",
             ),
-            (refused("vllm", 429), "vllm answered 429: no. Wait a little, then ask again."),
-            (refused("vllm", 503), "vllm answered 503: no. The log of vllm says more."),
+            (refused("vllm", 429), "vllm answered 429: no. Wait a moment, then try again."),
+            (refused("vllm", 503), "vllm answered 503: no. See the log of vllm."),
             (refused("vllm", 400), "vllm answered 400: no"),
             (
                 EngineError::Malformed { engine: "vllm".into(), reason: "HTML".into() },
-                "vllm gave an answer that cannot be read: HTML. Is it vllm that listens there? 'hob doctor' shows the address.",
+                "vllm gave an answer that cannot be read: HTML. Check that vllm listens there; 'hob doctor' shows the address.",
             ),
         ] {
             assert_eq!(explain(&error.into()), advice);

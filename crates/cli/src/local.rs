@@ -30,7 +30,7 @@ pub fn first_run(network: NetworkAccess) -> FirstRun {
             FirstRun::Fetch(Arc::new(move |progress| {
                 announced.call_once(|| {
                     output::note(format_args!(
-                        "No engine runs here, so Hob answers by itself. It fetches a small model to start with: {} ({}).",
+                        "No engine is running. Hob downloads a small built-in model: {} ({}).",
                         starter.name,
                         memory(starter.size)
                     ));
@@ -41,7 +41,12 @@ pub fn first_run(network: NetworkAccess) -> FirstRun {
     }
 }
 
-/// Whether the model that a fresh machine starts with could be fetched now.
+/// The size of the built-in model.
+pub fn starter_size() -> String {
+    memory(CATALOG[0].size)
+}
+
+/// Whether Hob can download the built-in model now.
 pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
     LocalModels::new(config, home).can_fetch_starter().await
 }
@@ -72,7 +77,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
         outcome = models.pull(&spec, progress) => outcome.map(Some),
         stop = signals.next() => {
             download.clear();
-            output::note(format_args!("Stopped. 'hob model pull {name}' goes on where it was."));
+            output::note(format_args!("Stopped. 'hob model pull {name}' resumes the download."));
             return Ok(Some(stop.exit_code()));
         }
     };
@@ -80,9 +85,9 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     if let Some(model) = outcome? {
         let id = model.id;
         if model.header.is_some_and(|header| header.is_embedding) {
-            output::line(format_args!("{id} is here, for the memory and for /v1/embeddings."))?;
+            output::line(format_args!("{id} is ready, for memory and for /v1/embeddings."))?;
         } else {
-            output::line(format_args!("{id} is here. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
+            output::line(format_args!("{id} is ready. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
         }
     }
     Ok(Some(ExitCode::SUCCESS))
@@ -91,7 +96,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
 fn show(download: &Download, progress: Progress) {
     let step = match progress.step {
         Step::Waiting => "waiting for another pull of the same model",
-        Step::Listing => "asking the hub",
+        Step::Listing => "querying the hub",
         Step::Downloading => "downloading",
         Step::Checking => "checking",
         Step::Unpacking => "unpacking",
@@ -110,7 +115,7 @@ pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
 /// Removes a model.
 pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
     LocalModels::new(config, &settings::home()?).remove(id)?;
-    output::line(format_args!("{id} is gone."))?;
+    output::line(format_args!("Deleted {id}."))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,12 +123,12 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
 pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let models = LocalModels::new(config, &settings::home()?);
     let mut signals = Signals::listen()?;
-    let waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
+    let waiting = Spinner::start(format!("measuring {id} in two formats; this takes about a minute"));
     let report = tokio::select! {
         report = models.tune(id, if always { Keep::Always } else { Keep::IfFaster }) => report?,
         stop = signals.next() => {
             drop(waiting);
-            output::note(format_args!("Stopped. {id} is as it was; what was written of its other form is removed."));
+            output::note(format_args!("Stopped. {id} is unchanged; the incomplete requantised file was removed."));
             return Ok(stop.exit_code());
         }
     };
@@ -134,21 +139,22 @@ pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
 
 fn print_tuning(id: &str, report: &TuneReport) -> Result<()> {
     let TuneReport { original, tuned, cost, kept } = report;
-    for (name, measured) in [("as it was", original), ("requantised", tuned)] {
+    for (name, measured) in [("original", original), ("requantised", tuned)] {
         output::line(format_args!(
-            "{name:>12}  reads {:>6.1} tokens/s, writes {:>6.1} tokens/s",
+            "{name:>12}  prompt {:>6.1} tokens/s, generation {:>6.1} tokens/s",
             measured.prompt_tokens_per_second, measured.written_tokens_per_second
         ))?;
     }
     match kept {
         Some(_) => output::line(format_args!(
-            "The requantised form of {id} is kept: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
+            "Kept the requantised weights of {id}: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
             report.gain(),
             cost.perplexity_after,
             cost.perplexity_before
         ))?,
         None => output::line(format_args!(
-            "{id} stays as it was: {:.2} times as fast is too little for the loss in quality; --always keeps the other form all the same.",
+            "Kept the original weights of {id}: {:.2} times as fast does not justify the loss in quality. Use --always to \
+             keep the requantised weights.",
             report.gain()
         ))?,
     }

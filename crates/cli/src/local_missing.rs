@@ -13,7 +13,12 @@ pub fn first_run(_network: NetworkAccess) -> FirstRun {
     FirstRun::Refuse
 }
 
-/// There is none.
+/// There is no built-in model.
+pub fn starter_size() -> String {
+    String::new()
+}
+
+/// There is no built-in model.
 pub async fn can_fetch_starter(_config: &Config, _home: &Path) -> bool {
     false
 }
@@ -40,5 +45,5 @@ pub async fn tune(_config: &Config, _id: &str, _always: bool) -> Result<ExitCode
     bail!("{EXPLANATION}")
 }
 
-const EXPLANATION: &str = "this hob was built without the embedded engine. Install it with: \
+const EXPLANATION: &str = "this build of hob has no embedded engine. Install it with: \
                            cargo install --path crates/cli --features embedded";

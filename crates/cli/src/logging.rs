@@ -14,7 +14,7 @@ pub fn start(args: &Args) -> Result<()> {
     let filter = match std::env::var(VARIABLE) {
         Ok(directives) if !directives.trim().is_empty() => EnvFilter::builder()
             .parse(&directives)
-            .with_context(|| format!("${VARIABLE} cannot be read. Write it like 'hob=debug'"))?,
+            .with_context(|| format!("${VARIABLE} is not a valid log filter. Use one such as 'hob=debug'"))?,
         // There, what goes wrong is what the command has to say.
         _ if args.verbose == 0
             && matches!(args.command, Some(CliCommand::Channel(_) | CliCommand::Doctor(_))) =>

@@ -25,7 +25,7 @@ impl Confirmation {
             return Ok(true);
         }
         if !io::stdin().is_terminal() {
-            bail!("this deletes {what}. Say -y if that is what you want.");
+            bail!("this deletes {what}. Use -y to confirm.");
         }
         write!(anstream::stderr(), "Delete {what}? [y/N] ")?;
         let mut answer = String::new();

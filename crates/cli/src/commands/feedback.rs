@@ -56,12 +56,12 @@ fn explain(error: RateError) -> anyhow::Error {
     match error {
         RateError::NoSuchAnswer { .. } => {
             anyhow::anyhow!(
-                "{error}. The id is in the server's answer, such as chatcmpl-…; without one, the last answer is rated."
+                "{error}. The ID is in the server's response, e.g. chatcmpl-…; without an ID, Hob rates the last answer."
             )
         }
         RateError::NoAnswer => {
             anyhow::anyhow!(
-                "{error}. Ask something first; answers are remembered while [telemetry] enabled is true."
+                "{error}. Ask a question first; Hob records answers while [telemetry] enabled = true."
             )
         }
         RateError::Store(_) | RateError::Stopped => error.into(),

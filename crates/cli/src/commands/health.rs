@@ -22,10 +22,10 @@ pub fn run(args: HealthArgs) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         ServerProbe::Hob { .. } => {
-            bail!("Hob runs on {place}, but its engine does not answer. 'hob doctor' says what to do.")
+            bail!("Hob is running on {place}, but its engine does not answer. Run 'hob doctor'.")
         }
         ServerProbe::OtherProgram => {
-            bail!("something else than Hob listens on {place}, or it does not answer in time.")
+            bail!("another program listens on {place}, or Hob does not answer in time.")
         }
         ServerProbe::NoListener => bail!("nothing listens on {place}. {}", where_it_may_be(&server)?),
     }
@@ -38,7 +38,7 @@ fn where_it_may_be(server: &ServerConfig) -> Result<String> {
     Ok(match found.probe {
         ServerProbe::Hob { .. } => {
             let host = reachable(&found.host);
-            format!("Hob runs on {host}:{0}: ask with 'hob health --host {host} --port {0}'.", found.port)
+            format!("Hob is running on {host}:{0}: use 'hob health --host {host} --port {0}'.", found.port)
         }
         ServerProbe::NoListener | ServerProbe::OtherProgram => {
             "Start the server with 'hob serve'.".to_owned()

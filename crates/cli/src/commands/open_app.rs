@@ -50,7 +50,7 @@ pub async fn second_signal(under_way: &str, grace: Duration, signals: &mut Signa
     tokio::time::sleep(NOTICEABLE).await;
     let grace = grace.as_secs();
     output::note(format_args!(
-        "finishing the {under_way} under way, {grace} s at most; press Ctrl-C again to stop at once"
+        "waiting up to {grace} s for {under_way} in progress; press Ctrl-C again to stop immediately"
     ));
     loop {
         // There is nothing left to reload.

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::advice;
 use crate::commands::block_on;
+use crate::local;
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
@@ -144,31 +145,31 @@ impl OverviewState {
         let address = &self.address;
         let server = match self.server {
             ServerProbe::Hob { health: 200 } => {
-                format!("{address} is up: open it to talk, and {address}/dashboard for figures")
+                format!("running: chat at {address}, dashboard at {address}/dashboard")
             }
-            ServerProbe::Hob { .. } => format!("{address} is up, but its engine does not answer"),
+            ServerProbe::Hob { .. } => format!("running at {address}, but its engine does not answer"),
             ServerProbe::NoListener => "not running".to_owned(),
             ServerProbe::OtherProgram => format!("not running; another program listens on {address}"),
         };
         let (engine, model) = match &self.engine {
             AnsweringEngine::None { .. } if cfg!(feature = "embedded") => (
-                "none runs; Hob answers by itself, with a small model that it fetches first".to_owned(),
+                format!(
+                    "No engine found. Hob will download a small built-in model ({}).",
+                    local::starter_size()
+                ),
                 None,
             ),
             AnsweringEngine::None { .. } | AnsweringEngine::ConfiguredSilent => {
-                ("none answers".to_owned(), None)
+                ("no engine answers".to_owned(), None)
             }
             AnsweringEngine::Engine { key, address, model } => {
                 let model = match model {
                     DefaultModelState::None => "none yet".to_owned(),
                     DefaultModelState::Available(model) => one_line(model),
                     DefaultModelState::Missing(model) => {
-                        format!(
-                            "{}, which {key} does not have; 'hob model list' shows what it has",
-                            one_line(model)
-                        )
+                        format!("{}: not available on {key}; see 'hob model list'", one_line(model))
                     }
-                    DefaultModelState::Auto => format!("{AUTO}, chosen for each question"),
+                    DefaultModelState::Auto => format!("{AUTO} (chosen for each question)"),
                 };
                 (advice::place(key, address), Some(model))
             }
@@ -181,51 +182,49 @@ impl OverviewState {
     /// The three most useful ones.
     fn commands(&self) -> [(&'static str, &'static str); 3] {
         let serve = match self.server {
-            ServerProbe::OtherProgram => {
-                ("hob serve --port 8001", "answer OpenAI clients, on a port that is free")
-            }
-            _ => ("hob serve", "answer OpenAI clients"),
+            ServerProbe::OtherProgram => ("hob serve --port 8001", "serve OpenAI clients on a free port"),
+            _ => ("hob serve", "serve OpenAI clients"),
         };
-        let doctor = ("hob doctor", "find out why something does not work");
+        let doctor = ("hob doctor", "find out what is wrong");
         match (&self.engine, self.server) {
             (AnsweringEngine::None { is_set_up }, _) if cfg!(feature = "embedded") => [
-                ("hob chat", "talk with a small model, which is fetched first"),
+                ("hob chat", "chat with a small model (downloaded first)"),
                 if *is_set_up {
                     serve
                 } else {
-                    ("hob init", "look at this machine and write a configuration")
+                    ("hob init", "detect the hardware and write a configuration")
                 },
                 doctor,
             ],
             (AnsweringEngine::None { .. } | AnsweringEngine::ConfiguredSilent, _) => [
                 ("hob doctor", "find out why no engine answers"),
-                ("hob model list", "see which models there are"),
-                ("hob init --force", "write a configuration for what runs now"),
+                ("hob model list", "list the models"),
+                ("hob init --force", "write a new configuration"),
             ],
             (AnsweringEngine::Engine { model: DefaultModelState::Missing(_), .. }, _) => [
-                ("hob model list", "see which models there are"),
-                ("hob chat -m MODEL", "talk with one of them"),
+                ("hob model list", "list the models"),
+                ("hob chat -m MODEL", "chat with one of them"),
                 doctor,
             ],
             (AnsweringEngine::Engine { key, model: DefaultModelState::None, .. }, _) if key == "ollama" => [
-                ("hob model pull qwen3:0.6b", "get a model"),
-                ("hob model list", "see which there are"),
+                ("hob model pull qwen3:0.6b", "download a model"),
+                ("hob model list", "list the models"),
                 doctor,
             ],
             (AnsweringEngine::Engine { model: DefaultModelState::None, .. }, _) => [
-                ("hob model pull smollm2-135m-instruct", "get a model that Hob runs itself"),
-                ("hob model list", "see which there are"),
+                ("hob model pull smollm2-135m-instruct", "download a model that Hob runs itself"),
+                ("hob model list", "list the models"),
                 doctor,
             ],
             (AnsweringEngine::Engine { .. }, ServerProbe::Hob { .. }) => [
-                ("hob chat", "talk with the model"),
-                ("hob telemetry stats", "see what was asked, and how fast the answers were"),
-                ("hob memory index ~/notes", "have answers draw on your documents"),
+                ("hob chat", "chat with the model"),
+                ("hob telemetry stats", "show recorded calls and latencies"),
+                ("hob memory index ~/notes", "use your documents in answers"),
             ],
             (AnsweringEngine::Engine { .. }, _) => [
-                ("hob chat", "talk with the model"),
+                ("hob chat", "chat with the model"),
                 serve,
-                ("hob memory index ~/notes", "have answers draw on your documents"),
+                ("hob memory index ~/notes", "use your documents in answers"),
             ],
         }
     }
@@ -256,7 +255,7 @@ mod tests {
     #[test]
     fn every_state_has_its_commands() {
         insta::assert_snapshot!(shown(ServerProbe::Hob { health: 200 }, ollama(Some("qwen3:8b"))), @r"
-        Server: http://localhost:8000 is up: open it to talk, and http://localhost:8000/dashboard for figures
+        Server: running: chat at http://localhost:8000, dashboard at http://localhost:8000/dashboard
         Engine: ollama at http://localhost:11434
         Model: qwen3:8b
         hob chat | hob telemetry stats | hob memory index ~/notes
@@ -287,22 +286,22 @@ mod tests {
         insta::assert_snapshot!(shown(ServerProbe::NoListener, missing), @r"
         Server: not running
         Engine: ollama at http://localhost:11434
-        Model: qwen9, which ollama does not have; 'hob model list' shows what it has
+        Model: qwen9: not available on ollama; see 'hob model list'
         hob model list | hob chat -m MODEL | hob doctor
         ");
         insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: false }), @r"
         Server: not running
-        Engine: none runs; Hob answers by itself, with a small model that it fetches first
+        Engine: No engine found. Hob will download a small built-in model (94 MB).
         hob chat | hob init | hob doctor
         ");
         insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: true }), @r"
         Server: not running
-        Engine: none runs; Hob answers by itself, with a small model that it fetches first
+        Engine: No engine found. Hob will download a small built-in model (94 MB).
         hob chat | hob serve | hob doctor
         ");
         insta::assert_snapshot!(shown(ServerProbe::Hob { health: 503 }, AnsweringEngine::ConfiguredSilent), @r"
-        Server: http://localhost:8000 is up, but its engine does not answer
-        Engine: none answers
+        Server: running at http://localhost:8000, but its engine does not answer
+        Engine: no engine answers
         hob doctor | hob model list | hob init --force
         ");
     }

@@ -79,7 +79,7 @@ async fn serve(app: &Household, config: &Config, args: ServeArgs, signals: &mut 
     let summary = print_facts(&[
         ("Engine", engine_line(app, config)),
         ("Model", model),
-        ("Agent", system.agent().unwrap_or("none (straight to the engine)").to_owned()),
+        ("Agent", system.agent().unwrap_or("none (directly to the engine)").to_owned()),
         ("URL", url(&config.server.host, server.address().port())),
     ]);
     // A server whose summary nobody reads still serves.
@@ -153,7 +153,7 @@ async fn default_model(system: &System) -> String {
         Err(error) => return one_line(&format!("not known yet: {}", failure::explain(&error.into()))),
     };
     if model == AUTO {
-        return format!("{AUTO}, chosen for each request by the {} router", system.router().policy());
+        return format!("{AUTO} (chosen for each request by the {} router)", system.router().policy());
     }
     if let Err(EngineError::ModelNotFound { engine, .. }) = system.pool().engine_of(&model).await {
         output::warning(format_args!("{engine} has no model '{model}'; see 'hob model list'"));
@@ -166,7 +166,7 @@ fn engine_line(app: &Household, config: &Config) -> String {
     let mut place = advice::place(engine.key(), engine.address());
     let others: Vec<&str> = app.system.pool().others().collect();
     if !others.is_empty() {
-        place = format!("{place}, beside it {}", others.join(", "));
+        place = format!("{place}, also {}", others.join(", "));
     }
     match &app.because {
         Because::Fallback { instead_of: Some(key) } => {
@@ -187,11 +187,11 @@ fn warn_if_open(address: SocketAddr, config: &ServerConfig) {
     }
     if !address.ip().is_loopback() {
         output::warning(
-            "other machines may reach this server, and it asks nobody for a key. Set HOB_API_KEY, or use --host 127.0.0.1",
+            "Anyone on your network can use this server: no API key is set. Set HOB_API_KEY, or use --host 127.0.0.1.",
         );
     } else if !config.allowed_hosts.is_empty() {
         output::warning(format_args!(
-            "anyone who reaches this server as {} can use it: no key is set. Set HOB_API_KEY",
+            "Anyone who reaches this server as {} can use it: no API key is set. Set HOB_API_KEY.",
             config.allowed_hosts.join(", ")
         ));
     }

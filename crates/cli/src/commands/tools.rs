@@ -64,7 +64,8 @@ fn warn_of_withheld(workshop: &Workshop) {
             .map(|tool| format!("{} ({})", one_line(&tool.name), tool.change.as_str()))
             .collect();
         output::warning(format_args!(
-            "The MCP server '{server}' changed its tools: {}. They are not offered. Run 'hob tools accept {server}' to accept them.",
+            "The MCP server '{server}' changed its tools: {}. They are not offered. Run 'hob tools accept {server}' to \
+             accept them.",
             tools.join(", ")
         ));
     }
@@ -93,7 +94,7 @@ async fn accept(workshop: &Workshop, server: &str) -> Result<()> {
 fn known(servers: &[&str]) -> String {
     match servers {
         [] => String::new(),
-        servers => format!("; there are {}", servers.join(", ")),
+        servers => format!("; configured servers: {}", servers.join(", ")),
     }
 }
 
@@ -121,7 +122,7 @@ pub fn list(tools: &ToolBox, format: OutputFormat) -> Result<()> {
             table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?;
             let absent: Vec<_> = tools.absent().map(|(name, why)| (name, why.to_owned())).collect();
             if !absent.is_empty() {
-                output::line(format_args!("\nNot there now:"))?;
+                output::line(format_args!("\nNot available:"))?;
                 table::print_facts(&absent)?;
             }
         }
@@ -156,14 +157,14 @@ fn info(tools: &ToolBox, name: &str, format: OutputFormat) -> Result<()> {
         OutputFormat::Json => output::json(&describe(spec))?,
         OutputFormat::Text => {
             let reach = match spec.reach {
-                Reach::Pure => "pure: it computes",
-                Reach::Read => "read: it sees private data",
-                Reach::Act => "act: it changes the world, or reaches out into it",
+                Reach::Pure => "pure: computes only",
+                Reach::Read => "read: reads private data",
+                Reach::Act => "act: changes data or contacts other systems",
             };
             table::print_facts(&[
                 ("Tool", one_line(&spec.name)),
                 ("Reach", reach.to_owned()),
-                ("Does", one_line(&spec.description)),
+                ("Description", one_line(&spec.description)),
             ])?;
             let schema = serde_json::to_string_pretty(&spec.parameters)?;
             output::line(format_args!("\n{}", printable(&schema)))?;
@@ -183,7 +184,7 @@ async fn call(tools: &ToolBox, name: &str, arguments: &str) -> Result<()> {
     let tool = pick(tools, name)?;
     if serde_json::from_str::<Map<String, Value>>(arguments).is_err() {
         bail!(
-            "the arguments are not a JSON object. Write one, such as '{}'; 'hob tools info {name}' shows what it takes.",
+            "the arguments are not a JSON object. Pass one such as '{}'; 'hob tools info {name}' lists the arguments.",
             example(find(tools, name))
         );
     }

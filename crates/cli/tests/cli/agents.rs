@@ -123,5 +123,5 @@ async fn a_conversation_shows_the_tools_at_work() {
     terminal.sees("← calculator in ").await;
     terminal.sees("It is 391.").await;
     terminal.line("/agent none").await;
-    terminal.sees("by itself, without tools").await;
+    terminal.sees("answers directly, without tools").await;
 }

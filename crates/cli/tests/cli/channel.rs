@@ -97,8 +97,7 @@ async fn whoever_configured_no_gateway_is_told_so_rather_than_that_it_does_not_a
     let status = alone(&["status"]).await;
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.starts_with("Status    not_configured\n"), "{}", status.stdout);
-    let told = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or name one \
-                with --gateway\n";
+    let told = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
     assert_eq!(status.stderr, format!("warning: {told}"));
     for arguments in [&["list"][..], &["send", "telegram", "hello"]] {
         let refused = alone(arguments).await;

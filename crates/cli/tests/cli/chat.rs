@@ -129,9 +129,9 @@ async fn a_conversation_that_is_too_long_says_so_and_offers_a_new_one() {
     terminal.sees("One.").await;
     terminal.line("Second?").await;
     terminal.sees("exceeds the available context size").await;
-    terminal.sees("With 1 turn before it, the question is longer than the model can read.").await;
+    terminal.sees("With 1 turn before it, the question exceeds the model's context.").await;
     terminal.line("/new").await;
-    terminal.sees("A new conversation.").await;
+    terminal.sees("Started a new conversation.").await;
     terminal.line("/retry").await;
     terminal.sees("Two.").await;
     assert_eq!(asked(&ollama)[2], json!([user("Second?")]));
@@ -146,20 +146,20 @@ async fn commands_tell_and_change_who_answers() {
         ("/help", "/retry"),
         ("/model", "* smollm2:latest"),
         ("/model nobody", "ollama has no model 'nobody'; it has smollm2"),
-        ("/model smollm2-tools", "smollm2-tools answers."),
-        ("/agent", "by itself, without tools"),
+        ("/model smollm2-tools", "Now using smollm2-tools."),
+        ("/agent", "answers directly, without tools"),
         ("/tools", "calculator"),
-        ("/memory off", "The memory is off."),
-        ("/memory", "The memory is off."),
+        ("/memory off", "Memory is off."),
+        ("/memory", "Memory is off."),
         ("/modle", "Did you mean /model?"),
-        ("/retry", "Nothing was asked yet."),
+        ("/retry", "No question was asked yet."),
         ("/save x.md", "nothing to save"),
-        ("/list", "There are no conversations yet."),
-        ("/resume 99", "there is no conversation 99"),
+        ("/list", "There are no saved conversations yet."),
+        ("/resume 99", "conversation 99 does not exist"),
         ("Hello?", "Yes."),
         ("/list", "Hello?"),
-        ("/forget 1", "Conversation 1 is gone."),
-        ("/list", "There are no conversations yet."),
+        ("/forget 1", "Deleted conversation 1."),
+        ("/list", "There are no saved conversations yet."),
     ] {
         terminal.line(line).await;
         terminal.sees(shown).await;
@@ -183,7 +183,7 @@ async fn answers_draw_on_the_memory_until_it_is_switched_off() {
     terminal.sees("gate.md:1").await;
     terminal.sees("It is 4711.").await;
     terminal.line("/memory off").await;
-    terminal.sees("The memory is off.").await;
+    terminal.sees("Memory is off.").await;
     terminal.line("The code of the gate?").await;
     terminal.sees("It is 4711.").await;
     let roles = |messages: &Value| -> Vec<String> {
@@ -250,7 +250,7 @@ async fn a_message_may_have_several_lines() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
-    terminal.sees("Ctrl-D leaves").await;
+    terminal.sees("Ctrl-D to quit").await;
     for (keys, expected) in [
         ("one\\\rtwo\r".to_owned(), "one\ntwo"),
         (format!("one{ALT_ENTER}two\r"), "one\ntwo"),
@@ -258,7 +258,7 @@ async fn a_message_may_have_several_lines() {
         ("\u{1b}[200~/pasted\nline\u{1b}[201~\r".to_owned(), "/pasted\nline"),
     ] {
         terminal.keys("/new\r").await;
-        terminal.sees("A new conversation.").await;
+        terminal.sees("Started a new conversation.").await;
         // From the prompt on, keys are keys.
         terminal.sees("> ").await;
         terminal.keys(&keys).await;
@@ -326,7 +326,7 @@ async fn one_can_talk_where_nothing_can_be_kept() {
     std::fs::write(home.directory().join("hob.db"), "no database").expect("a file");
     let ran = home.run_with_stdin(&["chat"], b"q").await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Yes.\n"));
-    assert!(ran.stderr.contains("warning: this conversation is not kept"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: this conversation is not saved"), "{}", ran.stderr);
     let ran = home.run_with_stdin(&["chat", "--continue"], b"q").await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
 }
@@ -388,7 +388,7 @@ async fn an_answer_that_nobody_reads_to_its_end_is_kept() {
 async fn a_conversation_that_is_not_there_is_known_before_anything_is_read() {
     let home = Home::with_engines(&[]);
     let ran = home.run(&["chat", "--resume", "77"]).await;
-    let stderr = "error: there is no conversation 77. 'hob chat --list', or /list while you talk, shows which there are.\n";
+    let stderr = "error: conversation 77 does not exist. 'hob chat --list', or /list in the chat, lists the saved conversations.\n";
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
 }
 
@@ -401,7 +401,7 @@ async fn piped_in_the_exit_code_tells_of_failure() {
     assert!(ran.stderr.starts_with("error: ollama broke off its answer"), "{}", ran.stderr);
     for (arguments, stdin, expected) in [
         (&["chat"][..], &b" \n"[..], "error: the question is empty.\n"),
-        (&["chat", "--resume", "7"], b"q", "error: there is no conversation 7."),
+        (&["chat", "--resume", "7"], b"q", "error: conversation 7 does not exist."),
     ] {
         let ran = home.run_with_stdin(arguments, stdin).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
@@ -501,7 +501,7 @@ async fn the_model_that_answers_is_marked_whoever_has_it() {
     for (line, shown) in [
         // Ollama has a model by that name too.
         ("/model", "* smollm2 vllm\n  smollm2:latest ollama\n  smollm2-tools:latest ollama\n"),
-        ("/model smollm2-tools", "smollm2-tools answers."),
+        ("/model smollm2-tools", "Now using smollm2-tools."),
         ("/model", "  smollm2 vllm\n  smollm2:latest ollama\n* smollm2-tools:latest ollama\n"),
     ] {
         terminal.line(line).await;

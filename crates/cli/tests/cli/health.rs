@@ -25,7 +25,7 @@ async fn a_server_is_well_while_its_engine_answers() {
 
     drop(ollama);
     let sick = failed(format!(
-        "error: Hob runs on 127.0.0.1:{port}, but its engine does not answer. 'hob doctor' says what to do.\n"
+        "error: Hob is running on 127.0.0.1:{port}, but its engine does not answer. Run 'hob doctor'.\n"
     ));
     assert_eq!(asked(&home, port).await, sick);
 }
@@ -41,7 +41,7 @@ async fn nobody_and_somebody_else_are_told_apart() {
     let stranger = FakeServer::start(|_| Reply::json(200, r#"{"status":"ok"}"#)).await;
     let port = stranger.address().port().to_string();
     let other = failed(format!(
-        "error: something else than Hob listens on 127.0.0.1:{port}, or it does not answer in time.\n"
+        "error: another program listens on 127.0.0.1:{port}, or Hob does not answer in time.\n"
     ));
     assert_eq!(asked(&home, &port).await, other);
 }

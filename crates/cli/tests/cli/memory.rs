@@ -49,8 +49,11 @@ async fn index(home: &Home, directory: &std::path::Path) -> String {
 async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     let home = Home::empty();
     let notes = notes(&home);
-    assert_eq!(index(&home, &notes).await, "Indexed 2 files: 2 passages, 127 B in T s; 1 skipped.\n");
-    assert_eq!(index(&home, &notes).await, "Indexed 0 files; 2 unchanged; 1 skipped.\n");
+    assert_eq!(
+        index(&home, &notes).await,
+        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (-v shows why).\n"
+    );
+    assert_eq!(index(&home, &notes).await, "Up to date: 2 files. Skipped 1: image.bin (-v shows why).\n");
 
     let ran = home.run(&["memory", "search", "who serviced the boiler?"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -76,13 +79,13 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
         Ran { code: Some(0), stdout: "Forgot 2 sources, 2 passages.\n".into(), stderr: String::new() }
     );
     let ran = home.run(&["memory", "search", "roses"]).await;
-    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "Nothing was found.\n".into() });
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "No passages found.\n".into() });
     let ran = home.run(&["memory", "forget", path(&notes)]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert_eq!(
         ran.stderr,
         format!(
-            "error: nothing is remembered of {}. Write the path as it was indexed; 'hob memory search' shows paths.\n",
+            "error: {} is not in memory. Use the path as it was indexed; 'hob memory search' shows paths.\n",
             notes.display()
         )
     );
@@ -92,7 +95,7 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
 async fn stats_say_how_much_there_is() {
     let home = Home::empty();
     let ran = home.run(&["memory", "stats"]).await;
-    assert_eq!(ran.stderr, "Nothing is remembered yet. Fill the memory with 'hob memory index PATH'.\n");
+    assert_eq!(ran.stderr, "The memory is empty. Index documents with 'hob memory index PATH'.\n");
     let notes = notes(&home);
     index(&home, &notes).await;
     let stats: Value =
@@ -105,7 +108,7 @@ async fn stats_say_how_much_there_is() {
         ran.stdout
     );
     assert!(
-        ran.stdout.contains("Vectors   none; make them with 'hob memory index PATH -b vector'"),
+        ran.stdout.contains("Vectors   none; create them with 'hob memory index PATH -b vector'"),
         "{}",
         ran.stdout
     );
@@ -147,7 +150,7 @@ async fn a_file_that_cannot_be_read_is_named_and_the_others_are_indexed() {
     assert!(ran.stderr.starts_with(&named), "{}", ran.stderr);
     assert_eq!(
         without_time(&ran.stdout),
-        "Indexed 2 files: 2 passages, 127 B in T s; 1 skipped; 1 not readable.\n"
+        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (-v shows why). Not readable: 1.\n"
     );
 }
 
@@ -163,7 +166,7 @@ async fn files_that_are_skipped_are_named_with_the_reason_when_somebody_wants_to
         notes.join("server.pem").display()
     );
     assert!(ran.stderr.lines().any(|line| line == said), "{}", ran.stderr);
-    assert!(ran.stdout.contains("; 2 skipped."), "{}", ran.stdout);
+    assert!(ran.stdout.contains(" Skipped 2: "), "{}", ran.stdout);
 }
 
 #[tokio::test]

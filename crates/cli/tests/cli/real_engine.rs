@@ -139,7 +139,7 @@ async fn a_machine_with_nothing_answers_by_itself() {
     let mut command = home.hob(&["serve", "--port", "0", "-a", "none"]);
     command.env("PATH", nothing).env("HF_ENDPOINT", hub.url());
     let mut server = Running::of(command).await;
-    server.says("No engine runs here, so Hob answers by itself").await;
+    server.says("No engine is running. Hob downloads a small built-in model").await;
     assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2-135m-instruct"]);
     answers(&server).await;
     assert_eq!(server.terminate().await.code, Some(0));
@@ -234,12 +234,12 @@ async fn embeddings_come_from_the_model_that_comes_with_hob() {
     let pulled = pull.env("PATH", path).output().await.expect("hob starts");
     assert!(pulled.status.success(), "{}", String::from_utf8_lossy(&pulled.stderr));
     let said = String::from_utf8_lossy(&pulled.stdout);
-    assert_eq!(said, "all-minilm-l6-v2 is here, for the memory and for /v1/embeddings.\n");
+    assert_eq!(said, "all-minilm-l6-v2 is ready, for memory and for /v1/embeddings.\n");
 
     let listed = home.run(&["model", "list"]).await.stdout;
     assert!(listed.contains("all-minilm-l6-v2 (embeddings)"), "{listed}");
     let described = home.run(&["model", "info", "all-minilm-l6-v2"]).await.stdout;
-    assert!(described.contains("embeddings; it writes no answers"), "{described}");
+    assert!(described.contains("embeddings only"), "{described}");
 
     let server = Running::start(&home, &["-a", "none"]).await;
     // First in the alphabet, and still not who answers.

@@ -128,8 +128,7 @@ async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
     assert!((sum("probability") - 1.0).abs() < 1e-9, "{report}");
 
     let table = home.run(&["router", "show"]).await.stdout;
-    for needle in
-        ["CLASS", "MEAN REWARD", "PROBABILITY", "plain/short/english", "small:latest", "being tried"]
+    for needle in ["CLASS", "MEAN REWARD", "PROBABILITY", "plain/short/english", "small:latest", "exploring"]
     {
         assert!(table.contains(needle), "'{needle}' is missing in: {table}");
     }
@@ -138,7 +137,7 @@ async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
         (refused.code, refused.stderr.as_str()),
         (
             Some(1),
-            "error: this deletes what was learnt from 10 choices of a model. Say -y if that is what you want.\n"
+            "error: this deletes everything the router learned from 10 decisions. Use -y to confirm.\n"
         )
     );
     assert_eq!(home.run(&["router", "reset", "-y"]).await.code, Some(0));
@@ -167,8 +166,8 @@ async fn the_last_answer_is_rated_and_it_is_told_which_that_was() {
 async fn without_an_answer_there_is_nothing_to_rate_and_no_file_is_made() {
     let home = Home::empty();
     for (arguments, told) in [
-        (&["feedback", "good"][..], "there is no answer yet that could be rated. Ask something first"),
-        (&["feedback", "bad", "chatcmpl-1"], "there is no answer 'chatcmpl-1' of the last days. The id is"),
+        (&["feedback", "good"][..], "there is no answer yet that could be rated. Ask a question first"),
+        (&["feedback", "bad", "chatcmpl-1"], "there is no answer 'chatcmpl-1' of the last days. The ID is"),
     ] {
         let ran = home.run(arguments).await;
         assert_eq!(ran.code, Some(1));

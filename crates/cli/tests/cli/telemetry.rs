@@ -16,7 +16,7 @@ async fn used() -> Home {
 }
 
 fn nothing(stdout: &str) -> Ran {
-    Ran { code: Some(0), stdout: stdout.into(), stderr: "Nothing is recorded yet.\n".into() }
+    Ran { code: Some(0), stdout: stdout.into(), stderr: "No calls are recorded yet.\n".into() }
 }
 
 async fn stats(home: &Home) -> Value {
@@ -116,10 +116,7 @@ async fn the_record_is_deleted_only_when_that_is_surely_meant() {
     let home = used().await;
     let refused = home.run_with_stdin(&["telemetry", "clear"], b"y\n").await;
     assert_eq!(refused.code, Some(1));
-    assert_eq!(
-        refused.stderr,
-        "error: this deletes the record of 2 calls. Say -y if that is what you want.\n"
-    );
+    assert_eq!(refused.stderr, "error: this deletes the record of 2 calls. Use -y to confirm.\n");
     assert_eq!(stats(&home).await["overview"]["figures"]["calls"], 2);
 
     let cleared = home.run(&["telemetry", "clear", "-y"]).await;

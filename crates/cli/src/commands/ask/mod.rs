@@ -99,7 +99,7 @@ pub fn note_fallback(app: &Household, config: &Config) {
     if let Because::Fallback { instead_of: Some(key) } = &app.because {
         let engine = app.system.engine();
         let reason = advice::passed_over(key, config);
-        output::note(format_args!("{reason}; asking {}", advice::place(engine.key(), engine.address())));
+        output::note(format_args!("{reason}; using {}", advice::place(engine.key(), engine.address())));
     }
 }
 
@@ -239,8 +239,8 @@ async fn print_whole(
 
 fn asking(model: &str) -> String {
     match model {
-        DEFAULT_MODEL => "asking the default model".to_owned(),
-        named => format!("asking {named}"),
+        DEFAULT_MODEL => "waiting for the default model".to_owned(),
+        named => format!("waiting for {named}"),
     }
 }
 
@@ -309,18 +309,18 @@ async fn print_stream(
 pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>) -> Error {
     match (reason, max_tokens) {
         (Some(FinishReason::Length), Some(max_tokens)) => anyhow!(
-            "the model came to no answer: its {max_tokens} tokens, or the agent's turns, ran out. Allow more with \
-             --max-tokens, or raise [agent] max_turns."
+            "the model gave no answer: it used up its {max_tokens} tokens or the agent's turns. Raise --max-tokens or \
+             [agent] max_turns."
         ),
         (Some(FinishReason::Length), None) => anyhow!(
-            "the model came to no answer: its context, or the agent's turns, ran out. Ask something shorter, or raise [agent] \
-             max_turns."
+            "the model gave no answer: it used up its context or the agent's turns. Shorten the question, or raise \
+             [agent] max_turns."
         ),
         (Some(FinishReason::ContentFilter), _) => {
-            anyhow!("the provider's filter left nothing of the answer.")
+            anyhow!("the provider's content filter removed the whole answer.")
         }
         _ => anyhow!(
-            "the model ended without an answer. Ask in other words, or try another model with -m; -v shows what it did."
+            "the model returned no answer. Rephrase the question, or try another model with -m; -v shows what the model did."
         ),
     }
 }
@@ -343,11 +343,11 @@ pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>) {
     match reason {
         FinishReason::Length => match max_tokens {
             Some(max_tokens) => output::note(format_args!(
-                "The answer was cut off; it may have {max_tokens} tokens. Allow more with --max-tokens."
+                "The answer was cut off at {max_tokens} tokens. Raise the limit with --max-tokens."
             )),
-            None => output::note("The answer was cut off where the model's context ended."),
+            None => output::note("The answer was cut off: the model's context is full."),
         },
-        FinishReason::ContentFilter => output::note("The provider's filter ended the answer."),
+        FinishReason::ContentFilter => output::note("The provider's content filter ended the answer."),
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => {}
     }
 }

@@ -12,7 +12,7 @@ pub fn read(query: Option<&str>) -> Result<String> {
     let piped = match query {
         Some("-") => read_all(io::stdin().lock(), LARGEST)?,
         None if io::stdin().is_terminal() => {
-            bail!("there is no question. Write it behind 'hob ask', in quotes, or pipe it in.")
+            bail!("no question given. Put it in quotes after 'hob ask', or pipe it in.")
         }
         None => read_all(io::stdin().lock(), LARGEST)?,
         Some(_) if is_piped() => read_all(io::stdin().lock(), LARGEST)?,
@@ -46,9 +46,9 @@ fn read_all(input: impl Read, limit: usize) -> Result<String> {
     let mut bytes = Vec::new();
     input.take(limit as u64 + 1).read_to_end(&mut bytes).context("cannot read stdin")?;
     if bytes.len() > limit {
-        bail!("what was piped in is larger than {} MiB, which no model can read.", limit >> 20);
+        bail!("the piped input is larger than {} MiB, which no model can read.", limit >> 20);
     }
-    String::from_utf8(bytes).ok().context("what was piped in is not UTF-8 text.")
+    String::from_utf8(bytes).ok().context("the piped input is not UTF-8 text.")
 }
 
 /// The question, and below it the text it is about.

@@ -43,7 +43,7 @@ pub fn run(before: &Path, after: &Path, format: OutputFormat) -> Result<ExitCode
     let comparison = compare(&read(before)?, &read(after)?);
     if comparison.figures.is_empty() {
         bail!(
-            "{} and {} have no measurement in common: measure the same model under the same load twice",
+            "{} and {} have no benchmark in common; run the same benchmark on the same model twice",
             before.display(),
             after.display()
         );
@@ -61,7 +61,7 @@ fn read(path: &Path) -> Result<Vec<BenchRecord>> {
     reading.with_context(|| format!("cannot read {}", path.display()))?;
     if text.len() as u64 > LONGEST {
         bail!(
-            "{} is longer than {} MiB, so it is no file of 'hob bench run -o'",
+            "{} is longer than {} MiB, so it was not written by 'hob bench run -o'",
             path.display(),
             LONGEST >> 20
         );
@@ -69,12 +69,12 @@ fn read(path: &Path) -> Result<Vec<BenchRecord>> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let line = serde_json::from_str(line).with_context(|| {
-            format!("line {number} of {} is no measurement of 'hob bench run -o'", path.display())
+            format!("line {number} of {} is not a result of 'hob bench run -o'", path.display())
         })?;
         lines.push(line);
     }
     if lines.is_empty() {
-        bail!("{} has no measurements; make some with 'hob bench run -o {0}'", path.display());
+        bail!("{} has no results; create some with 'hob bench run -o {0}'", path.display());
     }
     Ok(lines)
 }
@@ -160,10 +160,10 @@ fn print(comparison: &Comparison) -> Result<()> {
     let columns = [
         Column::Words("ENGINE"),
         Column::Words("MODEL"),
-        Column::Words("FIGURE"),
+        Column::Words("METRIC"),
         Column::Numbers("BEFORE"),
         Column::Numbers("AFTER"),
-        Column::Numbers("SPEED"),
+        Column::Numbers("SPEEDUP"),
     ];
     let rows: Vec<Vec<String>> = comparison
         .figures

@@ -102,7 +102,7 @@ impl BenchResult {
             }
             BenchResult::Throughput { concurrency, tokens_per_second, .. } => {
                 vec![(
-                    format!("throughput, {concurrency} at once"),
+                    format!("throughput, {concurrency} concurrent"),
                     Figure::TokensPerSecond(*tokens_per_second),
                 )]
             }

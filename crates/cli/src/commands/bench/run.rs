@@ -42,7 +42,7 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
 async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<BenchRecord>> {
     // What changes from one question to the next cannot be measured.
     let Some(model) = system.steady_model().await? else {
-        bail!("{} has no model to measure; see 'hob model list'", system.engine().key());
+        bail!("{} has no model to benchmark; see 'hob model list'", system.engine().key());
     };
     let engine = system.pool().engine_of(&model).await?.key().to_owned();
     let bench = Bench { system, model: &model };
@@ -82,7 +82,7 @@ async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<BenchResult>>
         found.extend(BenchResult::latency(&bench.rush(alone, 1, &answered).await?));
     }
     for (at_once, samples) in levels {
-        progress.set_message(format!("throughput, {at_once} at once"));
+        progress.set_message(format!("throughput, {at_once} concurrent"));
         found.push(BenchResult::throughput(&bench.rush(samples, at_once, &answered).await?, at_once));
     }
     Ok(found)
@@ -138,7 +138,7 @@ fn print(lines: &[BenchRecord]) -> Result<()> {
     }
     let rates: Vec<Vec<String>> = lines.iter().filter_map(|line| rate_row(&line.found)).collect();
     if !rates.is_empty() {
-        let columns = ["AT ONCE", "SAMPLES", "TOKENS", "TIME", "TOKENS/S"].map(Column::Numbers);
+        let columns = ["CONCURRENCY", "SAMPLES", "TOKENS", "TIME", "TOKENS/S"].map(Column::Numbers);
         output::line("")?;
         table::print(&columns, &rates)?;
     }
@@ -147,7 +147,7 @@ fn print(lines: &[BenchRecord]) -> Result<()> {
 
 fn time_rows(found: &BenchResult) -> Vec<Vec<String>> {
     let BenchResult::Latency { samples, latency, first_token } = found else { return Vec::new() };
-    [("whole answer", latency), ("first token", first_token)]
+    [("full answer", latency), ("first token", first_token)]
         .map(|(what, times)| {
             let times = [times.mean, times.p50, times.p95, times.min, times.max].map(time);
             [what.to_owned(), samples.to_string()].into_iter().chain(times).collect()

@@ -26,7 +26,7 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
         LoginStep::Waiting if was_told => {}
         LoginStep::Waiting => {
             was_told = true;
-            output::note("WhatsApp is not reachable yet; trying again. Press Ctrl-C to give up");
+            output::note("WhatsApp is not reachable yet; retrying. Press Ctrl-C to stop");
         }
     })
     .await?;
@@ -42,7 +42,7 @@ fn show(data: &str) {
     let shown = match qr::render(data) {
         Ok(code) => output::line(format_args!("{HOW}\n\n{code}")),
         Err(error) => {
-            output::warning(format_args!("the code cannot be drawn: {error}"));
+            output::warning(format_args!("cannot draw the QR code: {error}"));
             Ok(())
         }
     };

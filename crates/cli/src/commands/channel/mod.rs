@@ -18,8 +18,8 @@ use crate::settings;
 use crate::signals::Signals;
 
 /// That nobody is at the usual address says nothing to whoever never asked for a gateway. This does.
-const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or \
-                          name one with --gateway";
+const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, \
+                          or pass one with --gateway";
 
 /// Whether anybody asked for a gateway: on the command line, or in the configuration.
 fn is_gateway_wanted(config: &Config, url: Option<&str>) -> bool {

@@ -16,18 +16,18 @@ const fn explained(name: &'static str, argument: &'static str, does: &'static st
 
 /// All of them, in the order of the help.
 pub const COMMANDS: [CommandHelp; 12] = [
-    explained("/help", "", "show this"),
-    explained("/model", "[NAME]", "show the models, or have another one answer"),
-    explained("/agent", "[NAME|none]", "show who answers, or have an agent do it, or the model itself"),
-    explained("/tools", "", "show the tools that agents use"),
-    explained("/memory", "[on|off]", "answer with what your documents say, or without"),
+    explained("/help", "", "show this help"),
+    explained("/model", "[NAME]", "list the models, or switch to another one"),
+    explained("/agent", "[NAME|none]", "show the agent, or switch to another one or to none"),
+    explained("/tools", "", "list the tools that agents use"),
+    explained("/memory", "[on|off]", "turn the use of your documents on or off"),
     explained("/retry", "", "ask the last question again"),
-    explained("/save", "FILE", "write the conversation to a file, as Markdown"),
-    explained("/new", "", "begin another conversation"),
-    explained("/list", "", "show the conversations that were kept"),
-    explained("/resume", "ID", "go on with one of them"),
-    explained("/forget", "ID", "delete one of them for good"),
-    explained("/quit", "", "leave; so does Ctrl-D"),
+    explained("/save", "FILE", "save the conversation to a Markdown file"),
+    explained("/new", "", "start a new conversation"),
+    explained("/list", "", "list saved conversations"),
+    explained("/resume", "ID", "resume a saved conversation"),
+    explained("/forget", "ID", "delete a saved conversation"),
+    explained("/quit", "", "quit (also Ctrl-D)"),
 ];
 
 /// On or off.
@@ -87,7 +87,7 @@ fn command(name: &str, argument: &str) -> Result<ChatCommand, String> {
     let given = Some(argument).filter(|argument| !argument.is_empty());
     let needs_none = |command| match given {
         None => Ok(command),
-        Some(_) => Err(format!("{name} takes nothing behind it.")),
+        Some(_) => Err(format!("{name} takes no argument.")),
     };
     match name {
         "/help" | "/?" => needs_none(ChatCommand::Help),
@@ -97,7 +97,7 @@ fn command(name: &str, argument: &str) -> Result<ChatCommand, String> {
         "/memory" => given.map(switch).transpose().map(ChatCommand::Memory),
         "/retry" => needs_none(ChatCommand::Retry),
         "/save" => {
-            let file = given.ok_or("/save needs the name of a file, such as /save chat.md")?;
+            let file = given.ok_or("/save needs a file name, e.g. /save chat.md")?;
             Ok(ChatCommand::Save(file.to_owned()))
         }
         "/new" => needs_none(ChatCommand::New),
@@ -117,8 +117,7 @@ fn agent(name: &str) -> Result<AgentChoice, String> {
 }
 
 fn number(name: &str, argument: &str) -> Result<ChatId, String> {
-    ChatId::parse(argument)
-        .ok_or_else(|| format!("{name} needs the number of a conversation; /list shows them."))
+    ChatId::parse(argument).ok_or_else(|| format!("{name} needs a conversation ID; /list shows them."))
 }
 
 fn switch(word: &str) -> Result<Switch, String> {
@@ -135,10 +134,10 @@ fn unknown(name: &str) -> String {
     let names: Vec<&str> = COMMANDS.iter().map(|known| known.name).collect();
     match nearest {
         Some(known) => {
-            format!("There is no {name}. Did you mean {}? There are {}.", known.name, names.join(" "))
+            format!("Unknown command {name}. Did you mean {}? Commands: {}.", known.name, names.join(" "))
         }
         None => format!(
-            "There is no {name}. There are {}. A message may begin with a slash if a space stands before it.",
+            "Unknown command {name}. Commands: {}. To send text that starts with '/', type a space first.",
             names.join(" ")
         ),
     }
@@ -213,13 +212,13 @@ mod tests {
     fn a_command_that_is_wrong_says_what_would_be_right() {
         for (line, expected) in [
             ("/modle", "Did you mean /model?"),
-            ("/frobnicate", "There are /help /model"),
+            ("/frobnicate", "Commands: /help /model"),
             ("/agent orchestra", "there are simple, orchestrator, react and codeact, or none"),
             ("/memory maybe", "'on' or 'off'"),
             ("/save", "the name of a file"),
             ("/resume", "/list shows them"),
             ("/resume twelve", "/list shows them"),
-            ("/new conversation", "/new takes nothing behind it."),
+            ("/new conversation", "/new takes no argument."),
         ] {
             match read(line) {
                 ChatInput::Unclear(why) => assert!(why.contains(expected), "{line}: {why}"),

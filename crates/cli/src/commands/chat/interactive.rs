@@ -44,7 +44,7 @@ const USUAL_WIDTH: usize = 80;
 const WIDEST: usize = 100;
 
 /// What is shown while lists of models are waited for.
-const ASKING: &str = "asking for models";
+const ASKING: &str = "loading the list of models";
 
 /// How long the database is waited for after Ctrl-C.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ impl InteractiveChat<'_> {
                     self.carry_out(effect, stage).await?
                 }
                 EditorEvent::Interrupt => {
-                    output::note("Ctrl-D or /quit leaves; Ctrl-C stops an answer.");
+                    output::note("Press Ctrl-D or type /quit to quit; Ctrl-C stops an answer.");
                     Next::GoOn
                 }
                 EditorEvent::End => Next::Leave(ExitCode::SUCCESS),
@@ -156,7 +156,7 @@ impl InteractiveChat<'_> {
                 output::note(self.session.advice(false));
             }
             AnswerEnd::Stopped(StopSignal::Interrupt) => output::note(match is_answer {
-                true => "Stopped. What was answered is kept; /retry asks again.",
+                true => "Stopped. The partial answer is saved; /retry asks again.",
                 false => "Stopped before the answer began. /retry asks again.",
             }),
             AnswerEnd::Stopped(stop) => return Ok(Next::Leave(stop.exit_code())),
@@ -187,21 +187,21 @@ impl InteractiveChat<'_> {
         match kept {
             Ok(Ok(kept)) => self.session.kept(kept),
             Ok(Err(error)) => {
-                output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
+                output::warning(format_args!("this turn was not saved: {}", failure::explain(&error)));
             }
             // The database goes on by itself, so nobody knows.
-            Err(_) => output::warning("this turn may not be kept: the database was not waited for."),
+            Err(_) => output::warning("this turn may not be saved: the database did not respond in time."),
         }
         None
     }
 
     fn saved_chats(&self) -> Result<&SavedChats> {
-        self.saved_chats.as_ref().context("conversations are not kept")
+        self.saved_chats.as_ref().context("conversations are not saved")
     }
 
     async fn show_chats(&self) -> Result<()> {
         listing::print(&self.saved_chats()?.list().await?)?;
-        output::note("'/resume ID' goes on with one of them.");
+        output::note("Type '/resume ID' to resume one of them.");
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl InteractiveChat<'_> {
     async fn forget(&mut self, chat: ChatId) -> Result<()> {
         self.saved_chats()?.forget(chat).await?;
         self.session.forgotten(chat);
-        output::note(format_args!("Conversation {chat} is gone."));
+        output::note(format_args!("Deleted conversation {chat}."));
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl InteractiveChat<'_> {
             output::line(format_args!("{sign} {NAME}{model}{NAME:#} {DIM}{engine}{DIM:#}"))?;
         }
         output::note(format_args!(
-            "'/model NAME' has another one answer; '/model {AUTO}' leaves the choice to Hob."
+            "'/model NAME' switches to another model; '/model {AUTO}' lets Hob choose."
         ));
         Ok(())
     }
@@ -246,7 +246,10 @@ impl InteractiveChat<'_> {
             let _waiting = Spinner::start(ASKING);
             self.target.app.system.pool().engine_of(&model).await?;
         }
-        output::note(format_args!("{} answers.", one_line(&model)));
+        match model.as_str() {
+            AUTO => output::note("Hob now picks a model for each question."),
+            model => output::note(format_args!("Now using {}.", one_line(model))),
+        }
         self.session.use_model(model);
         Ok(())
     }
@@ -254,10 +257,10 @@ impl InteractiveChat<'_> {
     fn show_tools(&self) -> Result<()> {
         tools::list(&self.target.app.system.tools(), OutputFormat::Text)?;
         if let Some(only) = &self.target.only_tools {
-            output::note(format_args!("Of these, agents may use {} here.", only.join(", ")));
+            output::note(format_args!("In this chat, agents may use only {}.", only.join(", ")));
         }
         if self.session.settings().agent == AgentChoice::None {
-            output::note("No agent answers, so no tool is used; '/agent orchestrator' changes that.");
+            output::note("No agent is active, so no tools are used. Type '/agent orchestrator' to use them.");
         }
         Ok(())
     }
@@ -270,7 +273,7 @@ impl InteractiveChat<'_> {
                 self.session.saved(save.file);
             }
             Err(WriteError::Exists { path }) => {
-                output::note(format_args!("{} is there already. Choose another name.", path.display()));
+                output::note(format_args!("{} already exists. Choose another name.", path.display()));
             }
             Err(error) => {
                 failure::report(&error.into());
@@ -282,7 +285,7 @@ impl InteractiveChat<'_> {
         let engine = self.target.app.system.engine();
         let model = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
         output::stderr_line(format_args!(
-            "{NAME}{}{NAME:#} {DIM}on {}. /help shows what there is; Ctrl-D leaves.{DIM:#}",
+            "{NAME}{}{NAME:#} {DIM}on {}. Type /help for help, Ctrl-D to quit.{DIM:#}",
             one_line(model),
             engine.key()
         ));

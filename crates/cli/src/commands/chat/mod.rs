@@ -88,7 +88,7 @@ async fn find_conversation(
         Ok(saved_chats) => saved_chats,
         Err(error) if args.go_on || args.resume.is_some() => return Err(error),
         Err(error) => {
-            output::warning(format_args!("this conversation is not kept: {}", failure::explain(&error)));
+            output::warning(format_args!("this conversation is not saved: {}", failure::explain(&error)));
             return Ok(None);
         }
     };
@@ -100,7 +100,7 @@ async fn find_conversation(
     if let Some(chat) = wanted {
         session.resume(saved_chats.conversation(chat).await?);
     } else if args.go_on {
-        output::note("There is no conversation to go on with, so this is a new one.");
+        output::note("There is no conversation to continue; starting a new one.");
     }
     Ok(Some(saved_chats))
 }

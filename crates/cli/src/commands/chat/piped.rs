@@ -48,7 +48,7 @@ pub async fn run(
     tokio::select! {
         kept = saved_chats.keep(keep) => {
             if let Err(error) = kept {
-                output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
+                output::warning(format_args!("this turn was not saved: {}", failure::explain(&error)));
             }
             outcome
         }
@@ -61,8 +61,7 @@ fn explain(error: AskError, turns: usize) -> Error {
     let is_overflow = matches!(&error, AskError::Engine(error) if error.is_context_overflow());
     let error = Error::from(error);
     if is_overflow && turns > 0 {
-        error
-            .context("the conversation is longer than the model can read; begin a new one without --continue")
+        error.context("the conversation exceeds the model's context; start a new one without --continue")
     } else {
         error
     }

@@ -70,12 +70,12 @@ impl SavedChats {
 
 fn no_such(chat: ChatId) -> Error {
     anyhow!(
-        "there is no conversation {chat}. 'hob chat --list', or /list while you talk, shows which there are."
+        "conversation {chat} does not exist. 'hob chat --list', or /list in the chat, lists the saved conversations."
     )
 }
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T> {
-    Ok(tokio::task::spawn_blocking(work).await.context("the database cannot be waited for")??)
+    Ok(tokio::task::spawn_blocking(work).await.context("the database task failed")??)
 }

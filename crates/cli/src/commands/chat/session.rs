@@ -128,7 +128,7 @@ impl ChatSession {
     pub fn handle_input(&mut self, typed: &str) -> ChatEffect {
         if typed.len() > LONGEST_MESSAGE {
             return ChatEffect::Say(format!(
-                "That is longer than {} MiB, which no model can read.",
+                "The message is longer than {} MiB, which no model can read.",
                 LONGEST_MESSAGE >> 20
             ));
         }
@@ -170,7 +170,7 @@ impl ChatSession {
             ChatCommand::Model(None) => ChatEffect::ShowModels,
             ChatCommand::Model(Some(model)) if model == "default" => {
                 self.settings.model = None;
-                ChatEffect::Say("The default model answers.".to_owned())
+                ChatEffect::Say("Now using the default model.".to_owned())
             }
             ChatCommand::Model(Some(model)) => ChatEffect::ChooseModel(model),
             ChatCommand::Agent(wanted) => {
@@ -198,12 +198,12 @@ impl ChatSession {
 
     fn who_answers(&self) -> String {
         match self.settings.agent {
-            AgentChoice::None => "The model answers by itself, without tools. There are the agents simple, \
-                                  orchestrator, react and codeact; '/agent orchestrator' lets it use tools."
+            AgentChoice::None => "No agent is active: the model answers directly, without tools. Agents: simple, \
+                                  orchestrator, react and codeact; '/agent orchestrator' lets the model use tools."
                 .to_owned(),
             AgentChoice::Agent(agent) => {
                 format!(
-                    "The agent {agent} answers; /tools shows what it may use. '/agent none' sends it away."
+                    "The agent {agent} answers; /tools lists what it may use. '/agent none' turns it off."
                 )
             }
         }
@@ -211,8 +211,8 @@ impl ChatSession {
 
     fn about_memory(&self) -> String {
         match self.settings.memory {
-            Switch::On => "The memory is on: answers draw on what 'hob memory index' took in.".to_owned(),
-            Switch::Off => "The memory is off.".to_owned(),
+            Switch::On => "Memory is on: answers use the documents that 'hob memory index' read.".to_owned(),
+            Switch::Off => "Memory is off.".to_owned(),
         }
     }
 
@@ -224,13 +224,13 @@ impl ChatSession {
                 let question = last.question.clone();
                 self.try_to_ask(question, Attempt::Again)
             }
-            (None, None) => ChatEffect::Say("Nothing was asked yet.".to_owned()),
+            (None, None) => ChatEffect::Say("No question was asked yet.".to_owned()),
         }
     }
 
     fn save(&mut self, file: PathBuf) -> ChatEffect {
         if self.turns.is_empty() {
-            return ChatEffect::Say("Nothing was answered yet, so there is nothing to save.".to_owned());
+            return ChatEffect::Say("There is no answer yet, so there is nothing to save.".to_owned());
         }
         let overwrite = match &self.saved_to {
             Some(known) if *known == file => Overwrite::Force,
@@ -248,7 +248,7 @@ impl ChatSession {
         if let Some(asked) = &mut self.asked {
             asked.attempt = Attempt::First;
         }
-        ChatEffect::Say("A new conversation.".to_owned())
+        ChatEffect::Say("Started a new conversation.".to_owned())
     }
 
     /// The model is there, and answers from now on.
@@ -291,13 +291,12 @@ impl ChatSession {
         };
         match (is_overflow, earlier) {
             (true, 0) => {
-                "The question is longer than the model can read. Ask a shorter one, or choose another \
-                          model with /model."
+                "The question exceeds the model's context. Ask a shorter one, or switch models with /model."
                     .to_owned()
             }
             (true, turns) => format!(
-                "With {} before it, the question is longer than the model can read. Nothing was left out: /new \
-                 begins another conversation, and /retry then asks the question there.",
+                "With {} before it, the question exceeds the model's context. Nothing was removed: type /new to start a \
+                 new conversation, then /retry to ask the question there.",
                 counted(turns, "turn")
             ),
             (false, _) => "/retry asks again.".to_owned(),

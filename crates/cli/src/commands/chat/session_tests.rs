@@ -115,7 +115,7 @@ fn a_conversation_that_is_too_long_is_never_cut_in_silence() {
     session.handle_input("c");
     let advice = session.advice(true);
     assert!(advice.contains("With 2 turns before it") && advice.contains("/new"), "{advice}");
-    assert_eq!(said(session.handle_input("/new")), "A new conversation.");
+    assert_eq!(said(session.handle_input("/new")), "Started a new conversation.");
     assert_eq!(asked(session.handle_input("/retry")), ["user: c"]);
     assert!(session.advice(true).contains("Ask a shorter one"));
 }
@@ -128,7 +128,7 @@ fn a_new_conversation_knows_nothing_of_the_old_one() {
     let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
     assert_eq!(keep.place, SaveTarget::EndOf(None));
     session.handle_input("/new");
-    assert_eq!(said(session.handle_input("/retry")), "Nothing was asked yet.");
+    assert_eq!(said(session.handle_input("/retry")), "No question was asked yet.");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_conversation_that_is_forgotten_is_not_gone_on_with() {
 fn a_book_is_no_message() {
     let mut session = session();
     assert!(said(session.handle_input(&"x".repeat(LONGEST_MESSAGE + 1))).contains("longer than 1 MiB"));
-    assert_eq!(said(session.handle_input("/retry")), "Nothing was asked yet.");
+    assert_eq!(said(session.handle_input("/retry")), "No question was asked yet.");
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn settings_change_by_command() {
     session.handle_input("/model default");
     session.handle_input("/agent none");
     assert_eq!(session.settings(), &ChatSettings { model: None, agent: AgentChoice::None, ..changed });
-    assert!(said(session.handle_input("/agent")).contains("by itself"));
-    assert_eq!(said(session.handle_input("/memory")), "The memory is off.");
+    assert!(said(session.handle_input("/agent")).contains("directly"));
+    assert_eq!(said(session.handle_input("/memory")), "Memory is off.");
 }
 
 #[test]
@@ -211,5 +211,5 @@ fn the_rest_is_left_to_the_terminal() {
     ] {
         assert_eq!(session.handle_input(line), effect, "{line}");
     }
-    assert!(said(session.handle_input("/nonsense")).contains("There are /help"));
+    assert!(said(session.handle_input("/nonsense")).contains("Commands: /help"));
 }

@@ -40,8 +40,8 @@ pub fn show_help() -> Result<()> {
     let facts: Vec<(&str, String)> = facts.iter().map(|(name, does)| (name.as_str(), does.clone())).collect();
     table::print_facts(&facts)?;
     output::note(
-        "A line that ends with \\ goes on, and so does a block of code between ``` lines; Alt-Enter begins a new line. \
-         Ctrl-C stops an answer.",
+        "End a line with \\ to continue it on the next line; a code block between ``` lines continues too. Alt-Enter \
+         inserts a new line. Ctrl-C stops an answer.",
     );
     Ok(())
 }

@@ -15,25 +15,26 @@ pub fn check(server: &ServerConfig) -> DoctorCheck {
         DoctorCheck::new(
             NAME,
             CheckStatus::Good,
-            format!("'hob serve' answers everybody who has its key ({host})"),
+            format!("'hob serve' answers anyone who has the API key ({host})"),
         )
     } else if server.api_key.is_none() && any_page {
-        let message = "'hob serve' answers every web page that a browser here opens ([server] cors_origins has \"*\", no key)";
+        let message = "'hob serve' answers every web page opened in a browser on this machine ([server] cors_origins has \
+                       \"*\", no key)";
         DoctorCheck::new(NAME, CheckStatus::Warning, message)
-            .advise("Set HOB_API_KEY to ask for a key, or name the pages in [server] cors_origins")
+            .advise("Set HOB_API_KEY to require a key, or list the pages in [server] cors_origins")
     } else if server.api_key.is_none() && !server.allowed_hosts.is_empty() {
         let names = server.allowed_hosts.join(", ");
         let message =
             format!("'hob serve' answers anyone who reaches it as {names} ([server] allowed_hosts, no key)");
         DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-            "Set HOB_API_KEY to ask for a key: a tunnel or proxy with that name makes everyone look like this machine",
+            "Set HOB_API_KEY to require a key: a tunnel or proxy with that name makes everyone look like this machine",
         )
     } else if is_inside(host) {
         DoctorCheck::new(NAME, CheckStatus::Good, format!("'hob serve' answers this machine only ({host})"))
     } else {
-        let message = format!("'hob serve' answers everybody who reaches this machine ({host}, no key)");
+        let message = format!("'hob serve' answers anyone on your network ({host}, no API key)");
         DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-            "Set [server] host = \"127.0.0.1\" to keep it to this machine, or HOB_API_KEY to ask for a key",
+            "Set [server] host = \"127.0.0.1\" to limit it to this machine, or HOB_API_KEY to require a key",
         )
     }
 }

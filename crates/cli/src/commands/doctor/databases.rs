@@ -20,14 +20,14 @@ fn check_one(database: &Database) -> DoctorCheck {
     let error = match condition {
         Ok(None) => {
             let message = match kind {
-                DatabaseKind::Record => "not there yet; the first answer makes it",
-                DatabaseKind::Memory => "not there yet; 'hob memory index PATH' makes it",
+                DatabaseKind::Record => "not created yet (created by the first answer)",
+                DatabaseKind::Memory => "not created yet (created by 'hob memory index PATH')",
             };
             return DoctorCheck::new(name, CheckStatus::Off, message);
         }
         Ok(Some(found)) if found.steps_behind > 0 => {
             let message = format!(
-                "{}, from an older Hob; it is brought up to date when it is next used",
+                "{}, from an older version of Hob; it is migrated when it is next used",
                 memory(found.bytes)
             );
             return DoctorCheck::new(name, CheckStatus::Good, message);
@@ -38,28 +38,28 @@ fn check_one(database: &Database) -> DoctorCheck {
     let (message, advice) = match error {
         StoreError::Damaged { .. } => {
             let again = match kind {
-                DatabaseKind::Record => "Hob starts with a new one",
-                DatabaseKind::Memory => "fill a new one with 'hob memory index PATH'",
+                DatabaseKind::Record => "Hob creates a new one",
+                DatabaseKind::Memory => "rebuild it with 'hob memory index PATH'",
             };
-            ("the file is damaged, or no database of Hob's".to_owned(), move_away(path, "damaged", again))
+            ("the file is damaged, or is not a Hob database".to_owned(), move_away(path, "damaged", again))
         }
         StoreError::Busy { .. } => (
-            "another process keeps it locked".to_owned(),
-            format!("Wait until it is done, or find and stop it: 'fuser {shown}' tells its number"),
+            "another process has locked it".to_owned(),
+            format!("Wait until it is done, or find and stop it: 'fuser {shown}' prints its process ID"),
         ),
         StoreError::Newer { found, known, .. } => (
-            format!("it was written by a newer Hob: its version is {found}, and this one knows {known}"),
+            format!(
+                "it was written by a newer Hob: its schema version is {found}, and this Hob supports {known}"
+            ),
             "Update Hob, or set HOB_HOME to another directory".to_owned(),
         ),
-        StoreError::Full { .. } => {
-            ("there is no space left for it".to_owned(), "Make room on its disk".to_owned())
-        }
+        StoreError::Full { .. } => ("its disk is full".to_owned(), "Free some space on its disk".to_owned()),
         StoreError::Directory { .. }
         | StoreError::Create { .. }
         | StoreError::Open { .. }
         | StoreError::ReadOnly { .. } => (
             "it cannot be opened for reading and writing".to_owned(),
-            format!("Make it yours with 'chown \"$USER\" {shown}' and 'chmod u+rw {shown}'"),
+            format!("Take ownership with 'chown \"$USER\" {shown}' and 'chmod u+rw {shown}'"),
         ),
         StoreError::Failed { source, .. } => {
             (format!("it cannot be used: {source}"), move_away(path, "failed", "try again"))

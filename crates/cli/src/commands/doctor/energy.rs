@@ -26,9 +26,10 @@ async fn look(survey: impl FnOnce() -> EnergySurvey + Send + 'static) -> Vec<Doc
         // It panicked, which has been told of already.
         Ok(Err(_)) => Vec::new(),
         Err(_) => {
-            let message = format!("the driver of a meter did not answer within {} s", TIMEOUT.as_secs());
-            let advice = "Answers are recorded without their energy. Where 'nvidia-smi' hangs too, restart the machine, or set \
-                          [telemetry] energy = false";
+            let message =
+                format!("the driver of an energy meter did not answer within {} s", TIMEOUT.as_secs());
+            let advice = "Hob does not record energy. If 'nvidia-smi' hangs too, restart the machine, or set [telemetry] \
+                          energy = false";
             vec![DoctorCheck::new("energy", CheckStatus::Warning, message).advise(advice)]
         }
     }
@@ -36,11 +37,10 @@ async fn look(survey: impl FnOnce() -> EnergySurvey + Send + 'static) -> Vec<Doc
 
 fn checks(survey: &EnergySurvey) -> Vec<DoctorCheck> {
     let meters = survey.meters.join(", ");
-    let measured =
-        DoctorCheck::new("energy", CheckStatus::Good, format!("of answers is measured by {meters}"));
+    let measured = DoctorCheck::new("energy", CheckStatus::Good, format!("measured by {meters}"));
     let refused = survey.refused.iter().map(|reason| {
         DoctorCheck::new("energy", CheckStatus::Off, reason)
-            .advise("Answers are recorded without it. docs/telemetry.md says how to let Hob measure")
+            .advise("Hob does not record it. See docs/telemetry.md for how to allow the measurement")
     });
     (!meters.is_empty()).then_some(measured).into_iter().chain(refused).collect()
 }
@@ -64,7 +64,7 @@ mod tests {
         let [check] = &told[..] else { panic!("{told:?}") };
         assert_eq!(
             (check.status, check.message.as_str()),
-            (CheckStatus::Warning, "the driver of a meter did not answer within 5 s")
+            (CheckStatus::Warning, "the driver of an energy meter did not answer within 5 s")
         );
     }
 
@@ -79,10 +79,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                (
-                    CheckStatus::Good,
-                    "of answers is measured by package-0 (RAPL), NVIDIA L40S (NVML)".to_owned()
-                ),
+                (CheckStatus::Good, "measured by package-0 (RAPL), NVIDIA L40S (NVML)".to_owned()),
                 (CheckStatus::Off, "NVIDIA GTX 1080 does not count its energy".to_owned()),
             ]
         );

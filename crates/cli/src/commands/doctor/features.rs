@@ -21,7 +21,7 @@ pub async fn sandbox(config: &Config) -> Option<DoctorCheck> {
 pub fn mcp(config: &Config) -> impl Iterator<Item = DoctorCheck> {
     config.mcp.servers.iter().filter_map(|(name, server)| match &server.transport {
         McpTransportConfig::Command { command, .. } if !is_program(command) => {
-            let message = format!("{name}: there is no program '{}'", command.display());
+            let message = format!("{name}: the program '{}' does not exist", command.display());
             let advice = format!("Install it, or correct [mcp.servers.{name}] command");
             Some(DoctorCheck::new("mcp", CheckStatus::Warning, message).advise(advice))
         }

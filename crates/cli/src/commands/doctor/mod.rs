@@ -35,7 +35,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
     let (mut checks, config) = config_file::check(&environment);
     let report = block_on(async {
-        let _waiting = Spinner::start("looking around");
+        let _waiting = Spinner::start("running checks");
         let home = environment.config_dir().ok();
         let (hardware, kept, rest) =
             tokio::join!(detect(), check_home(home.clone()), check_rest(config.as_ref(), home.as_deref()));

@@ -15,9 +15,9 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
     // Whoever has models can be asked for one of them; the others need one first.
     let offered = models.unwrap_or_default().iter().find(|model| model.kind == ModelKind::Text);
     let how_to_get = |wanted: &str| match offered {
-        _ if key == "ollama" => format!("Get it with 'hob model pull {wanted}'"),
+        _ if key == "ollama" => format!("Download it with 'hob model pull {wanted}'"),
         Some(offered) => {
-            format!("Choose one it has: [intelligence] default_model = \"{}\"", one_line(&offered.id))
+            format!("Choose one of its models: [intelligence] default_model = \"{}\"", one_line(&offered.id))
         }
         None => advice::how_to_get_a_model(key).to_owned(),
     };
@@ -29,7 +29,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             DoctorCheck::new(
                 NAME,
                 CheckStatus::Good,
-                format!("{AUTO}: one of {key}'s is chosen for each question"),
+                format!("{AUTO}: Hob chooses one of {key}'s models for each question"),
             ),
         ),
         (Some(wanted), Some(models)) if models.iter().any(|model| engine.means(wanted, &model.id)) => {
@@ -39,12 +39,12 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             let check = DoctorCheck::new(
                 NAME,
                 CheckStatus::Bad,
-                format!("{key} has no model '{wanted}', which is the default"),
+                format!("{key} does not have the default model '{wanted}'"),
             );
             (false, check.advise(how_to_get(wanted)))
         }
         (Some(wanted), _) => {
-            (true, DoctorCheck::new(NAME, CheckStatus::Good, format!("{wanted}, which {key} does not list")))
+            (true, DoctorCheck::new(NAME, CheckStatus::Good, format!("{wanted} (not listed by {key})")))
         }
         // A model that makes vectors is nobody's default: it cannot answer.
         (None, Some(models)) => match models.iter().find(|model| model.kind == ModelKind::Text) {
@@ -53,7 +53,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
                 DoctorCheck::new(
                     NAME,
                     CheckStatus::Good,
-                    format!("{}, the first of {key}", one_line(&first.id)),
+                    format!("{}, the first model of {key}", one_line(&first.id)),
                 ),
             ),
             None => {

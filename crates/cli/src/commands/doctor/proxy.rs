@@ -31,15 +31,15 @@ pub fn check(found: &[EngineStatus]) -> Option<DoctorCheck> {
         None => DoctorCheck::new(
             NAME,
             CheckStatus::Good,
-            format!("{variable} is set; what is not on this machine is asked through it"),
+            format!("{variable} is set; connections to other machines go through it"),
         ),
         Some((engine, host)) => DoctorCheck::new(
             NAME,
             CheckStatus::Warning,
-            format!("{engine} at {host} is asked through the proxy of {variable}"),
+            format!("{engine} at {host} is reached through the proxy of {variable}"),
         )
         .advise(format!(
-            "If it is in your own network, add it: export NO_PROXY='{}'",
+            "If it is on your local network, exclude it: export NO_PROXY='{}'",
             joined(&spared, &host)
         )),
     })

@@ -32,7 +32,7 @@ pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
     };
     match (args.json, io::stdout().is_terminal()) {
         (true, _) => output::json(&found)?,
-        (false, _) if found.passages.is_empty() => output::note("Nothing was found."),
+        (false, _) if found.passages.is_empty() => output::note("No passages found."),
         (false, true) if table::terminal_width().is_some_and(|width| width >= WIDE) => print_table(&found)?,
         (false, true) => print_blocks(&found)?,
         (false, false) => print_rows(&found)?,

@@ -83,7 +83,7 @@ impl ModelOnEngine<'_> {
         let quantization = self.model.quantization.clone().or(details.quantization);
         let capabilities = match (details.capabilities.join(", "), self.model.kind) {
             (list, _) if !list.is_empty() => Some(list),
-            (_, ModelKind::Embedding) => Some("embeddings; it writes no answers".to_owned()),
+            (_, ModelKind::Embedding) => Some("embeddings only".to_owned()),
             (_, ModelKind::Text) => None,
         };
         let facts = [
@@ -93,8 +93,8 @@ impl ModelOnEngine<'_> {
             ("Parameters", self.parameters().map(weights)),
             ("Quantisation", quantization),
             ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
-            ("VRAM", self.model.size.map(|size| format!("about {}, and more for its context", memory(size)))),
-            ("Can", capabilities),
+            ("VRAM", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
+            ("Capabilities", capabilities),
             ("Licence", details.license),
         ];
         facts.into_iter().filter_map(|(name, value)| Some((name, one_line(&value?)))).collect()
@@ -126,7 +126,7 @@ pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {
         near => format!(" Did you mean {}?", near.join(", ")),
     };
     anyhow!(
-        "no engine has a model '{name}'.{meant} 'hob model list' shows all, 'hob model pull {name}' downloads it."
+        "no engine has the model '{name}'.{meant} 'hob model list' lists all models, 'hob model pull {name}' downloads it."
     )
 }
 

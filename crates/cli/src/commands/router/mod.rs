@@ -24,5 +24,5 @@ pub fn run(command: RouterCommand) -> Result<ExitCode> {
 
 /// Says that there is nothing, which is no failure.
 fn note_empty() {
-    output::note("Nothing is learnt yet. Ask with --router grpo, or for the model 'auto'.");
+    output::note("The router has learned nothing yet. Use --router grpo, or the model 'auto'.");
 }

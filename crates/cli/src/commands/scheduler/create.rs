@@ -36,7 +36,7 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
         print(&task, format)?;
         if format == OutputFormat::Text && !config.scheduler.enabled {
             output::note(
-                "It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true.",
+                "The task runs while 'hob scheduler start' is running, or 'hob serve' with [scheduler] enabled = true.",
             );
         }
         Ok(ExitCode::SUCCESS)

@@ -64,15 +64,15 @@ pub async fn run(book: &TaskBook, shown: TaskFilter, format: OutputFormat) -> Re
         let now = book.now();
         table::print(&COLUMNS, &tasks.iter().map(|task| row(task, now)).collect::<Vec<_>>())?;
     } else if of_all == 0 {
-        output::note("There are no tasks yet. 'hob scheduler create' makes one.");
+        output::note("There are no tasks yet. Create one with 'hob scheduler create'.");
     } else {
-        output::note("There are no such tasks.");
+        output::note("There are no matching tasks.");
     }
     let hidden = of_all - tasks.len();
     if shown == TaskFilter::Current && hidden > 0 {
         let are = if hidden == 1 { "is" } else { "are" };
         output::note(format_args!(
-            "{} {are} over and not shown; --all shows everything.",
+            "{} {are} completed or cancelled and not shown; use --all to show everything.",
             counted(hidden, "task")
         ));
     }

@@ -68,8 +68,8 @@ fn read_id(text: &str) -> Result<TaskId> {
 /// What to do about it, where that is not plain.
 fn with_advice(error: ScheduleError) -> anyhow::Error {
     let advice = match &error {
-        ScheduleError::NotFound { .. } => Some("'hob scheduler list' shows the tasks there are"),
-        ScheduleError::Running { .. } => Some("'hob scheduler logs ID' shows how far it is"),
+        ScheduleError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
+        ScheduleError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
         ScheduleError::Invalid { .. } | ScheduleError::Refused { .. } | ScheduleError::Unavailable(_) => None,
     };
     match advice {

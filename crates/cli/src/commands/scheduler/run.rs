@@ -52,6 +52,6 @@ fn print(run: &TaskRun, format: OutputFormat) -> Result<()> {
     match (run.outcome, &run.error) {
         (Some(RunOutcome::Succeeded), _) => Ok(()),
         (_, Some(error)) => bail!("{error}"),
-        (_, None) => bail!("the run did not succeed"),
+        (_, None) => bail!("the run failed"),
     }
 }

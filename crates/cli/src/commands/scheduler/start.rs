@@ -42,7 +42,7 @@ async fn print_summary(app: &Household) -> Result<()> {
     print_facts(&[
         ("Engine", advice::place(engine.key(), engine.address())),
         ("Tasks", counted(tasks.len(), "active task")),
-        ("Next", next.unwrap_or_else(|| "nothing".to_owned())),
+        ("Next", next.unwrap_or_else(|| "none".to_owned())),
     ])?;
     Ok(())
 }

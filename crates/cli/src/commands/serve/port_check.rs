@@ -17,7 +17,7 @@ pub async fn check(server: &ServerConfig) -> Result<()> {
         && let ServerProbe::Hob { .. } = running_server::probe(host, *port).await
     {
         bail!(
-            "Hob runs on {} already. Use that one, or stop it first; a second one needs another port: 'hob serve --port {}'.",
+            "Hob is already running on {}. Use that server, stop it first, or choose another port: 'hob serve --port {}'.",
             running_server::url(host, *port),
             port.checked_add(1).unwrap_or(8000)
         );

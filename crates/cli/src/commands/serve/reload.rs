@@ -34,7 +34,7 @@ impl RunningSettings {
             match self.reload() {
                 Ok(changes) => changes.print(),
                 Err(error) => output::warning(format_args!(
-                    "the configuration was not reloaded, and the old one stays: {}",
+                    "the configuration was not reloaded; the old one stays in effect: {}",
                     failure::explain(&error)
                 )),
             }
@@ -74,9 +74,7 @@ impl Changes {
 
     fn print(&self) {
         match &self.applied[..] {
-            [] => output::note(
-                "configuration reloaded: nothing that can change while the server runs has changed",
-            ),
+            [] => output::note("configuration reloaded: no setting that can change at run time has changed"),
             keys => output::note(format_args!("configuration reloaded: {}", keys.join(", "))),
         }
         if !self.after_restart.is_empty() {

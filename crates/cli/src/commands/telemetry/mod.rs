@@ -29,5 +29,5 @@ pub fn run(command: TelemetryCommand) -> Result<ExitCode> {
 
 /// Says that there is nothing, which is no failure.
 fn note_empty() {
-    output::note("Nothing is recorded yet.");
+    output::note("No calls are recorded yet.");
 }

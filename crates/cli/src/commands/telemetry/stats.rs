@@ -113,11 +113,12 @@ impl Tables {
 fn overview(report: &StatsReport) -> Vec<(&'static str, String)> {
     let Overview { recorded_since, figures } = &report.overview;
     let tokens = format!(
-        "{} in ({} from a cache), {} out",
+        "{} in ({} cached), {} out",
         figures.prompt_tokens, figures.cached_tokens, figures.completion_tokens
     );
     let calls = format!("{}, {} failed, {} cancelled", figures.calls, figures.failures, figures.cancelled);
-    let estimated = format!("the tokens of {} are our own count", counted(figures.estimated, "call"));
+    let estimated =
+        format!("the token counts of {} are Hob's own estimates", counted(figures.estimated, "call"));
     let facts = [
         ("Calls", Some(calls)),
         ("Tokens", Some(tokens)),

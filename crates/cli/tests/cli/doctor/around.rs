@@ -39,13 +39,11 @@ async fn an_open_door_is_told_of_and_a_locked_one_is_not() {
     let (home, _ollama) = with("").await;
     change(&home, "host = \"127.0.0.1\"\nport", "host = \"0.0.0.0\"\nport");
     let found = Diagnosis::of(&home).await;
-    found
-        .shows("access", "warning", "everybody who reaches this machine")
-        .is_ready_and_next_is("HOB_API_KEY");
+    found.shows("access", "warning", "anyone on your network").is_ready_and_next_is("HOB_API_KEY");
     let mut locked = home.hob(&["doctor", "--json"]);
     locked.env("HOB_API_KEY", "s3cret");
     let found = Diagnosis::from(locked).await;
-    found.shows("access", "good", "everybody who has its key").is_ready_and_next_is("hob ask");
+    found.shows("access", "good", "anyone who has the API key").is_ready_and_next_is("hob ask");
 }
 
 #[tokio::test]
@@ -65,7 +63,7 @@ async fn a_proxy_is_told_of_and_suspected_of_a_silent_engine() {
     let mut far = home.hob(&["doctor", "--json"]);
     far.env("http_proxy", "http://127.0.0.1:9").env("NO_PROXY", "localhost");
     let found = Diagnosis::from(far).await;
-    found.shows("proxy", "warning", "vllm at gpu.test is asked through the proxy of http_proxy");
+    found.shows("proxy", "warning", "vllm at gpu.test is reached through the proxy of http_proxy");
     found.is_ready_and_next_is("NO_PROXY='localhost,gpu.test'");
 }
 
@@ -109,7 +107,7 @@ async fn code_that_bubblewrap_runs_is_good() {
 async fn a_server_of_tools_without_its_program_is_told_of() {
     let (home, _ollama) = with("[mcp.servers.files]\ncommand = \"no-such-program\"\n").await;
     let found = Diagnosis::of(&home).await;
-    found.shows("mcp", "warning", "files: there is no program 'no-such-program'");
+    found.shows("mcp", "warning", "files: the program 'no-such-program' does not exist");
     found.is_ready_and_next_is("[mcp.servers.files] command");
 }
 

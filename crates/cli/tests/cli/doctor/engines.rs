@@ -30,7 +30,7 @@ async fn an_engine_that_is_down_is_started() {
 async fn somebody_else_on_an_engines_port_is_told() {
     let other = FakeServer::replying(Reply::json(200, "[]")).await;
     let found = Diagnosis::of(&home(&[("ollama", &other.url())])).await;
-    found.shows("ollama", "bad", &other.url()).is_not_ready_and_next_is("See whether it is ollama");
+    found.shows("ollama", "bad", &other.url()).is_not_ready_and_next_is("Check that ollama listens there");
 }
 
 #[tokio::test]
@@ -45,7 +45,9 @@ async fn a_default_model_that_is_missing_is_fetched_or_replaced() {
     let wish = "[intelligence]\ndefault_model = \"nope\"\n";
     let ollama = fakes::ollama().await;
     let found = Diagnosis::of(&adding(home(&[("ollama", &ollama.url())]), wish)).await;
-    found.shows("model", "bad", "ollama has no model 'nope'").is_not_ready_and_next_is("hob model pull nope");
+    found
+        .shows("model", "bad", "ollama does not have the default model 'nope'")
+        .is_not_ready_and_next_is("hob model pull nope");
     let vllm = fakes::vllm().await;
     let found = Diagnosis::of(&adding(home(&[("vllm", &vllm.url())]), wish)).await;
     found.is_not_ready_and_next_is("[intelligence] default_model = \"smollm2\"");
@@ -60,7 +62,7 @@ async fn the_embedded_engine_needs_a_model_that_is_whole() {
     };
     let home = chosen(&engines_config(&[]));
     let found = Diagnosis::of(&home).await;
-    found.shows("embedded", "warning", "has no model yet");
+    found.shows("embedded", "warning", "no model yet");
     found.is_not_ready_and_next_is("hob model pull smollm2-135m-instruct");
 
     fs::create_dir(home.directory().join("models")).expect("a directory");
@@ -79,7 +81,7 @@ async fn the_embedded_engine_needs_a_model_that_is_whole() {
 async fn a_default_engine_on_our_own_port_is_moved() {
     let port = free_port();
     let found = Diagnosis::of(&home_with_port(&[("vllm", &format!("http://localhost:{port}"))], port)).await;
-    found.shows("vllm", "warning", "is where Hob itself listens");
+    found.shows("vllm", "warning", "is Hob's own port");
     assert!(found.advice_on("vllm").is_some_and(|advice| advice.contains("another port")), "{found:#?}");
     assert!(!found.ok);
 }
@@ -89,14 +91,14 @@ async fn an_engine_on_our_own_port_that_nobody_asked_for_needs_no_advice() {
     let (ollama, port) = (fakes::ollama().await, free_port());
     let own = format!("http://localhost:{port}");
     let found = Diagnosis::of(&home_with_port(&[("ollama", &ollama.url()), ("vllm", &own)], port)).await;
-    found.shows("vllm", "off", "is where Hob itself listens").is_ready_and_next_is("hob ask");
+    found.shows("vllm", "off", "is Hob's own port").is_ready_and_next_is("hob ask");
     assert_eq!(found.advice_on("vllm"), None);
 }
 
 #[tokio::test]
 async fn the_cloud_without_a_key_says_which_there_are() {
     let found = Diagnosis::of(&home(&[("cloud", "")])).await;
-    found.shows("cloud", "warning", "no key is set");
+    found.shows("cloud", "warning", "no API key is set");
     found.is_not_ready_and_next_is("Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY");
 }
 
@@ -133,7 +135,7 @@ async fn an_engine_that_refuses_our_key_is_told_from_one_that_is_down() {
     let locked = FakeServer::replying(Reply::json(401, refusal)).await;
     let found = Diagnosis::of(&home(&[("vllm", &locked.url())])).await;
     found.shows("vllm", "bad", "vllm answered 401: Incorrect API key provided");
-    found.is_not_ready_and_next_is("Set [engine.vllm] api_key to the key that it wants");
+    found.is_not_ready_and_next_is("Set [engine.vllm] api_key to a valid key");
 
     let home = home(&[("cloud", "")]);
     let text = fs::read_to_string(home.config_file()).expect("a file");
@@ -152,7 +154,7 @@ async fn an_engine_that_is_ill_says_so_itself() {
     let ill = FakeServer::replying(Reply::json(500, r#"{"error": "out of memory"}"#)).await;
     let found = Diagnosis::of(&home(&[("ollama", &ill.url())])).await;
     found.shows("ollama", "bad", "ollama answered 500: out of memory");
-    found.is_not_ready_and_next_is("what its log says");
+    found.is_not_ready_and_next_is("read its log");
 }
 
 #[tokio::test]
@@ -180,7 +182,7 @@ async fn a_fresh_machine_that_could_fetch_no_model_is_told_so() {
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("PATH", &nothing).env("HF_ENDPOINT", hub.url());
     let found = Diagnosis::from(command).await;
-    found.shows("engine", "good", "the first question fetches a small model");
+    found.shows("engine", "good", "the first question downloads a small built-in model");
     let asked: Vec<String> = hub.requests().into_iter().map(|request| request.method).collect();
     assert_eq!(asked, ["HEAD"], "nothing is fetched to find out");
 }

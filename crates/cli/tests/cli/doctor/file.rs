@@ -25,25 +25,25 @@ async fn a_fresh_machine_is_told_how_to_begin() {
         .filter(|line| ["✓ machine", "✓ home", " energy "].iter().all(|own| !line.contains(own)))
         .collect();
     insta::assert_snapshot!(stdout.join("\n"), @r#"
-    ✓ config     no file, so everything is at its default
-                 → 'hob init' writes one for this machine
-    · hob.db     not there yet; the first answer makes it
-    · memory.db  not there yet; 'hob memory index PATH' makes it
+    ✓ config     no file; all settings have their default values
+                 → Create one for this machine with 'hob init'
+    · hob.db     not created yet (created by the first answer)
+    · memory.db  not created yet (created by 'hob memory index PATH')
     · ollama     http://localhost:11434 does not answer
-    · vllm       http://localhost:8000 is where Hob itself listens
+    · vllm       skipped, port 8000 is Hob's own port
     · sglang     http://localhost:30000 does not answer
     · llamacpp   http://localhost:8080 does not answer
     · litellm    http://localhost:4000 does not answer
-    · cloud      no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
-    · embedded   has no model yet; 'hob model pull smollm2-135m-instruct' gets one
-    ✓ engine     none runs; the first question fetches a small model (about 100 MB) that Hob runs by itself
-                 → Get it now with 'hob model pull smollm2-135m-instruct', or start an engine of yours, such as with 'ollama serve'
+    · cloud      no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
+    · embedded   no model yet; download one with 'hob model pull smollm2-135m-instruct'
+    ✓ engine     no engine is running; the first question downloads a small built-in model (about 100 MB)
+                 → Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'
     ✓ port       8000 is free for 'hob serve'
-    ! access     'hob serve' answers everybody who reaches this machine (0.0.0.0, no key)
-                 → Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
+    ! access     'hob serve' answers anyone on your network (0.0.0.0, no API key)
+                 → Set [server] host = "127.0.0.1" to limit it to this machine, or HOB_API_KEY to require a key
 
     Ready. Try it: hob ask 'Hello'
-    Then (access): Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
+    Then (access): Set [server] host = "127.0.0.1" to limit it to this machine, or HOB_API_KEY to require a key
     "#);
 }
 
@@ -56,8 +56,7 @@ async fn a_file_that_cannot_be_used_is_the_first_thing_to_mend() {
     ] {
         let found = Diagnosis::of(&Home::with_config(text)).await;
         found.shows("config", "bad", words).says_nothing_of("engine");
-        found
-            .is_not_ready_and_next_is("Correct the file, or replace it by a new one with 'hob init --force'");
+        found.is_not_ready_and_next_is("Correct the file, or replace it with 'hob init --force'");
     }
 }
 
@@ -71,7 +70,7 @@ async fn a_file_that_is_none_is_told_from_a_broken_one() {
     let link = Home::empty();
     symlink("/nowhere/at/all", link.config_file()).expect("a link");
     let found = Diagnosis::of(&link).await;
-    found.shows("config", "bad", "cannot read").is_not_ready_and_next_is("a link that leads nowhere");
+    found.shows("config", "bad", "cannot read").is_not_ready_and_next_is("a broken link");
 
     let elsewhere = Home::empty();
     let mut command = elsewhere.hob(&["doctor", "--json"]);

@@ -9,7 +9,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::{MAX_LAYERS, PullDisplay};
 use crate::output::text::one_line;
 
-const BAR: &str = "{prefix:.cyan} {bar:30.green/dim} {binary_bytes:>11} of {binary_total_bytes:<11} {binary_bytes_per_sec:.dim} {eta:.dim}";
+const BAR: &str = "{prefix:.cyan} {bar:30.green/dim} {binary_bytes:>11} of {binary_total_bytes:<11} \
+                   {binary_bytes_per_sec:.dim} {eta:.dim}";
 const STATUS: &str = "{spinner:.cyan} {msg:.dim}";
 
 pub struct LayerBars {
