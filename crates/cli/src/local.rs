@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hob_config::Config;
+use hob_models::catalogue::STARTER;
+use hob_models::tuned::{KeepTuned, TuneReport};
+use hob_models::{DownloadProgress, DownloadStep, PullSpec};
 use hob_system::FirstRun;
-use hob_system::local_models::{
-    CATALOG, Keep, LocalModels, ModelSpec, OnProgress, Progress, Step, TuneReport,
-};
+use hob_system::local_models::{DownloadProgressFn, LocalModels};
 
 use crate::args::NetworkAccess;
 use crate::output;
@@ -19,20 +20,22 @@ use crate::output::progress::Spinner;
 use crate::settings;
 use crate::signals::Signals;
 
+const NO_ENGINE: &str = "this build of hob has no embedded engine. Install it with: \
+                         cargo install --path crates/cli --features embedded";
+
 /// What happens on a machine where nothing answers and nothing was chosen.
 pub fn first_run(network: NetworkAccess) -> FirstRun {
     match network {
         NetworkAccess::Offline => FirstRun::Refuse,
         NetworkAccess::Online => {
-            let starter = &CATALOG[0];
-            let download = Download::new(starter.name);
+            let download = Download::new(STARTER.name);
             let announced = std::sync::Once::new();
             FirstRun::Fetch(Arc::new(move |progress| {
                 announced.call_once(|| {
                     output::note(format_args!(
                         "No engine is running. Hob downloads a small built-in model: {} ({}).",
-                        starter.name,
-                        memory(starter.size)
+                        STARTER.name,
+                        memory(STARTER.size)
                     ));
                 });
                 show(&download, progress);
@@ -43,10 +46,10 @@ pub fn first_run(network: NetworkAccess) -> FirstRun {
 
 /// The size of the built-in model.
 pub fn starter_size() -> String {
-    memory(CATALOG[0].size)
+    memory(STARTER.size)
 }
 
-/// Whether Hob can download the built-in model now.
+/// Whether Hob can download and use the built-in model now.
 pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
     LocalModels::new(config, home).can_fetch_starter().await
 }
@@ -64,7 +67,7 @@ pub fn first_vectors(network: NetworkAccess) -> FirstRun {
 
 /// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
 pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
-    let Ok(spec) = name.parse::<ModelSpec>() else { return Ok(None) };
+    let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
     let mut models = LocalModels::new(config, &settings::home()?);
     if network == NetworkAccess::Offline {
         models.go_offline();
@@ -72,7 +75,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     let mut signals = Signals::listen()?;
     let download = Download::new(name.to_owned());
     let bar = download.clone();
-    let progress: OnProgress = Arc::new(move |progress| show(&bar, progress));
+    let progress: DownloadProgressFn = Arc::new(move |progress| show(&bar, progress));
     let outcome = tokio::select! {
         outcome = models.pull(&spec, progress) => outcome.map(Some),
         stop = signals.next() => {
@@ -84,7 +87,9 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     download.clear();
     if let Some(model) = outcome? {
         let id = model.id;
-        if model.header.is_some_and(|header| header.is_embedding) {
+        if models.engine().is_none() {
+            output::line(format_args!("{id} is ready: {}", model.path.display()))?;
+        } else if model.header.is_some_and(|header| header.is_embedding) {
             output::line(format_args!("{id} is ready, for memory and for /v1/embeddings."))?;
         } else {
             output::line(format_args!("{id} is ready. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
@@ -93,22 +98,27 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     Ok(Some(ExitCode::SUCCESS))
 }
 
-fn show(download: &Download, progress: Progress) {
+fn show(download: &Download, progress: DownloadProgress) {
     let step = match progress.step {
-        Step::Waiting => "waiting for another pull of the same model",
-        Step::Listing => "querying the hub",
-        Step::Downloading => "downloading",
-        Step::Checking => "checking",
-        Step::Unpacking => "unpacking",
-        Step::Converting => "converting",
-        Step::Copying => "copying",
+        DownloadStep::Waiting => "waiting for another pull of the same model",
+        DownloadStep::Listing => "querying the hub",
+        DownloadStep::Downloading => "downloading",
+        DownloadStep::Checking => "checking",
+        DownloadStep::Unpacking => "unpacking",
+        DownloadStep::Converting => "converting",
+        DownloadStep::Copying => "copying",
     };
     download.show(step, progress.done, progress.total);
 }
 
-/// Models on the disk that cannot be loaded, each with the reason. A directory that cannot be read has none to tell of.
+/// Models on the disk that cannot be loaded, each with the reason. Empty where the directory cannot be read, and in a build without
+/// the engine that loads them.
 pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
-    let models = LocalModels::new(config, home).list().unwrap_or_default();
+    let models = LocalModels::new(config, home);
+    if models.engine().is_none() {
+        return Vec::new();
+    }
+    let models = models.list().unwrap_or_default();
     models.into_iter().filter_map(|model| Some((model.id, model.problem?))).collect()
 }
 
@@ -122,10 +132,13 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
 /// Finds the form of a model that runs fastest here.
 pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let models = LocalModels::new(config, &settings::home()?);
+    if models.engine().is_none() {
+        bail!("{NO_ENGINE}");
+    }
     let mut signals = Signals::listen()?;
     let waiting = Spinner::start(format!("measuring {id} in two formats; this takes about a minute"));
     let report = tokio::select! {
-        report = models.tune(id, if always { Keep::Always } else { Keep::IfFaster }) => report?,
+        report = models.tune(id, if always { KeepTuned::Always } else { KeepTuned::IfFaster }) => report?,
         stop = signals.next() => {
             drop(waiting);
             output::note(format_args!("Stopped. {id} is unchanged; the incomplete requantised file was removed."));

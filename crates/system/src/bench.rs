@@ -127,7 +127,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use hob_agent::ToolBox;
+    use hob_agents::ToolSet;
     use hob_core::{EventBus, Unrecorded};
     use hob_testkit::ScriptedEngine;
 
@@ -157,8 +157,8 @@ mod tests {
         let system = System::new(SystemParts {
             engine: Arc::clone(&engine) as _,
             default_model: None,
-            agent: hob_agent::agent("simple"),
-            tools: ToolBox::default(),
+            agent: hob_agents::agent("simple"),
+            tools: ToolSet::default(),
             max_turns: 1,
             bus: EventBus::new(),
             log: Arc::new(Unrecorded),

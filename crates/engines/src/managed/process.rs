@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::{Backoff, ManagedError, ManagedOptions};
+use super::backoff::Backoff;
+use super::options::{ManagedError, ManagedOptions};
 use crate::wire::client::{Endpoint, EndpointOptions};
 
 /// As many lines of stderr as an error shows.

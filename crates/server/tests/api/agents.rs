@@ -3,15 +3,15 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use hob_agent::agent;
-use hob_agent::tools::{Calculator, FileRead, FileReadOptions};
+use hob_agents::agent;
+use hob_agents::builtin::{Calculator, FileRead, FileReadOptions};
 use hob_config::ServerConfig;
 use hob_core::{
     Delta, Engine, EventBus, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_engines::Style;
 use hob_server::ServerParts;
-use hob_system::{System, SystemParts, ToolBox};
+use hob_system::{System, SystemParts, ToolSet};
 use hob_testkit::{FakeServer, Outside, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -69,7 +69,7 @@ pub fn parts(engine: Arc<dyn Engine>) -> SystemParts {
         engine,
         default_model: None,
         agent: agent("orchestrator"),
-        tools: ToolBox::new(tools).unwrap(),
+        tools: ToolSet::new(tools).unwrap(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agent::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits, Zone};
 use hob_core::{
     Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus,
@@ -166,7 +166,7 @@ impl World {
             engine,
             default_model: None,
             agent: None,
-            tools: ToolBox::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
+            tools: ToolSet::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
             max_turns: 10,
             bus: EventBus::new(),
             log: Arc::clone(&record) as Arc<dyn InferenceLog>,

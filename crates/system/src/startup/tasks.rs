@@ -9,7 +9,7 @@ use hob_core::schedule::DeliverTo;
 use hob_core::{ChannelError, ChannelStatus, Channels};
 
 use crate::channels::is_whatsapp;
-use crate::record::DATABASE;
+use crate::databases::DATABASE;
 use crate::scheduler::{Deliver, DeliverError, TaskBook, TaskOptions};
 
 /// How long a gateway may take to say which channels it has.
@@ -27,8 +27,8 @@ pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskBook {
 pub fn task_options(channels: Arc<dyn Channels>) -> TaskOptions {
     TaskOptions {
         deliver: Arc::new(ChannelDelivery { channels }),
-        agents: hob_agent::AGENTS.map(str::to_owned).to_vec(),
-        agent_aliases: hob_agent::AGENT_ALIASES.map(str::to_owned).to_vec(),
+        agents: hob_agents::AGENTS.map(str::to_owned).to_vec(),
+        agent_aliases: hob_agents::AGENT_ALIASES.map(str::to_owned).to_vec(),
         ..TaskOptions::default()
     }
 }

@@ -88,12 +88,12 @@ impl Engine for Warming {
 mod tests {
     use std::sync::Mutex;
 
-    use hob_agent::tools::{BuiltInOptions, built_in_tools};
+    use hob_agents::builtin::{BuiltInOptions, built_in_tools};
     use hob_core::{EventBus, Inference, InferenceLog};
     use hob_testkit::ScriptedEngine;
 
     use super::*;
-    use crate::{SystemParts, ToolBox};
+    use crate::{SystemParts, ToolSet};
 
     /// An engine that writes down the prompts it is to read.
     struct Reader {
@@ -150,8 +150,8 @@ mod tests {
         let system = System::new(SystemParts {
             engine: Arc::clone(&engine) as Arc<dyn Engine>,
             default_model: Some("m".to_owned()),
-            agent: hob_agent::agent(agent),
-            tools: ToolBox::new(built_in_tools(BuiltInOptions::default())).unwrap(),
+            agent: hob_agents::agent(agent),
+            tools: ToolSet::new(built_in_tools(BuiltInOptions::default())).unwrap(),
             max_turns: 3,
             bus: EventBus::new(),
             log: Arc::clone(&log) as Arc<dyn InferenceLog>,

@@ -1,0 +1,270 @@
+//! Gets a page from the public web: checks every step of the way, reads a bounded amount.
+
+use std::error::Error as StdError;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use hob_net::egress::{AddressPolicy, CheckedResolver, ForbiddenAddress, Lookup, system_lookup};
+use hob_net::{DEFAULT_CONNECT_TIMEOUT, HttpClientOptions, ProxyUse, USER_AGENT, http_client, root_cause};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Response, StatusCode};
+use thiserror::Error;
+use url::{Host, Url};
+
+const MAX_REDIRECTS: usize = 5;
+
+/// The longest address that is looked at.
+const MAX_URL_BYTES: usize = 4_096;
+
+const ACCEPTED: &str =
+    "text/html, application/xhtml+xml, text/plain, application/json;q=0.9, text/*;q=0.8, */*;q=0.1";
+
+/// How pages are fetched.
+#[derive(Clone)]
+pub struct WebFetchOptions {
+    pub policy: AddressPolicy,
+    pub lookup: Lookup,
+    /// The time for everything, redirects included.
+    pub timeout: Duration,
+    /// As much of a page as is read.
+    pub max_bytes: usize,
+    /// The kinds of content that are asked for, as the `Accept` header has them.
+    pub accept: &'static str,
+}
+
+impl Default for WebFetchOptions {
+    fn default() -> Self {
+        WebFetchOptions {
+            policy: AddressPolicy::public_only(),
+            lookup: system_lookup(),
+            timeout: Duration::from_secs(20),
+            max_bytes: 2 << 20,
+            accept: ACCEPTED,
+        }
+    }
+}
+
+/// Why a page could not be had.
+#[derive(Debug, Error)]
+pub enum FetchError {
+    #[error("'{url}' is no address: {reason}")]
+    BadUrl { url: String, reason: String },
+    #[error("only http and https can be fetched, not '{0}'")]
+    Scheme(String),
+    #[error("an address with a user name or password in it is not fetched")]
+    Credentials,
+    #[error("'{0}' is no public address, and only those can be fetched")]
+    NotPublic(String),
+    #[error("{0}, and only public addresses can be fetched")]
+    ForbiddenName(ForbiddenAddress),
+    #[error("the page redirects more than {MAX_REDIRECTS} times")]
+    TooManyRedirects,
+    #[error(
+        "the page redirects to {0}, and after text from outside was read only redirects within a site are followed"
+    )]
+    LeavesSite(String),
+    #[error("the page redirects to nowhere")]
+    RedirectWithoutTarget,
+    #[error("the server answered {0}")]
+    Status(StatusCode),
+    #[error("the page is compressed ({0}) although that was not asked for")]
+    Compressed(String),
+    #[error("no answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    #[error("cannot fetch from {host}: {reason}")]
+    Transport { host: String, reason: String },
+    #[error("the HTTP client cannot be set up: {0}")]
+    Client(String),
+}
+
+/// Where a page may redirect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redirects {
+    Anywhere,
+    /// To the same host, or between a host and one below it, such as `www.`: who is sent the request was decided before.
+    SameSite,
+}
+
+/// What came back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FetchedPage {
+    /// Where it was found in the end.
+    pub url: Url,
+    /// As the server named it.
+    pub content_type: Option<String>,
+    pub body: Vec<u8>,
+    /// Whether there was more than is read.
+    pub is_cut: bool,
+}
+
+/// Fetches pages.
+pub struct Fetcher {
+    /// Made for the first page: to read the system's certificates takes time and memory that most never need.
+    client: OnceLock<Client>,
+    options: WebFetchOptions,
+}
+
+impl Fetcher {
+    pub fn new(options: WebFetchOptions) -> Self {
+        Fetcher { client: OnceLock::new(), options }
+    }
+
+    fn client(&self) -> Result<&Client, FetchError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let Fetcher { options, .. } = self;
+        let resolver =
+            CheckedResolver { policy: options.policy.clone(), lookup: Arc::clone(&options.lookup) };
+        // Redirects are followed by hand, so that every step is checked.
+        let client = http_client(HttpClientOptions {
+            user_agent: Some(USER_AGENT),
+            resolver: Some(Arc::new(resolver)),
+            // A proxy would look names up itself, and connect to whatever it finds: nothing checked here would hold.
+            proxy: ProxyUse::Never,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT.min(options.timeout),
+            // A kept connection would outlive the check of its address.
+            max_idle_per_host: 0,
+            ..HttpClientOptions::default()
+        })
+        .map_err(|error| FetchError::Client(root_cause(&error)))?;
+        // Two that come at once make two, and one of them stays.
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    pub async fn fetch(&self, address: &str, redirects: Redirects) -> Result<FetchedPage, FetchError> {
+        let work = tokio::time::timeout(self.options.timeout, self.follow(address, redirects));
+        work.await.unwrap_or(Err(FetchError::Timeout(self.options.timeout)))
+    }
+
+    async fn follow(&self, address: &str, redirects: Redirects) -> Result<FetchedPage, FetchError> {
+        let mut url = parse(address, None)?;
+        for _ in 0..=MAX_REDIRECTS {
+            self.check(&url)?;
+            let response = self.get(&url).await?;
+            if !response.status().is_redirection() {
+                return self.read(url, response).await;
+            }
+            let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+            let next = parse(target.ok_or(FetchError::RedirectWithoutTarget)?, Some(&url))?;
+            if redirects == Redirects::SameSite && !is_same_site(&url, &next) {
+                return Err(FetchError::LeavesSite(next.host_str().unwrap_or_default().to_owned()));
+            }
+            url = next;
+        }
+        Err(FetchError::TooManyRedirects)
+    }
+
+    /// Addresses given as numbers are checked here. The URL's parser has brought all their spellings (`0x7f.1`, `2130706433`)
+    /// to one form. Names are checked when they are resolved.
+    fn check(&self, url: &Url) -> Result<(), FetchError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(FetchError::Scheme(url.scheme().to_owned()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(FetchError::Credentials);
+        }
+        let address: IpAddr = match url.host() {
+            Some(Host::Ipv4(address)) => address.into(),
+            Some(Host::Ipv6(address)) => address.into(),
+            Some(Host::Domain(name)) if is_local_name(name) => {
+                return Err(FetchError::NotPublic(name.to_owned()));
+            }
+            Some(Host::Domain(_)) => return Ok(()),
+            None => {
+                return Err(FetchError::BadUrl {
+                    url: url.to_string(),
+                    reason: "it names no host".to_owned(),
+                });
+            }
+        };
+        let port = url.port_or_known_default().unwrap_or(0);
+        match self.options.policy.permits((address, port).into()) {
+            true => Ok(()),
+            false => Err(FetchError::NotPublic(address.to_string())),
+        }
+    }
+
+    async fn get(&self, url: &Url) -> Result<Response, FetchError> {
+        let request = self.client()?.get(url.clone()).header(ACCEPT, self.options.accept);
+        // Nothing compressed, so nothing that could unpack into gigabytes.
+        let sent = request.header(ACCEPT_ENCODING, "identity").send().await;
+        sent.map_err(|error| self.failure(url, &error))
+    }
+
+    async fn read(&self, url: Url, mut response: Response) -> Result<FetchedPage, FetchError> {
+        if !response.status().is_success() {
+            return Err(FetchError::Status(response.status()));
+        }
+        let header = |name| {
+            response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        if let Some(encoding) =
+            header(CONTENT_ENCODING).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
+        {
+            return Err(FetchError::Compressed(encoding));
+        }
+        let content_type = header(CONTENT_TYPE);
+        let mut body = Vec::new();
+        let mut is_cut = false;
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&url, &error))? {
+            let room = self.options.max_bytes - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                is_cut = true;
+                break;
+            }
+        }
+        Ok(FetchedPage { url, content_type, body, is_cut })
+    }
+
+    fn failure(&self, url: &Url, error: &reqwest::Error) -> FetchError {
+        let mut source: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(cause) = source {
+            if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
+                return FetchError::ForbiddenName(forbidden.clone());
+            }
+            source = cause.source();
+        }
+        match error.is_timeout() {
+            true => FetchError::Timeout(DEFAULT_CONNECT_TIMEOUT.min(self.options.timeout)),
+            false => FetchError::Transport {
+                host: url.host_str().unwrap_or_default().to_owned(),
+                reason: root_cause(error),
+            },
+        }
+    }
+}
+
+fn parse(address: &str, base: Option<&Url>) -> Result<Url, FetchError> {
+    let shown = || address.chars().take(200).collect::<String>();
+    if address.len() > MAX_URL_BYTES {
+        return Err(FetchError::BadUrl {
+            url: shown(),
+            reason: format!("it is longer than {MAX_URL_BYTES} bytes"),
+        });
+    }
+    let mut url = Url::options()
+        .base_url(base)
+        .parse(address.trim())
+        .map_err(|error| FetchError::BadUrl { url: shown(), reason: error.to_string() })?;
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Whether two addresses are of one host, or of a host and one below it.
+fn is_same_site(from: &Url, to: &Url) -> bool {
+    let (Some(Host::Domain(from)), Some(Host::Domain(to))) = (from.host(), to.host()) else {
+        return from.host() == to.host();
+    };
+    let is_below =
+        |name: &str, parent: &str| name.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.'));
+    from == to || is_below(to, from) || is_below(from, to)
+}
+
+/// These never leave the machine or its network; the check of their addresses would find out too, but after asking around.
+fn is_local_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    name == "localhost" || [".localhost", ".local", ".internal"].iter().any(|ending| name.ends_with(ending))
+}

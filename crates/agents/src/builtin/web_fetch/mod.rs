@@ -1,0 +1,136 @@
+//! `web_fetch`: a page of the public web as readable text.
+//!
+//! Whatever a model or a page says, nothing but public addresses can be reached: not by numbers in any spelling, not by
+//! names, not by redirects, not by a name that changes its mind. Requests go out directly and never through a proxy.
+
+mod fetch;
+mod owner_address;
+
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
+use hob_text::{charset, readable};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::arguments;
+pub use fetch::{FetchError, FetchedPage, Fetcher, Redirects, WebFetchOptions};
+
+/// The tool.
+pub struct WebFetch {
+    fetcher: Fetcher,
+}
+
+impl WebFetch {
+    pub fn new(options: WebFetchOptions) -> Self {
+        WebFetch { fetcher: Fetcher::new(options) }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    url: String,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+        name: "web_fetch".to_owned(),
+        description: "Fetches a web page as text. Headings and links are kept; text and JSON come as they are. Only public addresses can be reached.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": { "url": { "type": "string", "description": "Begins with https:// or http://" } },
+            "required": ["url"],
+            "additionalProperties": false
+        }),
+        // It tells a stranger's server that somebody here asked, and what for.
+        reach: Reach::Act,
+        effect: Effect::Sends,
+        untrusted_output: true,
+        timeout: None,
+    }
+});
+
+#[async_trait]
+impl Tool for WebFetch {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    /// A page whose address the owner wrote may be fetched whatever was read before: its server learns nothing else by it.
+    fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
+        let url = arguments.get("url").and_then(Value::as_str);
+        url.is_some_and(|url| owner_address::is_written(url, owner_words))
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.read(arguments, Redirects::Anywhere).await
+    }
+
+    /// In a run that has read text from outside, an address was allowed for its host, so a redirect may not lead to another.
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
+        let redirects = if permit.tainted { Redirects::SameSite } else { Redirects::Anywhere };
+        self.read(arguments, redirects).await
+    }
+}
+
+impl WebFetch {
+    async fn read(&self, arguments: Value, redirects: Redirects) -> Result<String, ToolError> {
+        let Arguments { url } = arguments::read(arguments)?;
+        let page = self.fetcher.fetch(&url, redirects).await;
+        let page = page.map_err(|error| ToolError::new(error.to_string()))?;
+        // A large page takes a moment, which other requests should not wait for.
+        let telling = tokio::task::spawn_blocking(move || tell(&page));
+        telling.await.map_err(|error| ToolError::new(format!("reading the page failed: {error}")))?
+    }
+}
+
+/// How a kind of content is made readable.
+enum Kind {
+    Html,
+    Text,
+}
+
+fn tell(page: &FetchedPage) -> Result<String, ToolError> {
+    let kind = kind(page)?;
+    let decoded = charset::decode(&page.body, page.content_type.as_deref());
+    let (title, text) = match kind {
+        Kind::Html => {
+            let readable = readable::readable(&decoded, &page.url);
+            (readable.title, readable.text)
+        }
+        Kind::Text => (None, decoded),
+    };
+    if text.trim().is_empty() {
+        return Err(ToolError::new(format!("{} has no readable text", page.url)));
+    }
+    let title = title.map(|title| format!("Title: {title}\n")).unwrap_or_default();
+    let cut = if page.is_cut { "\n\n[the page is longer; this is its beginning]" } else { "" };
+    Ok(format!("{title}URL: {}\n\n{text}{cut}", page.url))
+}
+
+fn kind(page: &FetchedPage) -> Result<Kind, ToolError> {
+    let named = page
+        .content_type
+        .as_deref()
+        .unwrap_or("")
+        .split(';')
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_ascii_lowercase();
+    match named.as_str() {
+        "text/html" | "application/xhtml+xml" => Ok(Kind::Html),
+        "application/json" | "application/xml" | "application/yaml" | "application/javascript" => {
+            Ok(Kind::Text)
+        }
+        named if named.starts_with("text/") || named.ends_with("+json") || named.ends_with("+xml") => {
+            Ok(Kind::Text)
+        }
+        "" if !page.body.contains(&0) => Ok(Kind::Text),
+        other => {
+            let what = if other.is_empty() { "binary data" } else { other };
+            Err(ToolError::new(format!("{} is {what}, and only web pages and text can be read", page.url)))
+        }
+    }
+}

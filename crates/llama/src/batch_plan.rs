@@ -1,0 +1,112 @@
+//! What one step of the model works on. Pure: knows how many tokens each sequence still has to read, nothing else.
+
+/// How much one step may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepSize {
+    /// Prompt tokens when no sequence waits for a next token.
+    pub(crate) alone: usize,
+    /// Prompt tokens while others are writing, so that a long prompt does not make them stutter.
+    pub(crate) beside: usize,
+}
+
+/// The share of one sequence in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Which of the sequences.
+    pub(crate) index: usize,
+    /// How many of its tokens.
+    pub(crate) tokens: usize,
+}
+
+/// Divides a step. `waiting[i]` is how many prompt tokens sequence `i` still has to read, zero when it is writing. Every writing
+/// sequence gets its one token; prompts share the rest evenly, starting with `turn`, so that a short one is through soon.
+pub(crate) fn shares(waiting: &[usize], size: StepSize, turn: usize) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::with_capacity(waiting.len());
+    let writing = |left: &&usize| **left == 0;
+    shares.extend(
+        waiting
+            .iter()
+            .enumerate()
+            .filter(|(_, left)| writing(left))
+            .map(|(index, _)| Share { index, tokens: 1 }),
+    );
+    let mut budget = if shares.is_empty() { size.alone } else { size.beside };
+    let mut open: Vec<Share> = waiting
+        .iter()
+        .enumerate()
+        .filter(|(_, left)| !writing(left))
+        .map(|(index, _)| Share { index, tokens: 0 })
+        .collect();
+    if open.is_empty() {
+        return shares;
+    }
+    let first = turn % open.len();
+    open.rotate_left(first);
+    // The even part again and again, because a short prompt leaves some of its part to the others.
+    while budget > 0 {
+        let hungry = open.iter().filter(|share| share.tokens < waiting[share.index]).count();
+        if hungry == 0 {
+            break;
+        }
+        let even = (budget / hungry).max(1);
+        for share in &mut open {
+            let more = even.min(waiting[share.index] - share.tokens).min(budget);
+            share.tokens += more;
+            budget -= more;
+        }
+    }
+    shares.extend(open.into_iter().filter(|share| share.tokens > 0));
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SIZE: StepSize = StepSize { alone: 512, beside: 256 };
+
+    fn share(index: usize, tokens: usize) -> Share {
+        Share { index, tokens }
+    }
+
+    #[test]
+    fn a_lone_prompt_gets_the_whole_step() {
+        assert_eq!(shares(&[2000], SIZE, 0), [share(0, 512)]);
+        assert_eq!(shares(&[30], SIZE, 0), [share(0, 30)]);
+    }
+
+    #[test]
+    fn a_long_prompt_does_not_stall_those_who_write() {
+        assert_eq!(shares(&[0, 5000, 0], SIZE, 0), [share(0, 1), share(2, 1), share(1, 256)]);
+    }
+
+    #[test]
+    fn a_short_prompt_is_through_at_once_beside_a_long_one() {
+        assert_eq!(shares(&[5000, 20], SIZE, 0), [share(0, 492), share(1, 20)]);
+    }
+
+    #[test]
+    fn prompts_take_turns_at_being_first() {
+        let size = StepSize { alone: 1, beside: 1 };
+        assert_eq!(shares(&[9, 9], size, 0), [share(0, 1)]);
+        assert_eq!(shares(&[9, 9], size, 1), [share(1, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_is_never_larger_than_allowed_and_never_idle(
+            waiting in prop::collection::vec(0usize..2000, 1..10),
+            turn in 0usize..20,
+        ) {
+            let shares = shares(&waiting, SIZE, turn);
+            let writing = waiting.iter().filter(|left| **left == 0).count();
+            let prompts: usize = shares.iter().filter(|s| waiting[s.index] > 0).map(|s| s.tokens).sum();
+            let budget = if writing == 0 { SIZE.alone } else { SIZE.beside };
+            prop_assert_eq!(shares.iter().filter(|s| waiting[s.index] == 0).count(), writing);
+            prop_assert_eq!(prompts, budget.min(waiting.iter().sum()));
+            prop_assert!(shares.iter().all(|s| s.tokens <= waiting[s.index].max(1)));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The engine's own words for what goes wrong.
+
+use hob_core::{CONTEXT_LENGTH_EXCEEDED, EngineError};
+
+use crate::schema::SchemaError;
+
+/// The key under which the engine is configured.
+pub(crate) const KEY: &str = "embedded";
+
+/// A request that cannot be answered as it is.
+pub(crate) fn bad_request(message: impl Into<String>, param: Option<&str>) -> EngineError {
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 400,
+        message: message.into(),
+        code: None,
+        param: param.map(str::to_owned),
+        retry_after: None,
+    }
+}
+
+/// More than the model's context holds.
+pub(crate) fn context_exceeded(message: impl Into<String>, param: &str) -> EngineError {
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 400,
+        message: message.into(),
+        code: Some(CONTEXT_LENGTH_EXCEEDED.into()),
+        param: Some(param.into()),
+        retry_after: None,
+    }
+}
+
+/// A schema that cannot be enforced, in a field of the request.
+pub(crate) fn refused_schema(error: SchemaError, field: &str) -> EngineError {
+    let code = matches!(error, SchemaError::Unsupported(_)).then(|| "unsupported_by_engine".to_owned());
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 400,
+        message: format!("'{field}': {error}"),
+        code,
+        param: Some(field.to_owned()),
+        retry_after: None,
+    }
+}
+
+/// Too much to do; later it may work.
+pub(crate) fn busy(message: impl Into<String>, retry_after: u64) -> EngineError {
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 429,
+        message: message.into(),
+        code: None,
+        param: None,
+        retry_after: Some(retry_after),
+    }
+}
+
+/// A model that cannot be used.
+pub(crate) fn unusable(message: impl Into<String>) -> EngineError {
+    EngineError::Refused {
+        engine: KEY.into(),
+        status: 500,
+        message: message.into(),
+        code: None,
+        param: Some("model".into()),
+        retry_after: None,
+    }
+}
+
+pub(crate) fn unsupported(field: impl Into<String>, hint: Option<&str>) -> EngineError {
+    EngineError::Unsupported { engine: KEY.into(), field: field.into(), hint: hint.map(str::to_owned) }
+}
+
+/// An answer that was under way and cannot continue.
+pub(crate) fn interrupted(reason: impl Into<String>) -> EngineError {
+    EngineError::Interrupted { engine: KEY.into(), reason: reason.into() }
+}

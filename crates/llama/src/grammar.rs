@@ -1,0 +1,224 @@
+//! Grammars: what a model may write, and the check of its tokens against that.
+//!
+//! The grammar engine is `llguidance`, which counts its work: a grammar that would take too long to build, or to find the next tokens
+//! of, is an error and never a hang. Knows nothing of requests.
+
+use std::fmt;
+use std::sync::Arc;
+
+use llguidance::api::{GrammarWithLexer, ParserLimits, StopReason, TopLevelGrammar};
+use llguidance::toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
+use llguidance::{JsonCompileOptions, Matcher, ParserFactory};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use crate::sampler::TokenCandidate;
+use crate::schema::{Enforceable, SchemaError, reference};
+
+/// Blanks between the parts of JSON: one, or a new line with its indentation. A model that may write blanks without end does so.
+const BLANKS: &str = r"\x20|\x0A[\x20\x09]{0,20}";
+
+/// What building a grammar and finding the next tokens may cost. The parts are bounds of llguidance's own; together they keep a
+/// step of a hostile grammar within some tens of milliseconds, and its memory within some tens of megabytes.
+fn limits() -> ParserLimits {
+    ParserLimits {
+        max_items_in_row: 2_000,
+        initial_lexer_fuel: 1_000_000,
+        step_lexer_fuel: 200_000,
+        step_max_items: 50_000,
+        max_lexer_states: 20_000,
+        max_grammar_size: 200_000,
+        // It runs the largest patterns over the whole vocabulary, which takes longer than many an answer.
+        precompute_large_lexemes: false,
+        verbose_errors: false,
+    }
+}
+
+/// A grammar that cannot continue.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{0}")]
+pub(crate) struct GrammarError(String);
+
+impl GrammarError {
+    fn new(error: impl fmt::Display) -> Self {
+        let text = error.to_string();
+        // What follows the first line is of use to the authors of the engine only.
+        GrammarError(text.lines().next().unwrap_or("no reason given").chars().take(300).collect())
+    }
+}
+
+/// How a token is spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling<'a> {
+    /// Text like any other.
+    Text(&'a [u8]),
+    /// A control token, which no text is.
+    Control(&'a [u8]),
+}
+
+/// The tokens of a model, in the form that grammars are checked with.
+pub(crate) struct Vocabulary {
+    factory: ParserFactory,
+    ends: Vec<u32>,
+}
+
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vocabulary").field("ends", &self.ends).finish_non_exhaustive()
+    }
+}
+
+impl Vocabulary {
+    /// Takes the spellings in the order of the tokens, and those that end a text.
+    pub(crate) fn new<'a>(
+        tokens: impl Iterator<Item = Spelling<'a>>,
+        mut ends: Vec<u32>,
+    ) -> Result<Self, GrammarError> {
+        const MARKER: u8 = TokTrie::SPECIAL_TOKEN_MARKER;
+        let mut words: Vec<Vec<u8>> = tokens
+            .map(|token| match token {
+                // A single byte that is no text, and would be taken for the marker of control tokens.
+                Spelling::Text([MARKER, ..]) => Vec::new(),
+                Spelling::Text(bytes) => bytes.to_vec(),
+                Spelling::Control(name) => [&[MARKER], name].concat(),
+            })
+            .collect();
+        if ends.is_empty() {
+            // A model that never ends a text by itself: a grammar still needs the notion.
+            ends.push(u32::try_from(words.len()).map_err(GrammarError::new)?);
+            words.push(b"\xFF<end>".to_vec());
+        }
+        let size = u32::try_from(words.len()).map_err(GrammarError::new)?;
+        let trie = TokTrie::from(&TokRxInfo::new(size, ends[0]), &words).with_eos_tokens(&ends);
+        let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
+        let mut factory = ParserFactory::new_simple(&environment).map_err(GrammarError::new)?;
+        *factory.limits_mut() = limits();
+        factory.quiet();
+        Ok(Vocabulary { factory, ends })
+    }
+
+    /// Builds a grammar, and finds its first tokens, so that what is too much for the engine is known before the model works.
+    /// Recursive like its schemas; for a thread with a large stack.
+    pub(crate) fn start(self: &Arc<Self>, text: GrammarText) -> Result<Grammar, GrammarError> {
+        let parser = self.factory.create_parser(TopLevelGrammar::from_grammar(text.0));
+        let mut matcher = Matcher::new(parser);
+        if let Some(error) = matcher.get_error() {
+            return Err(GrammarError::new(error));
+        }
+        let first = matcher.compute_mask_or_eos().map_err(GrammarError::new)?;
+        if first.is_zero() {
+            return Err(GrammarError("no text follows it".to_owned()));
+        }
+        Ok(Grammar { matcher, vocabulary: Arc::clone(self) })
+    }
+}
+
+/// A grammar as it is written down.
+pub(crate) struct GrammarText(GrammarWithLexer);
+
+impl GrammarText {
+    /// JSON texts that follow a schema.
+    pub(crate) fn of_schema(schema: Enforceable) -> Self {
+        let root = json!({ "$ref": reference("", 0) });
+        GrammarText(GrammarWithLexer::from_json_schema(document(root, schema.definitions_named(""))))
+    }
+
+    /// JSON texts that follow a schema, whose references lead to `definitions`.
+    pub(crate) fn of_document(root: Value, definitions: Map<String, Value>) -> Self {
+        GrammarText(GrammarWithLexer::from_json_schema(document(root, definitions)))
+    }
+
+    /// A grammar in llguidance's own language, in which the rule `json` stands for texts that follow a schema.
+    pub(crate) fn around(rules: &str, root: Value, definitions: Map<String, Value>) -> Self {
+        let schema = document(root, definitions);
+        GrammarText(GrammarWithLexer::from_lark(format!("{rules}\njson: %json {schema}\n")))
+    }
+}
+
+/// A schema with its definitions and with how its JSON is to be written.
+fn document(root: Value, definitions: Map<String, Value>) -> Value {
+    let options = JsonCompileOptions {
+        whitespace_pattern: Some(BLANKS.to_owned()),
+        // Exactly one is more than a grammar can hold; where it matters the finished answer is checked.
+        coerce_one_of: true,
+        ..JsonCompileOptions::default()
+    };
+    let mut document = match root {
+        Value::Object(fields) => Value::Object(fields),
+        other => json!({ "allOf": [other] }),
+    };
+    document["$defs"] = Value::Object(definitions);
+    options.apply_to(&mut document);
+    document
+}
+
+/// A literal of llguidance's language.
+pub(crate) fn literal(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// A grammar on its way through an answer.
+#[derive(Clone)]
+pub(crate) struct Grammar {
+    matcher: Matcher,
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl fmt::Debug for Grammar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grammar").field("error", &self.matcher.get_error()).finish_non_exhaustive()
+    }
+}
+
+impl Grammar {
+    /// Whether a token may come next.
+    pub(crate) fn allows(&mut self, token: i32) -> Result<bool, GrammarError> {
+        let Ok(token) = u32::try_from(token) else { return Ok(false) };
+        if self.vocabulary.ends.contains(&token) {
+            return self.matcher.is_accepting().map_err(GrammarError::new);
+        }
+        self.matcher.validate_tokens(&[token]).map(|count| count == 1).map_err(GrammarError::new)
+    }
+
+    /// Sets the score of every token that may not come next to minus infinity.
+    pub(crate) fn forbid(&mut self, candidates: &mut [TokenCandidate]) -> Result<(), GrammarError> {
+        let allowed = match self.matcher.compute_mask_or_eos().map_err(GrammarError::new) {
+            Ok(allowed) => allowed,
+            // The engine's word for a set without tokens.
+            Err(error) if error.0 == StopReason::NoExtensionBias.to_string() => SimpleVob::new(),
+            Err(error) => return Err(error),
+        };
+        for candidate in candidates {
+            let allows =
+                usize::try_from(candidate.token).is_ok_and(|at| at < allowed.len() && allowed.get(at));
+            if !allows {
+                candidate.score = f32::NEG_INFINITY;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves past a token, which must be allowed and must not end the text.
+    pub(crate) fn accept(&mut self, token: i32) -> Result<(), GrammarError> {
+        let token = u32::try_from(token).map_err(GrammarError::new)?;
+        self.matcher.consume_token(token).map_err(GrammarError::new)
+    }
+
+    /// Whether the text is complete and nothing more may follow.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.matcher.is_error() && self.matcher.is_stopped()
+    }
+}
+
+impl From<GrammarError> for SchemaError {
+    fn from(error: GrammarError) -> Self {
+        match error.0.split_once("Unsatisfiable schema: ") {
+            Some((_, reason)) => SchemaError::Unsatisfiable(reason.to_owned()),
+            None => SchemaError::Grammar(error.0),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "grammar_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+//! The threads that grammars are made on: with a large stack of known size, few at a time, and waited for only so long.
+//!
+//! Schemas come from anyone, and whatever reads them is recursive somewhere. A thread that takes too long keeps its place until it
+//! ends, so that slow schemas wait for each other and never take a connection's thread.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use hob_core::EngineError;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::error::{bad_request, busy, interrupted};
+
+/// Stack of such a thread. It is address space until it is used.
+const STACK: usize = 256 << 20;
+
+/// Grammars that are made at the same time.
+const AT_ONCE: usize = 2;
+
+/// How long a request waits for its grammar.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a request waits for a thread.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs `work` on a thread for grammars. `field` is named when it takes too long.
+pub(crate) async fn run<T: Send + 'static>(
+    field: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AT_ONCE)));
+    let place = tokio::time::timeout(QUEUE_PATIENCE, Arc::clone(&PLACES).acquire_owned())
+        .await
+        .map_err(|_| busy("other schemas are still being read; ask again in a moment", 1))?
+        .map_err(|error| interrupted(error.to_string()))?;
+    let (done, outcome) = oneshot::channel();
+    let body = move || {
+        // The caller may have left.
+        let _ = done.send(work());
+        drop(place);
+    };
+    std::thread::Builder::new()
+        .name("grammar".to_owned())
+        .stack_size(STACK)
+        .spawn(body)
+        .map_err(|error| busy(format!("there is no thread to read a schema on: {error}"), 1))?;
+    match tokio::time::timeout(PATIENCE, outcome).await {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err(_)) => Err(bad_request(format!("'{field}' has a schema that cannot be read"), Some(field))),
+        Err(_) => Err(bad_request(
+            format!("'{field}' has a schema that takes more than {} s to read", PATIENCE.as_secs()),
+            Some(field),
+        )),
+    }
+}
+
+/// Runs the check of a finished answer, which waits for other checks only: the schema of one caller never costs another its answer.
+pub(crate) async fn check<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+    let _place = PLACES.acquire().await.map_err(|error| interrupted(error.to_string()))?;
+    let (done, outcome) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("check".to_owned())
+        .stack_size(STACK)
+        // The caller may have left.
+        .spawn(move || drop(done.send(work())))
+        .map_err(|error| busy(format!("there is no thread to check an answer on: {error}"), 1))?;
+    outcome.await.map_err(|_| interrupted("the check of an answer broke"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_panics_is_told_as_an_error_of_its_field() {
+        let error = run("response_format", || panic!("as a broken library would")).await.map(|()| "done");
+        let refused = matches!(error, Err(EngineError::Refused { status: 400, param: Some(param), .. }) if param == "response_format");
+        assert!(refused);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_takes_too_long_is_not_waited_for() {
+        let (done, finished) = std::sync::mpsc::channel::<()>();
+        // Time passes by itself while everybody waits, so the limit is reached long before this is.
+        let outcome = run("tools", move || finished.recv().is_ok()).await.map_err(|error| error.to_string());
+        assert!(outcome.as_ref().is_err_and(|error| error.contains("takes more than 5 s")), "{outcome:?}");
+        drop(done);
+    }
+
+    #[tokio::test]
+    async fn there_is_room_for_deep_recursion() {
+        fn depth(left: usize) -> usize {
+            let pad = std::hint::black_box([left; 64]);
+            if left == 0 { 0 } else { depth(left - 1) + usize::from(pad[0] == left) }
+        }
+        assert_eq!(run("tools", || depth(100_000)).await.ok(), Some(100_000));
+    }
+}

@@ -1,0 +1,209 @@
+//! Separates the reasoning of a model, `<think>…</think>` before its answer, from the answer itself. Pure.
+
+const OPENING: &str = "<think>";
+const CLOSING: &str = "</think>";
+
+/// The marks around the reasoning. They must not be hidden.
+pub(crate) const MARKS: [&str; 2] = [OPENING, CLOSING];
+
+/// Whether a prompt ends inside a thought: some templates begin it for the model.
+pub(crate) fn is_begun_by(prompt: &str) -> bool {
+    prompt.trim_end().ends_with(OPENING)
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AnswerPart {
+    Reasoning(String),
+    Text(String),
+}
+
+/// Where the answer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing but blanks came, or the beginning of a mark.
+    Undecided,
+    /// Before the first letter of the thought.
+    BeforeReasoning,
+    Reasoning,
+    /// The thought is over, and so far only blanks followed.
+    BeforeAnswer,
+    Answer,
+}
+
+/// Takes an answer apart as it comes, however its pieces are cut. Blanks around the thought are left out.
+#[derive(Debug)]
+pub(crate) struct ReasoningParser {
+    stage: Stage,
+    /// What cannot be told apart yet.
+    held: String,
+}
+
+impl ReasoningParser {
+    /// `begun` when the prompt ends inside a thought.
+    pub(crate) fn new(begun: bool) -> Self {
+        ReasoningParser {
+            stage: if begun { Stage::BeforeReasoning } else { Stage::Undecided },
+            held: String::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, text: String) -> Vec<AnswerPart> {
+        if self.stage == Stage::Answer {
+            return vec![AnswerPart::Text(text)];
+        }
+        self.held.push_str(&text);
+        let mut parts = Vec::new();
+        while self.step(&mut parts) {}
+        parts
+    }
+
+    /// What was held back when the answer ended.
+    pub(crate) fn finish(&mut self) -> Option<AnswerPart> {
+        let held = std::mem::take(&mut self.held);
+        match self.stage {
+            Stage::Undecided | Stage::Answer if !held.is_empty() => Some(AnswerPart::Text(held)),
+            Stage::BeforeReasoning | Stage::Reasoning if !held.trim_end().is_empty() => {
+                Some(AnswerPart::Reasoning(held.trim_end().to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Enters the next stage; `false` when that takes more text.
+    fn step(&mut self, parts: &mut Vec<AnswerPart>) -> bool {
+        match self.stage {
+            Stage::Undecided => {
+                let said = self.held.trim_start();
+                if let Some(rest) = said.strip_prefix(OPENING) {
+                    self.held = rest.to_owned();
+                    self.stage = Stage::BeforeReasoning;
+                    return true;
+                }
+                if OPENING.starts_with(said) {
+                    return false;
+                }
+                self.answer(parts)
+            }
+            Stage::BeforeReasoning => {
+                if self.is_blank() {
+                    return false;
+                }
+                self.stage = Stage::Reasoning;
+                true
+            }
+            Stage::Reasoning => {
+                if let Some((thought, rest)) = self.held.split_once(CLOSING) {
+                    push_thought(thought.trim_end(), parts);
+                    self.held = rest.to_owned();
+                    self.stage = Stage::BeforeAnswer;
+                    return true;
+                }
+                // Blanks before the mark are no part of the thought, so they wait with what may be a mark.
+                let ready = self.held[..self.held.len() - begun_mark(&self.held)].trim_end().len();
+                push_thought(&self.held[..ready], parts);
+                self.held.drain(..ready);
+                false
+            }
+            Stage::BeforeAnswer => !self.is_blank() && self.answer(parts),
+            Stage::Answer => false,
+        }
+    }
+
+    /// Drops leading blanks; `true` when there is nothing else.
+    fn is_blank(&mut self) -> bool {
+        let blanks = self.held.len() - self.held.trim_start().len();
+        self.held.drain(..blanks);
+        self.held.is_empty()
+    }
+
+    fn answer(&mut self, parts: &mut Vec<AnswerPart>) -> bool {
+        self.stage = Stage::Answer;
+        parts.push(AnswerPart::Text(std::mem::take(&mut self.held)));
+        false
+    }
+}
+
+fn push_thought(text: &str, parts: &mut Vec<AnswerPart>) {
+    if !text.is_empty() {
+        parts.push(AnswerPart::Reasoning(text.to_owned()));
+    }
+}
+
+/// How many bytes at the end of `text` may be the beginning of the closing mark.
+fn begun_mark(text: &str) -> usize {
+    (1..CLOSING.len()).rev().find(|&length| text.ends_with(&CLOSING[..length])).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Thought and words of an answer that comes in these pieces.
+    fn hear<'a>(begun: bool, pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
+        let mut parser = ReasoningParser::new(begun);
+        let mut parts: Vec<AnswerPart> =
+            pieces.into_iter().flat_map(|piece| parser.push(piece.to_owned())).collect();
+        parts.extend(parser.finish());
+        let (mut thought, mut words) = (String::new(), String::new());
+        for piece in parts {
+            match piece {
+                AnswerPart::Reasoning(text) => thought.push_str(&text),
+                AnswerPart::Text(text) => words.push_str(&text),
+            }
+        }
+        (thought, words)
+    }
+
+    fn heard(thought: &str, words: &str) -> (String, String) {
+        (thought.to_owned(), words.to_owned())
+    }
+
+    #[test]
+    fn a_thought_is_told_from_the_answer() {
+        let whole = "<think>\nTwo and two.\n\nIs four.\n</think>\n\nFour. ";
+        assert_eq!(hear(false, [whole]), heard("Two and two.\n\nIs four.", "Four. "));
+        assert_eq!(hear(false, ["<think>\n\n</think>\n\nFour."]), heard("", "Four."));
+    }
+
+    #[test]
+    fn a_thought_that_the_prompt_began_goes_on() {
+        assert!(is_begun_by("<|assistant|><think>\n") && !is_begun_by("<think>\n\n</think>\n\n"));
+        assert_eq!(hear(true, ["Hm.\n</thi", "nk>\nYes."]), heard("Hm.", "Yes."));
+    }
+
+    #[test]
+    fn an_answer_without_a_thought_comes_as_it_is() {
+        assert_eq!(hear(false, ["\n <b>", "Yes</think>"]), heard("", "\n <b>Yes</think>"));
+        assert_eq!(hear(false, ["Say <think>x</think>"]), heard("", "Say <think>x</think>"));
+        assert_eq!(hear(false, ["<thi"]), heard("", "<thi"));
+        let mut parser = ReasoningParser::new(false);
+        assert_eq!(parser.push("Yes".into()), [AnswerPart::Text("Yes".into())]);
+    }
+
+    #[test]
+    fn a_thought_that_is_cut_off_stays_a_thought() {
+        assert_eq!(hear(false, ["<think>Hm, ", "well </th"]), heard("Hm, well </th", ""));
+    }
+
+    #[test]
+    fn a_thought_is_heard_while_it_is_thought() {
+        let mut parser = ReasoningParser::new(true);
+        assert_eq!(parser.push("\n Hm".into()), [AnswerPart::Reasoning("Hm".into())]);
+        assert_eq!(parser.push(" a < b".into()), [AnswerPart::Reasoning(" a < b".into())]);
+    }
+
+    proptest! {
+        #[test]
+        fn how_the_text_is_cut_makes_no_difference(
+            pieces in prop::collection::vec(prop::sample::select(vec!["<think>", "</think>", "<", "</th", "é", "\n", "x y", "ink>"]), 0..10),
+            begun: bool,
+        ) {
+            let whole = pieces.concat();
+            let letters: Vec<String> = whole.chars().map(String::from).collect();
+            prop_assert_eq!(hear(begun, [whole.as_str()]), hear(begun, letters.iter().map(String::as_str)));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A request as this engine understands it. What it cannot do is refused by name.
+
+use hob_core::{Content, EngineError, GenerateRequest, Message, Part, Unplaced, Warning, unplaced_field};
+use serde_json::{Map, Value};
+
+use crate::error::{bad_request, unsupported};
+use crate::sampler::SamplingParams;
+
+/// More has no effect: the scores of a model are far closer to each other.
+const MAX_BIAS: f32 = 1e6;
+
+/// The temperature where the request leaves it to the engine, as llama.cpp's own server has it.
+const OWN_TEMPERATURE: f64 = 0.8;
+
+/// How an answer is to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerOptions {
+    pub(crate) sampling: SamplingParams,
+    pub(crate) stops: Vec<String>,
+    pub(crate) max_tokens: usize,
+    pub(crate) answers: usize,
+    /// How many alternatives to report with each token; `None` for no probabilities at all.
+    pub(crate) logprobs: Option<usize>,
+    pub(crate) ignore_eos: bool,
+    pub(crate) template_variables: Map<String, Value>,
+    /// Fields that have no effect here.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl AnswerOptions {
+    pub(crate) fn read(request: &GenerateRequest, most_answers: usize) -> Result<Self, EngineError> {
+        if let Some(part) = request.messages.iter().find_map(part_beyond_text) {
+            return Err(unsupported(
+                part,
+                Some("the embedded engine reads text only; choose an engine with a vision model"),
+            ));
+        }
+        let answers = request.answers() as usize;
+        if answers > most_answers {
+            return Err(bad_request(
+                format!("'n' is {answers}, and at most {most_answers} answers are made at a time"),
+                Some("n"),
+            ));
+        }
+        let wants = &request.sampling;
+        let seed = wants.seed.map_or_else(|| fastrand::u64(..), i64::cast_unsigned);
+        let mut sampling = SamplingParams::new(request.temperature().unwrap_or(OWN_TEMPERATURE) as f32, seed);
+        let set = |field: &mut f32, value: Option<f64>| {
+            if let Some(value) = value {
+                *field = (value as f32).clamp(-MAX_BIAS, MAX_BIAS);
+            }
+        };
+        set(&mut sampling.top_p, wants.top_p);
+        set(&mut sampling.frequency_penalty, wants.frequency_penalty);
+        set(&mut sampling.presence_penalty, wants.presence_penalty);
+
+        let mut ask = AnswerOptions {
+            sampling,
+            stops: wants.stop.clone(),
+            // Without a limit an answer ends with the context.
+            max_tokens: request.max_tokens().map_or(usize::MAX, |most| most as usize),
+            answers,
+            logprobs: wants.logprobs.then_some(wants.top_logprobs.unwrap_or(0).min(20) as usize),
+            ignore_eos: false,
+            template_variables: Map::new(),
+            warnings: Vec::new(),
+        };
+        for (field, value) in &request.extra {
+            ask.take_extra(field, value)?;
+        }
+        Ok(ask)
+    }
+
+    fn take_extra(&mut self, field: &str, value: &Value) -> Result<(), EngineError> {
+        let wrong = |what: &str| bad_request(format!("'{field}' must be {what}, got {value}"), Some(field));
+        let sampling = &mut self.sampling;
+        match field {
+            _ if value.is_null() => {}
+            "top_k" => {
+                // Some clients write -1 for "all".
+                let k = whole(value).ok_or_else(|| wrong("a whole number"))?;
+                sampling.top_k = usize::try_from(k).unwrap_or(0);
+            }
+            "min_p" => {
+                sampling.min_p = share(value).ok_or_else(|| wrong("a number between 0 and 1"))?;
+            }
+            "repeat_penalty" | "repetition_penalty" => {
+                sampling.repeat_penalty =
+                    penalty(value).ok_or_else(|| wrong("a number between 0.01 and 100"))?;
+            }
+            "repeat_last_n" => {
+                let n = value.as_u64().ok_or_else(|| wrong("a whole number"))?;
+                sampling.repeat_last_n = usize::try_from(n).unwrap_or(usize::MAX).min(1 << 20);
+            }
+            "logit_bias" => {
+                sampling.bias = biases(value).ok_or_else(|| wrong("an object of token ids and numbers"))?;
+            }
+            "ignore_eos" => self.ignore_eos = value.as_bool().ok_or_else(|| wrong("true or false"))?,
+            "chat_template_kwargs" => {
+                self.template_variables = value.as_object().ok_or_else(|| wrong("an object"))?.clone();
+            }
+            _ => match unplaced_field(field, value) {
+                Unplaced::LeftOut => {}
+                Unplaced::Ignored => self.warnings.push(Warning::Ignored(field.to_owned())),
+                Unplaced::Unsupported => return Err(unsupported(field, None)),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// The kind of a part of a message that is no text.
+fn part_beyond_text(message: &Message) -> Option<&str> {
+    let Content::Parts(parts) = &message.content else { return None };
+    parts.iter().find_map(|part| match part {
+        Part::Text(_) => None,
+        Part::Image(_) => Some("image_url"),
+        Part::Other(part) => Some(part["type"].as_str().unwrap_or("content")),
+    })
+}
+
+/// A whole number, however it is written: `20` or `20.0`.
+fn whole(value: &Value) -> Option<i64> {
+    let written_with_point =
+        || value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15).map(|n| n as i64);
+    value.as_i64().or_else(written_with_point)
+}
+
+fn share(value: &Value) -> Option<f32> {
+    let number = value.as_f64()?;
+    (0.0..=1.0).contains(&number).then_some(number as f32)
+}
+
+/// A factor that leaves scores numbers, however often it is applied to one.
+fn penalty(value: &Value) -> Option<f32> {
+    let number = value.as_f64()?;
+    (0.01..=100.0).contains(&number).then_some(number as f32)
+}
+
+fn biases(value: &Value) -> Option<Vec<(i32, f32)>> {
+    value
+        .as_object()?
+        .iter()
+        .map(|(token, bias)| Some((token.parse().ok()?, (bias.as_f64()? as f32).clamp(-MAX_BIAS, MAX_BIAS))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::{Content, Image, Message, Part, Role};
+    use serde_json::json;
+
+    use super::*;
+
+    fn with_extra(extra: Value) -> Result<AnswerOptions, EngineError> {
+        let request = GenerateRequest {
+            extra: extra.as_object().cloned().unwrap_or_default(),
+            ..GenerateRequest::default()
+        };
+        AnswerOptions::read(&request, 8)
+    }
+
+    #[test]
+    fn sampling_fields_beyond_the_standard_are_understood() {
+        let ask = with_extra(json!({
+            "top_k": 5, "min_p": 0.1, "repeat_penalty": 1.2, "repeat_last_n": 10, "logit_bias": {"7": -100}, "user": "me",
+        }))
+        .expect("understood");
+        let expected = SamplingParams {
+            top_k: 5,
+            min_p: 0.1,
+            repeat_penalty: 1.2,
+            repeat_last_n: 10,
+            bias: vec![(7, -100.0)],
+            ..SamplingParams::new(0.7, ask.sampling.seed)
+        };
+        assert_eq!(ask.sampling, expected);
+    }
+
+    #[test]
+    fn a_field_that_means_nothing_here_is_refused_by_name() {
+        let error = with_extra(json!({"reasoning_effort": "high"})).expect_err("refused");
+        assert_eq!(error.to_string(), "embedded does not support 'reasoning_effort'");
+    }
+
+    #[test]
+    fn a_value_that_makes_no_sense_is_refused_with_its_field() {
+        for extra in [json!({"min_p": 2}), json!({"top_k": "x"}), json!({"repeat_penalty": 0})] {
+            let error = with_extra(extra).expect_err("refused");
+            assert!(matches!(error, EngineError::Refused { status: 400, param: Some(_), .. }));
+        }
+    }
+
+    #[test]
+    fn pictures_are_refused_by_name() {
+        let picture = Part::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
+        let request = GenerateRequest {
+            messages: vec![Message::new(Role::User, Content::Parts(vec![picture]))],
+            ..GenerateRequest::default()
+        };
+        let error = AnswerOptions::read(&request, 8).expect_err("refused");
+        assert!(matches!(error, EngineError::Unsupported { field, .. } if field == "image_url"));
+    }
+}

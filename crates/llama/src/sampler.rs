@@ -1,0 +1,351 @@
+//! Chooses the next token from the model's scores. Pure: knows scores and numbers, no model and no grammar.
+//!
+//! Written here rather than taken from llama.cpp because it reads the scores where they lie: a greedy choice is one pass,
+//! and `top_k` keeps a handful of candidates instead of sorting the vocabulary.
+
+use std::collections::{HashMap, VecDeque};
+
+/// How to choose.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SamplingParams {
+    /// Zero always takes the likeliest token.
+    pub(crate) temperature: f32,
+    /// How many of the likeliest tokens stay in play; zero for all.
+    pub(crate) top_k: usize,
+    /// The share of probability that stays in play.
+    pub(crate) top_p: f32,
+    /// Tokens less likely than this share of the likeliest drop out.
+    pub(crate) min_p: f32,
+    pub(crate) repeat_penalty: f32,
+    pub(crate) frequency_penalty: f32,
+    pub(crate) presence_penalty: f32,
+    /// How many of the last tokens the penalties look at.
+    pub(crate) repeat_last_n: usize,
+    /// Added to the scores of single tokens.
+    pub(crate) bias: Vec<(i32, f32)>,
+    pub(crate) seed: u64,
+}
+
+impl SamplingParams {
+    /// llama.cpp's own defaults, so that both engines answer alike.
+    pub(crate) fn new(temperature: f32, seed: u64) -> Self {
+        SamplingParams {
+            temperature,
+            top_k: 40,
+            top_p: 0.95,
+            min_p: 0.05,
+            repeat_penalty: 1.0,
+            frequency_penalty: 0.0,
+            presence_penalty: 0.0,
+            repeat_last_n: 64,
+            bias: Vec::new(),
+            seed,
+        }
+    }
+
+    fn penalises(&self) -> bool {
+        self.repeat_last_n > 0
+            && (self.repeat_penalty != 1.0 || self.frequency_penalty != 0.0 || self.presence_penalty != 0.0)
+    }
+}
+
+/// A token and its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TokenCandidate {
+    pub(crate) token: i32,
+    pub(crate) score: f32,
+}
+
+/// Chooses tokens for one sequence. The same seed and the same scores give the same tokens.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    params: SamplingParams,
+    random: fastrand::Rng,
+    recent: VecDeque<i32>,
+    counts: HashMap<i32, u32>,
+    scratch: Vec<f32>,
+    candidates: Vec<TokenCandidate>,
+}
+
+impl Sampler {
+    pub(crate) fn new(params: SamplingParams) -> Self {
+        Sampler {
+            random: fastrand::Rng::with_seed(params.seed),
+            params,
+            recent: VecDeque::new(),
+            counts: HashMap::new(),
+            scratch: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Chooses from the scores of the whole vocabulary; `None` only when no token has a finite score.
+    pub(crate) fn choose(&mut self, scores: &[f32]) -> Option<i32> {
+        let adjusted = self.adjust(scores);
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let scores = if adjusted { self.scratch.as_slice() } else { scores };
+        let choice = if self.params.temperature <= 0.0 {
+            likeliest(scores)
+        } else {
+            keep_top(scores, self.params.top_k, &mut candidates);
+            self.draw(&mut candidates)
+        };
+        self.candidates = candidates;
+        choice
+    }
+
+    /// Chooses among those tokens that `allowed` leaves over, which sees the candidates with penalties applied and sets the
+    /// score of what it forbids to minus infinity.
+    pub(crate) fn choose_allowed<E>(
+        &mut self,
+        scores: &[f32],
+        allowed: impl FnOnce(&mut [TokenCandidate]) -> Result<(), E>,
+    ) -> Result<Option<i32>, E> {
+        let adjusted = self.adjust(scores);
+        let scores = if adjusted { self.scratch.as_slice() } else { scores };
+        let mut all: Vec<TokenCandidate> =
+            (0..).zip(scores).map(|(token, &score)| TokenCandidate { token, score }).collect();
+        allowed(&mut all)?;
+        all.retain(|candidate| candidate.score.is_finite());
+        if self.params.temperature <= 0.0 {
+            let best = all.iter().max_by(|a, b| a.score.total_cmp(&b.score).then(b.token.cmp(&a.token)));
+            return Ok(best.map(|best| best.token));
+        }
+        cut(&mut all, self.params.top_k);
+        Ok(self.draw(&mut all))
+    }
+
+    /// Remembers a token of the text, for the penalties.
+    pub(crate) fn accept(&mut self, token: i32) {
+        if !self.params.penalises() {
+            return;
+        }
+        self.recent.push_back(token);
+        *self.counts.entry(token).or_default() += 1;
+        if self.recent.len() > self.params.repeat_last_n
+            && let Some(old) = self.recent.pop_front()
+            && let Some(count) = self.counts.get_mut(&old)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&old);
+            }
+        }
+    }
+
+    /// Copies the scores with penalties and biases applied, when there are any.
+    fn adjust(&mut self, scores: &[f32]) -> bool {
+        if self.counts.is_empty() && self.params.bias.is_empty() {
+            return false;
+        }
+        self.scratch.clear();
+        self.scratch.extend_from_slice(scores);
+        for &(token, bias) in &self.params.bias {
+            if let Some(score) = usize::try_from(token).ok().and_then(|at| self.scratch.get_mut(at)) {
+                *score += bias;
+            }
+        }
+        for (&token, &count) in &self.counts {
+            if let Some(score) = usize::try_from(token).ok().and_then(|at| self.scratch.get_mut(at)) {
+                // A negative score grows more negative: dividing it would reward the repetition.
+                *score = if *score <= 0.0 {
+                    *score * self.params.repeat_penalty
+                } else {
+                    *score / self.params.repeat_penalty
+                };
+                *score -= count as f32 * self.params.frequency_penalty + self.params.presence_penalty;
+            }
+        }
+        true
+    }
+
+    /// Draws from candidates: `top_p`, then `min_p`, then temperature, in llama.cpp's order.
+    fn draw(&mut self, candidates: &mut Vec<TokenCandidate>) -> Option<i32> {
+        let best = candidates.iter().map(|candidate| candidate.score).fold(f32::NEG_INFINITY, f32::max);
+        if !best.is_finite() {
+            return None;
+        }
+        if self.params.top_p < 1.0 {
+            candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token)));
+            let total: f32 = candidates.iter().map(|candidate| (candidate.score - best).exp()).sum();
+            let mut sum = 0.0;
+            let keep = candidates
+                .iter()
+                .position(|candidate| {
+                    sum += (candidate.score - best).exp() / total;
+                    sum >= self.params.top_p
+                })
+                .map_or(candidates.len(), |last| last + 1);
+            candidates.truncate(keep);
+        }
+        if self.params.min_p > 0.0 {
+            let least = best + self.params.min_p.ln();
+            candidates.retain(|candidate| candidate.score >= least);
+        }
+        let weight = |candidate: &TokenCandidate| ((candidate.score - best) / self.params.temperature).exp();
+        let total: f32 = candidates.iter().map(weight).sum();
+        let mut left = self.random.f32() * total;
+        for candidate in candidates.iter() {
+            left -= weight(candidate);
+            if left < 0.0 {
+                return Some(candidate.token);
+            }
+        }
+        // Rounding can leave a crumb of probability over; it belongs to the last candidate.
+        candidates.last().map(|candidate| candidate.token)
+    }
+}
+
+/// The token with the highest score, the first of equals.
+fn likeliest(scores: &[f32]) -> Option<i32> {
+    let mut best = None;
+    let mut top = f32::NEG_INFINITY;
+    // Whole blocks first: the compiler turns their maximum into vector code, and few blocks hold a new one.
+    for (block, chunk) in scores.chunks(256).enumerate() {
+        let peak = chunk.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        if peak > top
+            && let Some(at) = chunk.iter().position(|&score| score == peak)
+        {
+            top = peak;
+            best = i32::try_from(block * 256 + at).ok();
+        }
+    }
+    best
+}
+
+/// Collects the `k` tokens with the highest scores (all of them for zero) without sorting the rest.
+fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
+    out.clear();
+    // A caller may ask for more than there are, or for so many that four times as many is no number.
+    let kept = if k < scores.len() { k } else { 0 };
+    let mut least = f32::NEG_INFINITY;
+    for (token, &score) in (0..).zip(scores) {
+        if score > least {
+            out.push(TokenCandidate { token, score });
+            if kept > 0 && out.len() / 4 >= kept {
+                cut(out, k);
+                least = out.iter().map(|c| c.score).fold(f32::INFINITY, f32::min);
+            }
+        }
+    }
+    cut(out, k);
+}
+
+/// Leaves the `k` best, in order.
+fn cut(candidates: &mut Vec<TokenCandidate>, k: usize) {
+    let better =
+        |a: &TokenCandidate, b: &TokenCandidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
+    if k > 0 && candidates.len() > k {
+        candidates.select_nth_unstable_by(k - 1, better);
+        candidates.truncate(k);
+    }
+    if k > 0 {
+        candidates.sort_unstable_by(better);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn drawn(params: SamplingParams, scores: &[f32], times: usize) -> Vec<i32> {
+        let mut sampler = Sampler::new(params);
+        (0..times).filter_map(|_| sampler.choose(scores)).collect()
+    }
+
+    #[test]
+    fn zero_temperature_takes_the_likeliest() {
+        let mut scores = vec![0.0; 1000];
+        scores[777] = 3.0;
+        scores[888] = 3.0;
+        assert_eq!(drawn(SamplingParams::new(0.0, 1), &scores, 2), [777, 777]);
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same() {
+        let scores: Vec<f32> = (0..100).map(|i| (i as f32 * 0.7).sin()).collect();
+        let first = drawn(SamplingParams::new(1.0, 42), &scores, 50);
+        assert_eq!(first, drawn(SamplingParams::new(1.0, 42), &scores, 50));
+        assert_ne!(first, drawn(SamplingParams::new(1.0, 43), &scores, 50));
+    }
+
+    #[test]
+    fn more_candidates_than_there_are_tokens_are_all_of_them() {
+        let scores: Vec<f32> = (0..2000).map(|i| (i as f32 * 0.7).sin()).collect();
+        let with = |top_k| drawn(SamplingParams { top_k, ..SamplingParams::new(1.0, 42) }, &scores, 50);
+        for top_k in [2000, 1 << 62, usize::MAX] {
+            assert_eq!(with(top_k), with(0), "{top_k}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_top_p_leaves_only_the_likeliest() {
+        let params = SamplingParams { top_p: 0.1, ..SamplingParams::new(2.0, 7) };
+        assert!(drawn(params, &[1.0, 2.0, 1.5, 0.0], 50).iter().all(|&token| token == 1));
+    }
+
+    #[test]
+    fn min_p_drops_what_is_far_less_likely() {
+        let params = SamplingParams { top_p: 1.0, min_p: 0.5, ..SamplingParams::new(2.0, 7) };
+        assert!(drawn(params, &[5.0, 4.9, 1.0], 100).iter().all(|&token| token < 2));
+    }
+
+    #[test]
+    fn penalties_push_away_what_was_said() {
+        let params = SamplingParams { presence_penalty: 1.0, ..SamplingParams::new(0.0, 0) };
+        let mut sampler = Sampler::new(params);
+        assert_eq!(sampler.choose(&[2.0, 1.5]), Some(0));
+        sampler.accept(0);
+        assert_eq!(sampler.choose(&[2.0, 1.5]), Some(1));
+    }
+
+    #[test]
+    fn penalties_forget_what_lies_far_back() {
+        let params =
+            SamplingParams { frequency_penalty: 1.0, repeat_last_n: 1, ..SamplingParams::new(0.0, 0) };
+        let mut sampler = Sampler::new(params);
+        sampler.accept(0);
+        sampler.accept(1);
+        assert_eq!(sampler.choose(&[2.0, 2.5]), Some(0));
+    }
+
+    #[test]
+    fn a_bias_moves_a_single_token() {
+        let params =
+            SamplingParams { bias: vec![(1, 100.0), (-5, 1.0), (99, 1.0)], ..SamplingParams::new(0.0, 0) };
+        assert_eq!(drawn(params, &[2.0, 1.5], 1), [1]);
+    }
+
+    #[test]
+    fn what_is_forbidden_is_never_chosen() {
+        for temperature in [0.0, 1.0] {
+            let mut sampler = Sampler::new(SamplingParams::new(temperature, 3));
+            let choice = sampler.choose_allowed(&[9.0, 1.0, 8.0], |candidates| {
+                for candidate in candidates.iter_mut().filter(|c| c.token != 1) {
+                    candidate.score = f32::NEG_INFINITY;
+                }
+                Ok::<(), ()>(())
+            });
+            assert_eq!(choice, Ok(Some(1)));
+            let nothing = sampler.choose_allowed(&[9.0], |candidates| {
+                candidates[0].score = f32::NEG_INFINITY;
+                Ok::<(), ()>(())
+            });
+            assert_eq!(nothing, Ok(None));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_kept_candidates_are_the_best(scores in prop::collection::vec(-10.0f32..10.0, 1..300), k in 1usize..20) {
+            let mut kept = Vec::new();
+            keep_top(&scores, k, &mut kept);
+            let mut sorted = scores.clone();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            sorted.truncate(k);
+            prop_assert_eq!(kept.iter().map(|c| c.score).collect::<Vec<_>>(), sorted);
+        }
+    }
+}

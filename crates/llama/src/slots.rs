@@ -1,0 +1,346 @@
+//! Which tokens lie in the model's memory, and where a new prompt finds most of itself. Pure: it decides, the worker acts.
+//!
+//! Every sequence has a slot. A finished sequence leaves its tokens in its slot, so that the next turn of the same
+//! conversation, or another conversation with the same beginning, need not read them again.
+
+/// A token of the vocabulary.
+pub(crate) type Token = i32;
+
+/// Taking over fewer tokens from another slot is not worth the bookkeeping.
+const WORTH_SHARING: usize = 16;
+
+/// A prompt waits for what another one is reading only when that spares it as many tokens: fewer are read in less than a step.
+const WORTH_WAITING: usize = 64;
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// What lies in the memory under this sequence, in order.
+    tokens: Vec<Token>,
+    /// Cells promised to the running sequence; `None` when no sequence runs here.
+    reserved: Option<usize>,
+    last_used: u64,
+}
+
+/// Where a prompt goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SlotAssignment {
+    pub(crate) slot: usize,
+    /// How many tokens at the beginning need not be read.
+    pub(crate) reused: usize,
+    /// The slot to take them from, when they do not lie in `slot` itself.
+    pub(crate) copy_from: Option<usize>,
+    /// Idle slots whose tokens must go to make room.
+    pub(crate) forget: Vec<usize>,
+}
+
+/// The slots of one model.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    /// Tokens that fit into the memory altogether.
+    cells: usize,
+    reuse: Reuse,
+    clock: u64,
+}
+
+/// Whether the beginning of a sequence can be kept while its end is dropped. Recurrent models cannot do that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reuse {
+    Prefixes,
+    Nothing,
+}
+
+impl Slots {
+    pub(crate) fn new(count: usize, cells: usize, reuse: Reuse) -> Self {
+        Slots { slots: (0..count).map(|_| Slot::default()).collect(), cells, reuse, clock: 0 }
+    }
+
+    /// Tokens that fit into the memory.
+    pub(crate) fn cells(&self) -> usize {
+        self.cells
+    }
+
+    /// Notes that the memory has become larger.
+    pub(crate) fn grow(&mut self, cells: usize) {
+        self.cells = self.cells.max(cells);
+    }
+
+    /// The memory it would take to give `cells` to one more sequence and to forget nothing.
+    pub(crate) fn wanted(&self, cells: usize) -> usize {
+        let taken = |slot: &Slot| slot.reserved.unwrap_or(slot.tokens.len());
+        self.slots.iter().map(taken).sum::<usize>() + cells
+    }
+
+    pub(crate) fn idle(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.reserved.is_none()).count()
+    }
+
+    /// Whether `cells` can be promised now, if need be by forgetting idle slots.
+    pub(crate) fn has_room(&self, cells: usize) -> bool {
+        self.promised() + cells <= self.cells
+    }
+
+    /// Whether a prompt does better to wait until `being_read`, which a sequence is reading, lies in the memory. Both would read
+    /// the same tokens otherwise, in steps that they share, and both would be later.
+    pub(crate) fn is_worth_waiting(&self, prompt: &[Token], being_read: &[Token]) -> bool {
+        let common = common_prefix(being_read, prompt);
+        // Nearly all prompts differ early, and need not be compared with what lies there.
+        if self.reuse == Reuse::Nothing || common < WORTH_WAITING {
+            return false;
+        }
+        let there = self.slots.iter().map(|slot| common_prefix(&slot.tokens, prompt)).max().unwrap_or(0);
+        common >= there + WORTH_WAITING
+    }
+
+    /// Finds a slot for a prompt that needs `cells` altogether, and marks it as running; `None` when all slots are taken or the
+    /// memory is promised to others.
+    pub(crate) fn place(&mut self, prompt: &[Token], cells: usize) -> Option<SlotAssignment> {
+        if !self.has_room(cells) {
+            return None;
+        }
+        // The last token is always read: its scores are what the first new token is chosen from.
+        let most = match self.reuse {
+            Reuse::Prefixes => prompt.len().saturating_sub(1),
+            Reuse::Nothing => 0,
+        };
+        let shared = |slot: &Slot| common_prefix(&slot.tokens, prompt).min(most);
+        let (best, reused) = self
+            .slots
+            .iter()
+            .enumerate()
+            .map(|(at, slot)| (at, shared(slot)))
+            .max_by_key(|&(at, len)| (len, self.slots[at].reserved.is_none(), std::cmp::Reverse(at)))?;
+
+        let goes_on = |slot: &Slot| slot.reserved.is_none() && reused * 2 >= slot.tokens.len();
+        let (slot, copy_from) = if reused > 0 && goes_on(&self.slots[best]) {
+            (best, None)
+        } else {
+            // Another conversation that only begins alike keeps its tokens, as long as a different slot can be had.
+            let shares = reused >= WORTH_SHARING;
+            match self.least_recent(shares.then_some(best)) {
+                Some(other) => (other, shares.then_some(best)),
+                None if self.slots[best].reserved.is_none() => (best, None),
+                None => return None,
+            }
+        };
+        let reused = if copy_from.is_some() || slot == best { reused } else { shared(&self.slots[slot]) };
+
+        self.clock += 1;
+        let clock = self.clock;
+        let chosen = self.slots.get_mut(slot)?;
+        chosen.tokens.clear();
+        chosen.tokens.extend_from_slice(&prompt[..reused]);
+        chosen.reserved = Some(cells);
+        chosen.last_used = clock;
+        let forget = self.make_room(copy_from);
+        // What had to be forgotten can no longer be copied.
+        let lost = copy_from.is_some_and(|from| forget.contains(&from));
+        if lost && let Some(chosen) = self.slots.get_mut(slot) {
+            chosen.tokens.clear();
+        }
+        Some(SlotAssignment {
+            slot,
+            reused: if lost { 0 } else { reused },
+            copy_from: copy_from.filter(|_| !lost),
+            forget,
+        })
+    }
+
+    /// Takes any idle slot, empty, for a sequence that will be copied from another one.
+    pub(crate) fn follow(&mut self, cells: usize) -> Option<SlotAssignment> {
+        if !self.has_room(cells) {
+            return None;
+        }
+        let slot = self.least_recent(None)?;
+        self.clock += 1;
+        let clock = self.clock;
+        let chosen = self.slots.get_mut(slot)?;
+        chosen.tokens.clear();
+        chosen.reserved = Some(cells);
+        chosen.last_used = clock;
+        let forget = self.make_room(None);
+        Some(SlotAssignment { slot, reused: 0, copy_from: None, forget })
+    }
+
+    /// Notes that a token now lies in the memory.
+    pub(crate) fn append(&mut self, slot: usize, token: Token) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.tokens.push(token);
+        }
+    }
+
+    /// Notes that `slot` now holds what `from` holds.
+    pub(crate) fn copied(&mut self, from: usize, slot: usize) {
+        let tokens = self.slots.get(from).map(|slot| slot.tokens.clone()).unwrap_or_default();
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.tokens = tokens;
+        }
+    }
+
+    /// How many tokens lie in a slot: the position of the next one.
+    pub(crate) fn len(&self, slot: usize) -> usize {
+        self.slots.get(slot).map_or(0, |slot| slot.tokens.len())
+    }
+
+    /// The sequence ended; its tokens stay for others to use.
+    pub(crate) fn release(&mut self, slot: usize) {
+        self.clock += 1;
+        let clock = self.clock;
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.reserved = None;
+            slot.last_used = clock;
+        }
+    }
+
+    /// The memory under this sequence is gone.
+    pub(crate) fn clear(&mut self, slot: usize) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.tokens.clear();
+        }
+    }
+
+    /// The whole memory is gone.
+    pub(crate) fn clear_all(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.tokens.clear());
+    }
+
+    fn promised(&self) -> usize {
+        self.slots.iter().filter_map(|slot| slot.reserved).sum()
+    }
+
+    fn least_recent(&self, except: Option<usize>) -> Option<usize> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(|&(at, slot)| slot.reserved.is_none() && Some(at) != except)
+            .min_by_key(|(_, slot)| (!slot.tokens.is_empty(), slot.last_used))
+            .map(|(at, _)| at)
+    }
+
+    /// Forgets idle slots, the oldest first and `spare` last, until all promises can be kept. Shared cells count more than
+    /// once here, which only errs to the safe side.
+    fn make_room(&mut self, spare: Option<usize>) -> Vec<usize> {
+        let mut forgotten = Vec::new();
+        loop {
+            let kept: usize =
+                self.slots.iter().filter(|slot| slot.reserved.is_none()).map(|slot| slot.tokens.len()).sum();
+            if self.promised() + kept <= self.cells {
+                return forgotten;
+            }
+            let oldest = self
+                .slots
+                .iter()
+                .enumerate()
+                .filter(|(_, slot)| slot.reserved.is_none() && !slot.tokens.is_empty())
+                .min_by_key(|&(at, slot)| (Some(at) == spare, slot.last_used))
+                .map(|(at, _)| at);
+            let Some(oldest) = oldest else {
+                return forgotten;
+            };
+            self.clear(oldest);
+            forgotten.push(oldest);
+        }
+    }
+}
+
+fn common_prefix(a: &[Token], b: &[Token]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(range: std::ops::Range<i32>) -> Vec<Token> {
+        range.collect()
+    }
+
+    /// Runs a prompt to its end in one go.
+    fn run(slots: &mut Slots, prompt: &[Token], answer: &[Token]) -> SlotAssignment {
+        let place = slots.place(prompt, prompt.len() + answer.len()).expect("a free slot");
+        for &token in prompt[place.reused..].iter().chain(answer) {
+            slots.append(place.slot, token);
+        }
+        slots.release(place.slot);
+        place
+    }
+
+    #[test]
+    fn the_next_turn_of_a_conversation_finds_its_slot() {
+        let mut slots = Slots::new(4, 10_000, Reuse::Prefixes);
+        let first = run(&mut slots, &tokens(0..100), &tokens(500..550));
+        run(&mut slots, &tokens(1000..1100), &[]);
+        let history: Vec<Token> =
+            tokens(0..100).into_iter().chain(tokens(500..550)).chain(tokens(600..620)).collect();
+        let second = run(&mut slots, &history, &[]);
+        assert_eq!((second.slot, second.reused, second.copy_from), (first.slot, 150, None));
+    }
+
+    #[test]
+    fn the_last_token_of_a_prompt_is_always_read() {
+        let mut slots = Slots::new(2, 1000, Reuse::Prefixes);
+        run(&mut slots, &tokens(0..50), &[]);
+        assert_eq!(run(&mut slots, &tokens(0..50), &[]).reused, 49);
+    }
+
+    #[test]
+    fn a_common_beginning_is_copied_and_the_other_conversation_stays() {
+        let mut slots = Slots::new(3, 10_000, Reuse::Prefixes);
+        let first = run(&mut slots, &tokens(0..100), &tokens(500..700));
+        let alike: Vec<Token> = tokens(0..100).into_iter().chain(tokens(900..910)).collect();
+        let second = run(&mut slots, &alike, &[]);
+        assert_eq!((second.reused, second.copy_from), (100, Some(first.slot)));
+        assert_eq!(slots.len(first.slot), 300);
+    }
+
+    #[test]
+    fn a_running_sequence_lends_its_prompt() {
+        let mut slots = Slots::new(2, 10_000, Reuse::Prefixes);
+        let first = slots.place(&tokens(0..100), 200).expect("room");
+        tokens(0..100).into_iter().for_each(|token| slots.append(first.slot, token));
+        let second = slots.place(&tokens(0..100), 200).expect("room");
+        assert_eq!((second.reused, second.copy_from), (99, Some(first.slot)));
+    }
+
+    #[test]
+    fn what_is_being_read_is_waited_for_when_it_spares_enough() {
+        let mut slots = Slots::new(2, 10_000, Reuse::Prefixes);
+        let being_read = tokens(0..1000);
+        let alike =
+            |shared: i32| -> Vec<Token> { tokens(0..shared).into_iter().chain(tokens(5000..5100)).collect() };
+        let place = slots.place(&being_read, 2000).expect("room");
+        assert!(slots.is_worth_waiting(&alike(900), &being_read));
+        assert!(!slots.is_worth_waiting(&alike(40), &being_read));
+        // Read so far that the rest is not worth it.
+        tokens(0..880).into_iter().for_each(|token| slots.append(place.slot, token));
+        assert!(!slots.is_worth_waiting(&alike(900), &being_read));
+        assert!(!Slots::new(2, 10_000, Reuse::Nothing).is_worth_waiting(&alike(900), &being_read));
+    }
+
+    #[test]
+    fn memory_promised_to_running_sequences_is_not_given_twice() {
+        let mut slots = Slots::new(4, 1000, Reuse::Prefixes);
+        assert!(slots.place(&tokens(0..10), 600).is_some());
+        assert_eq!(slots.place(&tokens(20..30), 600), None);
+        assert!(slots.place(&tokens(20..30), 400).is_some());
+    }
+
+    #[test]
+    fn idle_tokens_make_room_the_oldest_first() {
+        let mut slots = Slots::new(3, 300, Reuse::Prefixes);
+        let old = run(&mut slots, &tokens(0..100), &[]);
+        run(&mut slots, &tokens(1000..1100), &[]);
+        let place = slots.place(&tokens(2000..2100), 200).expect("room");
+        assert_eq!(place.forget, [old.slot]);
+        assert_eq!(slots.len(old.slot), 0);
+    }
+
+    #[test]
+    fn no_slot_is_given_while_all_run() {
+        let mut slots = Slots::new(1, 1000, Reuse::Prefixes);
+        let place = slots.place(&tokens(0..10), 20).expect("room");
+        assert_eq!(slots.place(&tokens(0..10), 20), None);
+        slots.release(place.slot);
+        assert!(slots.place(&tokens(0..10), 20).is_some());
+    }
+}

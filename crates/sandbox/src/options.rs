@@ -1,0 +1,76 @@
+//! The options of the sandbox.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What runs the code.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Runtime {
+    /// Docker or Podman if one of them has the image, bubblewrap otherwise.
+    #[default]
+    Auto,
+    Docker,
+    Podman,
+    Bwrap,
+    /// One of these three at a certain place; its file name tells which.
+    Path(PathBuf),
+}
+
+/// What a program may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SandboxLimits {
+    /// Bytes of memory, all processes together.
+    pub memory: u64,
+    pub processes: u32,
+    /// The largest file it may write, in bytes.
+    pub file_size: u64,
+    /// The size of `/tmp` in bytes.
+    pub scratch: u64,
+    /// As many bytes as are kept of stdout and of stderr each.
+    pub output: usize,
+    /// As many bytes as are thrown away after that before the program is stopped.
+    pub surplus: usize,
+}
+
+impl Default for SandboxLimits {
+    fn default() -> Self {
+        SandboxLimits {
+            memory: 512 << 20,
+            processes: 64,
+            file_size: 16 << 20,
+            scratch: 64 << 20,
+            output: 1 << 20,
+            surplus: 64 << 20,
+        }
+    }
+}
+
+/// The sandbox's settings.
+#[derive(Debug, Clone)]
+pub struct SandboxOptions {
+    pub enabled: bool,
+    pub runtime: Runtime,
+    /// The container image; bubblewrap needs none.
+    pub image: String,
+    /// How long a program may run.
+    pub timeout: Duration,
+    /// How many programs may run at once.
+    pub max_concurrent: usize,
+    /// Directories whose content programs may read.
+    pub allowlist: Vec<PathBuf>,
+    pub limits: SandboxLimits,
+}
+
+impl Default for SandboxOptions {
+    fn default() -> Self {
+        SandboxOptions {
+            enabled: false,
+            runtime: Runtime::Auto,
+            image: "python:3.13-slim".to_owned(),
+            timeout: Duration::from_secs(300),
+            max_concurrent: 5,
+            allowlist: Vec::new(),
+            limits: SandboxLimits::default(),
+        }
+    }
+}
