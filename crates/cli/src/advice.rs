@@ -1,4 +1,4 @@
-//! What to do about an engine that does not answer.
+//! Hints for engines that do not answer.
 
 use hob_config::{Config, EngineConfig};
 use hob_net::{BindAddress, is_own_address};
@@ -13,7 +13,7 @@ pub fn place(key: &str, address: &str) -> String {
     }
 }
 
-/// How to get an engine to answer, as a sentence without its full stop.
+/// How to start an engine, as a sentence without a full stop.
 pub fn how_to_start(key: &str, address: &str) -> String {
     let place = EngineAddress::of(address);
     let port = place.port;
@@ -23,7 +23,7 @@ pub fn how_to_start(key: &str, address: &str) -> String {
             port.unwrap_or_default()
         );
     }
-    // Some of them listen to their own machine only, unless they are told otherwise.
+    // Some engines listen on the loopback address only by default.
     let (ollama, outside) = match place.elsewhere {
         Some(_) => ("OLLAMA_HOST=0.0.0.0:", " --host 0.0.0.0"),
         None => ("OLLAMA_HOST=127.0.0.1:", ""),
@@ -48,13 +48,13 @@ pub fn how_to_start(key: &str, address: &str) -> String {
     }
 }
 
-/// The same for one whose usual address is ours too.
+/// The same for an engine whose default port is Hob's own.
 pub fn how_to_start_beside_us(key: &str) -> String {
     const BESIDE: &str = "http://localhost:8001";
     format!("{}, and set [engine.{key}] host = \"{BESIDE}\"", how_to_start(key, BESIDE))
 }
 
-/// How to get an engine a model to answer with, as a sentence without its full stop.
+/// How to get a model for an engine, as a sentence without a full stop.
 pub fn how_to_get_a_model(key: &str) -> &'static str {
     match key {
         "ollama" => "Download one, e.g. with 'hob model pull qwen3:0.6b'",
@@ -64,7 +64,7 @@ pub fn how_to_get_a_model(key: &str) -> &'static str {
     }
 }
 
-/// What to do about an engine whose address is our own.
+/// The hint for an engine whose address is Hob's own.
 pub fn how_to_part(key: &str) -> String {
     format!(
         "Change one of the two ports: 'hob serve --port 8001', or [engine.{key}] host in the configuration"
@@ -93,7 +93,7 @@ pub fn explain(tried: &RejectedEngine) -> String {
     }
 }
 
-/// Why the default engine was passed over, in a few words.
+/// Why the default engine was skipped, in a few words.
 pub fn passed_over(key: &str, config: &Config) -> String {
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     let server = key.parse().ok().and_then(|key| config.engine.server(key));
@@ -103,7 +103,7 @@ pub fn passed_over(key: &str, config: &Config) -> String {
     }
 }
 
-/// Where an engine listens when nobody says otherwise.
+/// The default port of an engine.
 fn usual_port(key: &str) -> Option<u16> {
     let usual = EngineConfig::default();
     let server = usual.server(key.parse().ok()?)?;
@@ -117,10 +117,10 @@ fn with_port(before: &str, port: Option<u16>, after: &str) -> String {
 
 struct EngineAddress {
     port: Option<u16>,
-    /// The same where the address names it, rather than leave it to the protocol.
+    /// The port, if the address contains it.
     written_port: Option<u16>,
     host: Option<String>,
-    /// The machine's name, when it is not this one.
+    /// The name of the machine, if it is another one.
     elsewhere: Option<String>,
 }
 
@@ -137,7 +137,7 @@ impl EngineAddress {
         };
         EngineAddress {
             port: url.port_or_known_default(),
-            // An encrypted one is most often behind a proxy, which is meant to be where such are.
+            // HTTPS usually means a proxy on the default port.
             written_port: if url.scheme() == "http" { url.port() } else { url.port_or_known_default() },
             host: url.host_str().map(str::to_owned),
             elsewhere: url.host_str().filter(|_| !is_here).map(str::to_owned),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_for_another_engine_is_the_true_one() {
+    fn the_reason_for_another_engine_is_correct() {
         let config = Config::default();
         assert_eq!(passed_over("ollama", &config), "ollama does not answer");
         assert_eq!(passed_over("vllm", &config), "vllm is set to Hob's own address");

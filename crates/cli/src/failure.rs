@@ -1,4 +1,4 @@
-//! Errors as a person should read them: what happened, and what to do.
+//! Errors as text for people: what happened, and what to do.
 
 use std::io;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::advice;
 use crate::output;
 use crate::output::style::BAD;
 
-/// Says what went wrong on stderr. The code is 1, unless nobody listens any more.
+/// Prints the error on stderr. The exit code is 1, or 0 if the reader of stdout closed the pipe.
 pub fn report(error: &Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
@@ -20,12 +20,12 @@ pub fn report(error: &Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Whether whoever read our output has gone, as `head` does when it has enough. That is no failure.
+/// Whether the reader of stdout closed the pipe, as `head` does. That is not a failure.
 fn is_closed_pipe(error: &Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The error in words.
+/// The error as text, with a hint where there is one.
 pub fn explain(error: &Error) -> String {
     if let Some(OpenError::NoEngine(none)) = error.downcast_ref() {
         return explain_no_engine(none);
@@ -51,7 +51,7 @@ pub fn explain(error: &Error) -> String {
     }
 }
 
-/// The error and its causes, leaving out what the error says already.
+/// The error and its causes, without causes that the error already contains.
 fn with_causes(error: &Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -72,7 +72,7 @@ fn explain_no_engine(none: &NoEngine) -> String {
             let Some((first, others)) = tried.split_first() else {
                 return none.to_string();
             };
-            // A cloud without a key is no engine that anybody waits for.
+            // Engines without an address, such as the cloud without a key, are not listed.
             let others: Vec<String> = others
                 .iter()
                 .filter(|tried| !tried.address.is_empty())
@@ -89,7 +89,7 @@ fn explain_no_engine(none: &NoEngine) -> String {
     }
 }
 
-/// What to do about an engine's failure, as a sentence without its full stop.
+/// The hint for an engine's failure, as a sentence without a full stop.
 fn remedy(error: &EngineError) -> Option<String> {
     match error {
         EngineError::Unreachable { engine, address, .. } => {
@@ -114,14 +114,14 @@ fn remedy(error: &EngineError) -> Option<String> {
         EngineError::Interrupted { engine, .. } => {
             Some(format!("Try again; the log of {engine} may show the reason"))
         }
-        // Their messages say what to do already.
+        // Their messages already contain a hint.
         EngineError::Refused { .. } | EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => {
             None
         }
     }
 }
 
-/// What to do about the server that Hob was told to start.
+/// The hint for a failure of the server that Hob starts.
 fn remedy_of_managed(error: &ManagedError) -> &'static str {
     match error {
         ManagedError::Address { .. } | ManagedError::AddressTaken { .. } => "Check [engine.llamacpp] host",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_on_our_own_port_is_no_mystery() {
+    fn an_engine_on_hobs_own_port_is_explained() {
         let given = NoEngine::Given(tried("vllm", "http://localhost:8000", RejectionReason::OwnAddress));
         insta::assert_snapshot!(
             explain(&OpenError::NoEngine(given).into()),
@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn each_cause_appears_once() {
         let error = anyhow!("disk full").context("cannot write a.toml: disk full").context("no luck");
         assert_eq!(explain(&error), "no luck: cannot write a.toml: disk full");
     }
 
     #[test]
-    fn a_reader_who_left_is_no_failure() {
+    fn a_closed_pipe_is_not_a_failure() {
         let closed = Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(is_closed_pipe(&closed));
         let other: Error = io::Error::from(io::ErrorKind::NotFound).into();

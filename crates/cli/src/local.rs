@@ -1,4 +1,4 @@
-//! Models on this machine's own disk: the one a fresh machine starts with, and those that people fetch, tune and remove.
+//! Models on this machine's disk: the built-in starter model, and models that the user downloads, tunes and deletes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ use crate::signals::Signals;
 const NO_ENGINE: &str = "this build of hob has no embedded engine. Install it with: \
                          cargo install --path crates/cli --features embedded";
 
-/// What happens on a machine where nothing answers and nothing was chosen.
+/// What Hob does when no engine answers and none is configured.
 pub fn first_run(network: NetworkAccess) -> FirstRun {
     match network {
         NetworkAccess::Offline => FirstRun::Refuse,
@@ -54,7 +54,7 @@ pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
     LocalModels::new(config, home).can_fetch_starter().await
 }
 
-/// What happens when vectors are wanted for the first time.
+/// What Hob does when vectors are needed for the first time.
 pub fn first_vectors(network: NetworkAccess) -> FirstRun {
     match network {
         NetworkAccess::Offline => FirstRun::Refuse,
@@ -65,7 +65,7 @@ pub fn first_vectors(network: NetworkAccess) -> FirstRun {
     }
 }
 
-/// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
+/// Downloads `name` if Hob itself can; `None` if the name is for Ollama.
 pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
     let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
     let mut models = LocalModels::new(config, &settings::home()?);
@@ -129,7 +129,7 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds the form of a model that runs fastest here.
+/// Finds the weight format that runs a model fastest on this machine.
 pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let models = LocalModels::new(config, &settings::home()?);
     if models.engine().is_none() {

@@ -1,4 +1,4 @@
-//! Who answers and on what terms, as it is typed: what `hob ask` and `hob chat` have in common.
+//! Arguments that `hob ask` and `hob chat` share: model, engine, agent and sampling.
 
 use clap::Args;
 use hob_config::EngineKey;
@@ -6,7 +6,7 @@ use hob_core::{MaxTokens, Temperature};
 
 use super::values::{AgentChoice, agents, engines, max_tokens, temperature};
 
-// No documentation, which would replace that of the commands that have these.
+// No doc comment: clap would use it as the help of the commands that flatten this.
 #[derive(Debug, Args)]
 pub struct AnsweringArgs {
     /// Model to use [default: as configured, or the engine's first]
@@ -34,7 +34,7 @@ pub struct AnsweringArgs {
     pub tools: Option<Vec<String>>,
 
     /// Do not download a model, even if no engine is running
-    // Behind what else a command has to say.
+    // After the options of the command itself.
     #[arg(long, display_order = 90)]
     pub offline: bool,
 }

@@ -1,4 +1,4 @@
-//! `hob ask` as it is typed.
+//! Arguments of `hob ask`.
 
 use clap::Parser;
 use hob_config::RouterKey;
@@ -6,7 +6,7 @@ use hob_config::RouterKey;
 use super::answering::AnsweringArgs;
 use super::values::routers;
 
-/// What is said of the agent, which has one more reason to be here than it has elsewhere.
+/// The help of --agent, whose default also depends on --require-tool here.
 const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none [default: none, or orchestrator with \
                      --tools or --require-tool]";
 
@@ -30,7 +30,7 @@ pub struct AskArgs {
     pub answering: AnsweringArgs,
 
     /// Choose the model automatically: 'heuristic' (rules) or 'grpo' (learned). Use -v to see the choice and the reason
-    // Beside the model, which is shown first.
+    // Next to --model, which is shown first.
     #[arg(long, value_name = "POLICY", value_parser = routers(), conflicts_with = "model", display_order = 0)]
     pub router: Option<RouterKey>,
 

@@ -1,4 +1,4 @@
-//! `hob bench` as it is typed.
+//! Arguments of `hob bench`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hob channel` as it is typed.
+//! Arguments of `hob channel`.
 
 use clap::{Parser, Subcommand};
 

@@ -1,4 +1,4 @@
-//! `hob chat` as it is typed.
+//! Arguments of `hob chat`.
 
 use clap::Parser;
 use hob_system::store::chats::ChatId;

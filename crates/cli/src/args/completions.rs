@@ -1,4 +1,4 @@
-//! `hob completions` as it is typed.
+//! Arguments of `hob completions`.
 
 use clap::Parser;
 use clap_complete::Shell;

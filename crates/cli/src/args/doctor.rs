@@ -1,4 +1,4 @@
-//! `hob doctor` as it is typed.
+//! Arguments of `hob doctor`.
 
 use clap::Parser;
 

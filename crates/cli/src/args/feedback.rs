@@ -1,4 +1,4 @@
-//! `hob feedback` as it is typed.
+//! Arguments of `hob feedback`.
 
 use clap::Parser;
 use hob_core::routing::Rating;

@@ -1,4 +1,4 @@
-//! `hob health` as it is typed.
+//! Arguments of `hob health`.
 
 use clap::Parser;
 

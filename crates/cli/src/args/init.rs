@@ -1,4 +1,4 @@
-//! `hob init` as it is typed.
+//! Arguments of `hob init`.
 
 use clap::Parser;
 

@@ -1,4 +1,4 @@
-//! `hob man` as it is typed.
+//! Arguments of `hob man`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hob mcp` as it is typed.
+//! Arguments of `hob mcp`.
 
 use clap::Parser;
 

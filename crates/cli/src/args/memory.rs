@@ -1,4 +1,4 @@
-//! `hob memory` as it is typed.
+//! Arguments of `hob memory`.
 
 use std::path::PathBuf;
 

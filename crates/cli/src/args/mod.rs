@@ -1,10 +1,10 @@
-//! The command line as it is typed: a file for each command. Checks the form of every value; means nothing by them yet.
+//! The command line: one file per command. Checks the form of every value; knows nothing of their effect.
 
 use clap::{ArgAction, Parser, Subcommand};
 
 use crate::output::style;
 
-/// Text below a command's options. The escape codes are taken out where they are not understood.
+/// Examples below a command's options. clap removes the escape codes where colours are not supported.
 macro_rules! examples {
     ($($line:literal)+) => { concat!("\u{1b}[1mExamples:\u{1b}[0m" $(, "\n  ", $line)+) };
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told_so_in_our_words() {
+    fn an_invalid_number_gets_our_own_error() {
         for (line, expected) in [
             (&["serve", "-p", "http"][..], "expected a port number from 0 to 65535"),
             (&["serve", "-p", "65536"], "expected a port number from 0 to 65535"),

@@ -1,4 +1,4 @@
-//! `hob model` as it is typed.
+//! Arguments of `hob model`.
 
 use clap::Subcommand;
 

@@ -1,4 +1,4 @@
-//! `hob router` as it is typed.
+//! Arguments of `hob router`.
 
 use clap::Subcommand;
 

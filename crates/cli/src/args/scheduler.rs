@@ -1,4 +1,4 @@
-//! `hob scheduler` as it is typed.
+//! Arguments of `hob scheduler`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -173,7 +173,7 @@ pub struct SchedulerStartArgs {
     pub engine: SchedulerEngineArgs,
 }
 
-// Who answers. No documentation, which would replace that of the commands that have these.
+// The engine of runs. No doc comment: clap would use it as the help of the commands that flatten this.
 #[derive(Debug, Parser)]
 pub struct SchedulerEngineArgs {
     /// Engine to use, with no fallback [default: as configured, or one that is running]

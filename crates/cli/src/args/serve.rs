@@ -1,4 +1,4 @@
-//! `hob serve` as it is typed.
+//! Arguments of `hob serve`.
 
 use clap::Parser;
 use hob_config::EngineKey;

@@ -1,4 +1,4 @@
-//! `hob telemetry` as it is typed.
+//! Arguments of `hob telemetry`.
 
 use std::path::PathBuf;
 

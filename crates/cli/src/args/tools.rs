@@ -1,4 +1,4 @@
-//! `hob tools` as it is typed.
+//! Arguments of `hob tools`.
 
 use clap::Subcommand;
 

@@ -1,4 +1,4 @@
-//! `hob health`: whether the server that runs here is well, for those who watch over it: a container runtime, a cron job.
+//! `hob health`: checks the running server, for a container runtime or a cron job.
 
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ pub fn run(args: HealthArgs) -> Result<ExitCode> {
     }
 }
 
-/// Whoever watches over a server means that one, so another is no substitute. It may be the one that was meant, though.
+/// A hint about a server on another port. It does not make the check succeed, because a monitor means one address.
 fn where_it_may_be(server: &ServerConfig) -> Result<String> {
     let home = settings::home()?;
     let found = block_on(async { Ok(locate(server, &home).await) })?;

@@ -1,4 +1,4 @@
-//! `hob init`: looks at the machine and writes a configuration for it.
+//! `hob init`: detects the hardware and writes a configuration.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::settings;
 pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let path = Environment::from_process().config_file()?;
     let overwrite = if args.force { Overwrite::Force } else { Overwrite::Refuse };
-    // Looking takes a moment, which is not worth spending on what will be refused.
+    // Refuse before the detection, which takes time.
     if overwrite == Overwrite::Refuse && path.symlink_metadata().is_ok() {
         return Err(WriteError::Exists { path }.into());
     }
@@ -30,7 +30,7 @@ pub fn run(args: &InitArgs) -> Result<ExitCode> {
 }
 
 async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
-    // A file that is about to be replaced may be broken, so the engines are looked for where they usually are.
+    // A file that is about to be replaced may be invalid, so the engines are probed at their default addresses.
     let config = Config::default();
     let engines = hob_system::engines(&config, &settings::home()?)?;
     let (hardware, found) = {
@@ -54,7 +54,7 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The machine in a few lines.
+/// The hardware in a few lines.
 pub fn facts(hardware: &Hardware) -> Vec<(&'static str, String)> {
     let platform = &hardware.platform;
     let mut facts = vec![
@@ -82,7 +82,7 @@ fn reason(gpus: &[Gpu]) -> &'static str {
     }
 }
 
-/// What to do now: what works at once comes first, and what would be better after it.
+/// Next steps: first what works immediately, then what would be better.
 fn next_steps(engine: EngineKey, found: &[EngineStatus]) -> Vec<String> {
     let key = engine.as_str();
     let recommended = found.iter().find(|status| status.engine.key() == key);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_nothing_yet_is_told_that_nothing_has_to_be_installed() {
+    fn a_fresh_machine_needs_no_installation() {
         let llamacpp = || status("llamacpp", EngineState::NotResponding);
         let steps = |found: &[EngineStatus]| next_steps(EngineKey::Llamacpp, found);
         let bare = steps(&[llamacpp(), status("embedded", EngineState::NotConfigured)]);

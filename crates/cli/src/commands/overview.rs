@@ -1,4 +1,4 @@
-//! `hob` alone: what is running, and what is most useful to do next. Takes two seconds at most.
+//! `hob` without a command: shows what is running and what to do next. Takes at most two seconds.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ use crate::output::text::one_line;
 use crate::running_server::{self, LocatedServer, ServerProbe};
 use crate::settings;
 
-/// Whoever does not answer by then is taken to be away. An engine is asked twice: whether it is there, and for its models.
+/// The time limits of all checks and of one request. An engine gets two requests: its health, and its models.
 const TIMEOUT: Duration = Duration::from_millis(1_800);
 const PROBE_TIMEOUT: Duration = Duration::from_millis(900);
 
@@ -31,17 +31,17 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(900);
 struct OverviewState {
     server: ServerProbe,
     engine: AnsweringEngine,
-    /// Where the server listens, or would.
+    /// The URL where the server listens or would listen.
     address: String,
 }
 
-/// Who would answer a question.
+/// The engine that would answer a question.
 enum AnsweringEngine {
-    /// Nobody, although an engine was chosen by its owner.
+    /// None: the configured engine does not answer.
     ConfiguredSilent,
-    /// Nobody, and nothing was chosen: a question would fetch a model to start with.
+    /// None, and none is configured: a question would download the built-in model.
     None {
-        /// Whether `hob init` has been here.
+        /// Whether the configuration names an engine.
         is_set_up: bool,
     },
     Engine {
@@ -51,15 +51,15 @@ enum AnsweringEngine {
     },
 }
 
-/// How it is with the default model.
+/// The state of the default model.
 enum DefaultModelState {
     /// The engine has none.
     None,
-    /// It is the engine's, as far as is known.
+    /// The engine has it, as far as is known.
     Available(String),
-    /// It was set up, and the engine does not have it.
+    /// It is configured, and the engine does not have it.
     Missing(String),
-    /// Another one for each question.
+    /// Hob chooses a model for each question.
     Auto,
 }
 
@@ -98,7 +98,7 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
     let probes = all.iter().map(|engine| timeout(PROBE_TIMEOUT, engine.health()));
     let answers: Vec<bool> =
         join_all(probes).await.into_iter().map(|answer| answer.unwrap_or(false)).collect();
-    // Among those that answer at once, nobody is waited for.
+    // Only engines that answered in time are candidates, so the selection does not wait.
     let engines: Vec<Arc<dyn Engine>> = all
         .iter()
         .zip(answers)
@@ -122,7 +122,7 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
     Ok(AnsweringEngine::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
 }
 
-/// Whether an engine that would be asked has the model. One that takes too long to say may have it.
+/// Whether an engine has the model. An engine that takes too long to answer may have it.
 async fn default_model_state(
     model: &str,
     engine: &Arc<dyn Engine>,
@@ -135,7 +135,7 @@ async fn default_model_state(
     }
 }
 
-/// The default model of the engine where the owner named none, unless its list takes too long.
+/// The engine's default model if none is configured, unless its list takes too long.
 async fn chosen_model(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<String> {
     timeout(PROBE_TIMEOUT, default_model(config, home, engine)).await.ok()?.ok()?
 }
@@ -179,7 +179,7 @@ impl OverviewState {
         facts
     }
 
-    /// The three most useful ones.
+    /// The three most useful commands.
     fn commands(&self) -> [(&'static str, &'static str); 3] {
         let serve = match self.server {
             ServerProbe::OtherProgram => ("hob serve --port 8001", "serve OpenAI clients on a free port"),

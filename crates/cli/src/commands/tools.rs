@@ -1,4 +1,4 @@
-//! `hob tools`: what agents can have done, and a way to try it. Needs no engine.
+//! `hob tools`: lists, describes and runs the tools of agents. Needs no engine.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
             accept_mcp_tools(&settings::home()?, server)?;
         }
         let workshop = Workshop::open(&config, memory::workshop_parts(&config)?);
-        // Dropping a call ends the tool's work.
+        // Dropping a call stops the tool.
         let outcome = tokio::select! {
             outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
@@ -56,7 +56,7 @@ async fn obey(workshop: &Workshop, command: &ToolsCommand) -> Result<()> {
     }
 }
 
-/// The owner is told on stderr, so that a program that reads the list is not disturbed.
+/// Printed on stderr, so that programs can parse stdout.
 fn warn_of_withheld(workshop: &Workshop) {
     for (server, withheld) in workshop.withheld() {
         let tools: Vec<String> = withheld
@@ -71,7 +71,7 @@ fn warn_of_withheld(workshop: &Workshop) {
     }
 }
 
-/// What the server lists from now on is believed; it was forgotten before the servers were started.
+/// Accepts the tools that the server lists now. Its earlier tools were forgotten before the servers started.
 async fn accept(workshop: &Workshop, server: &str) -> Result<()> {
     {
         let _waiting = Spinner::start("waiting for the MCP servers");
@@ -98,14 +98,14 @@ fn known(servers: &[&str]) -> String {
     }
 }
 
-/// Every tool there is, once every MCP server is ready or has failed. Their time to start is limited, and so is this.
+/// All tools, once every MCP server is ready or has failed. The start of a server has a time limit.
 async fn all(workshop: &Workshop) -> Result<ToolSet> {
     let _waiting = Spinner::start("waiting for the MCP servers");
     workshop.settled().await;
     Ok(workshop.tools()?)
 }
 
-/// The tools, among which `name` is if there is such a one. A tool of the house need not wait for the servers.
+/// The tools, including `name` if it exists. A built-in tool does not wait for the MCP servers.
 async fn all_for(workshop: &Workshop, name: &str) -> Result<ToolSet> {
     let tools = workshop.tools()?;
     if find(&tools, name).is_some() { Ok(tools) } else { all(workshop).await }
@@ -130,7 +130,7 @@ pub fn list(tools: &ToolSet, format: OutputFormat) -> Result<()> {
     Ok(())
 }
 
-/// The first sentence says enough in a list.
+/// A list shows the first sentence of the description.
 fn row(spec: &ToolSpec) -> Vec<String> {
     let description = one_line(&spec.description);
     let first = description.split_inclusive(". ").next().unwrap_or_default().trim_end();
@@ -150,7 +150,7 @@ fn describe(spec: &ToolSpec) -> Value {
 }
 
 fn info(tools: &ToolSet, name: &str, format: OutputFormat) -> Result<()> {
-    // Picking it out finds what was meant by a name that is not there.
+    // Reports an unknown name with a suggestion.
     pick(tools, name)?;
     let Some(spec) = find(tools, name) else { return Ok(()) };
     match format {
@@ -173,7 +173,7 @@ fn info(tools: &ToolSet, name: &str, format: OutputFormat) -> Result<()> {
     Ok(())
 }
 
-/// One tool, for the person at this machine.
+/// One tool, with the rights of the local user.
 fn pick(tools: &ToolSet, name: &str) -> Result<impl Tools, ToolSetError> {
     let permit = Permit { only: Some(vec![name.to_owned()]), ..Permit::up_to(Reach::Act) };
     tools.for_run(permit, RunEvents::unheard())

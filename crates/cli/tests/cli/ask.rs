@@ -105,7 +105,7 @@ async fn json_is_one_object_with_answer_and_usage() {
 }
 
 #[tokio::test]
-async fn the_question_may_come_from_stdin_or_stand_above_it() {
+async fn the_question_may_come_from_stdin_or_precede_it() {
     let ollama = fakes::ollama().await;
     let home = home(&ollama);
     for (arguments, stdin, expected) in [
@@ -121,7 +121,7 @@ async fn the_question_may_come_from_stdin_or_stand_above_it() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_none_is_refused() {
+async fn an_empty_question_is_refused() {
     let home = Home::with_engines(&[]);
     for (arguments, stdin, expected) in [
         (&["ask", " "][..], &b""[..], "error: the question is empty.\n"),
@@ -167,7 +167,7 @@ async fn an_unknown_model_is_named_with_what_there_is() {
 }
 
 #[tokio::test]
-async fn thoughts_are_shown_on_stderr_and_only_on_request() {
+async fn reasoning_is_shown_on_stderr_and_only_on_request() {
     let thought = "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"Hmm.\"},\"done\":false}\n";
     let body = [thought, &piece("Yes."), END].concat();
     let ollama = fakes::ollama_chatting(move |_| Reply::ndjson(body.clone())).await;
@@ -179,7 +179,7 @@ async fn thoughts_are_shown_on_stderr_and_only_on_request() {
 }
 
 #[tokio::test]
-async fn the_log_does_not_stand_in_the_middle_of_an_answers_line() {
+async fn a_log_line_does_not_split_a_line_of_the_answer() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Par")).then_held(&hold, piece("is.") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -224,7 +224,7 @@ async fn ctrl_c_ends_the_engines_work() {
 }
 
 #[tokio::test]
-async fn a_reader_who_has_enough_is_no_failure() {
+async fn a_reader_that_closes_the_pipe_is_not_a_failure() {
     let hold = Hold::new();
     let rest = piece("more\\n").repeat(100) + END;
     let reply = Reply::ndjson(piece("first\\n")).then_held(&hold, rest);

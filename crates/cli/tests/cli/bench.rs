@@ -16,7 +16,7 @@ fn lines(path: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_bench_asks_as_often_as_told_and_writes_a_line_for_each_measurement() {
+async fn a_bench_sends_all_samples_and_writes_a_line_for_each_measurement() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let path = file(&home, "a.jsonl");
@@ -122,7 +122,7 @@ async fn a_file_that_is_something_else_is_named_with_its_line() {
 }
 
 #[tokio::test]
-async fn an_engine_that_fails_has_no_figures() {
+async fn an_engine_that_fails_has_no_results() {
     let ollama =
         fakes::ollama_chatting(|_| hob_testkit::Reply::json(500, r#"{"error": "out of memory"}"#)).await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);

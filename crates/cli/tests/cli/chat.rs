@@ -138,7 +138,7 @@ async fn a_conversation_that_is_too_long_says_so_and_offers_a_new_one() {
 }
 
 #[tokio::test]
-async fn commands_tell_and_change_who_answers() {
+async fn commands_show_and_change_the_settings() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -169,7 +169,7 @@ async fn commands_tell_and_change_who_answers() {
 }
 
 #[tokio::test]
-async fn answers_draw_on_the_memory_until_it_is_switched_off() {
+async fn answers_use_the_memory_until_it_is_switched_off() {
     let ollama = answering([saying("It is 4711.")]).await;
     let home = home(&ollama);
     let notes = home.documents().join("notes");
@@ -198,7 +198,7 @@ async fn answers_draw_on_the_memory_until_it_is_switched_off() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_kept_and_gone_on_with() {
+async fn a_conversation_is_saved_and_continued() {
     let ollama = answering([saying("Paris."), saying("Madrid."), saying("Rom."), saying("Lisbon.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -230,7 +230,7 @@ async fn a_conversation_is_kept_and_gone_on_with() {
 }
 
 #[tokio::test]
-async fn another_try_takes_the_place_of_the_answer_for_good() {
+async fn a_retry_replaces_the_saved_answer() {
     let ollama = answering([saying("Bad."), saying("Good."), saying("Sure.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -268,7 +268,7 @@ async fn a_message_may_have_several_lines() {
 }
 
 #[tokio::test]
-async fn lines_are_remembered_for_their_owner_alone() {
+async fn the_history_is_readable_by_its_owner_only() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -293,7 +293,7 @@ async fn lines_are_remembered_for_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn without_colours_the_text_keeps_its_signs() {
+async fn without_colours_the_markdown_signs_stay() {
     let ollama = answering([saying("It is **Paris**.\\n\\n- one\\n- `two`")]).await;
     let home = home(&ollama);
     let mut command = home.hob(&["chat"]);
@@ -320,7 +320,7 @@ async fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
 }
 
 #[tokio::test]
-async fn one_can_talk_where_nothing_can_be_kept() {
+async fn a_chat_works_without_a_database() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     std::fs::write(home.directory().join("hob.db"), "no database").expect("a file");
@@ -342,7 +342,7 @@ async fn piped_in_there_is_a_message_and_an_answer_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn piped_in_a_signal_ends_it_and_what_was_answered_is_kept() {
+async fn piped_in_a_signal_ends_it_and_the_partial_answer_is_saved() {
     let ollama = answering([Reply::ndjson(piece("Half")).then_silence(), saying("The rest.")]).await;
     let home = home(&ollama);
     let mut child = home.hob(&["chat"]).stdin(Stdio::piped()).spawn().expect("hob starts");
@@ -362,7 +362,7 @@ async fn piped_in_a_signal_ends_it_and_what_was_answered_is_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_to_its_end_is_kept() {
+async fn an_answer_whose_reader_leaves_is_saved() {
     let hold = Hold::new();
     let first = Reply::ndjson(piece("One.\\n")).then_held(&hold, piece("Two.\\n") + END);
     let ollama = answering([first, saying("Three.")]).await;
@@ -385,7 +385,7 @@ async fn an_answer_that_nobody_reads_to_its_end_is_kept() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_not_there_is_known_before_anything_is_read() {
+async fn a_missing_conversation_fails_before_stdin_is_read() {
     let home = Home::with_engines(&[]);
     let ran = home.run(&["chat", "--resume", "77"]).await;
     let stderr = "error: conversation 77 does not exist. 'hob chat --list', or /list in the chat, lists the saved conversations.\n";
@@ -393,7 +393,7 @@ async fn a_conversation_that_is_not_there_is_known_before_anything_is_read() {
 }
 
 #[tokio::test]
-async fn piped_in_the_exit_code_tells_of_failure() {
+async fn piped_in_the_exit_code_reports_failure() {
     let ollama = answering([Reply::ndjson(piece("Par")).then_cut()]).await;
     let home = home(&ollama);
     let ran = home.run_with_stdin(&["chat"], b"q").await;
@@ -439,7 +439,7 @@ async fn a_signal_ends_the_wait_for_the_model_that_will_answer() {
 async fn ctrl_c_ends_the_wait_for_a_command_and_a_signal_ends_all() {
     let (ollama, mut in_vain) = falling_silent().await;
     let home = home(&ollama);
-    // With a name, nobody is asked for one before the prompt.
+    // With -m, no list of models is requested before the prompt.
     let mut terminal = Terminal::start(&home, &["chat", "-m", "smollm2"]);
     for line in ["/model", "/model another"] {
         terminal.line(line).await;
@@ -455,7 +455,7 @@ async fn ctrl_c_ends_the_wait_for_a_command_and_a_signal_ends_all() {
 }
 
 #[tokio::test]
-async fn another_try_leaves_alone_what_was_said_elsewhere() {
+async fn a_retry_leaves_turns_of_other_processes_unchanged() {
     let replies = ["Bad.", "There.", "Good.", "Sure."].map(saying);
     let ollama = answering(replies).await;
     let home = home(&ollama);
@@ -477,7 +477,7 @@ async fn another_try_leaves_alone_what_was_said_elsewhere() {
 }
 
 #[tokio::test]
-async fn what_a_model_says_in_references_to_characters_does_not_command_the_terminal() {
+async fn character_references_cannot_control_the_terminal() {
     let ollama = answering([saying("&#27;]0;owned&#7; [x](&#27;c) &#155;2J done")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -492,7 +492,7 @@ async fn what_a_model_says_in_references_to_characters_does_not_command_the_term
 }
 
 #[tokio::test]
-async fn the_model_that_answers_is_marked_whoever_has_it() {
+async fn the_answering_model_is_marked_on_any_engine() {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
     let config = engines_config(&[("vllm", &vllm.url()), ("ollama", &ollama.url())]);
     let config = config.replace("[engine]\n", "[engine]\npool = [\"vllm\", \"ollama\"]\n");

@@ -1,10 +1,10 @@
-//! `hob doctor`, put into every state we know of. Each ends with the one thing to do next.
+//! `hob doctor` in every known state. Each report ends with the next step.
 
-mod around;
+mod config_file;
 pub mod diagnosis;
 mod engines;
-mod file;
-mod kept;
+mod environment;
+mod home_and_databases;
 
 use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn one(status: &str, message: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_house_in_order_is_ready() {
+async fn a_working_setup_is_ready() {
     let ollama = fakes::ollama().await;
     let port = free_port();
     let home = home_with_port(&[("ollama", &ollama.url())], port);
@@ -48,7 +48,7 @@ async fn a_house_in_order_is_ready() {
         .replace(&home.directory().display().to_string(), "HOME")
         .replace(&ollama.url(), "http://OLLAMA")
         .replace(&port.to_string(), "PORT");
-    // The machine is everybody's own, and so is the space on it.
+    // The machine and its free space differ.
     let stdout: Vec<String> = stdout
         .lines()
         .filter(|line| !line.contains("✓ machine") && !line.contains(" energy "))
@@ -88,7 +88,7 @@ async fn without_an_engine_it_is_not_ready_and_says_what_to_start() {
 }
 
 #[tokio::test]
-async fn an_engine_that_stands_in_is_a_warning() {
+async fn a_fallback_engine_is_a_warning() {
     let vllm = fakes::vllm().await;
     let ran = home(&[("ollama", NOWHERE), ("vllm", &vllm.url())]).run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(0));
@@ -99,7 +99,7 @@ async fn an_engine_that_stands_in_is_a_warning() {
 }
 
 #[tokio::test]
-async fn an_engine_on_our_own_port_is_found_out() {
+async fn an_engine_on_hobs_own_port_is_detected() {
     let ollama = fakes::ollama().await;
     let port = free_port();
     let own = format!("http://localhost:{port}");
@@ -131,7 +131,7 @@ async fn an_engine_without_models_cannot_answer() {
 }
 
 #[tokio::test]
-async fn a_broken_file_is_the_first_thing_to_mend() {
+async fn a_broken_file_is_the_first_thing_to_fix() {
     let ran = Home::with_config("[server]\nport = \"many\"\n").run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(1));
     let config = check(&ran, "config");
@@ -171,7 +171,7 @@ async fn a_key_that_others_may_read_is_mentioned() {
 }
 
 #[tokio::test]
-async fn the_port_is_free_or_ours_or_somebody_elses() {
+async fn the_port_is_free_or_used_by_hob_or_by_another_program() {
     let ollama = fakes::ollama().await;
     let engines = [("ollama", ollama.url())];
     let engines = [(engines[0].0, engines[0].1.as_str())];

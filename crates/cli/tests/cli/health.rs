@@ -15,7 +15,7 @@ async fn asked(home: &Home, port: &str) -> Ran {
 }
 
 #[tokio::test]
-async fn a_server_is_well_while_its_engine_answers() {
+async fn a_server_is_healthy_while_its_engine_answers() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let server = Running::start(&home, &[]).await;
@@ -31,12 +31,12 @@ async fn a_server_is_well_while_its_engine_answers() {
 }
 
 #[tokio::test]
-async fn nobody_and_somebody_else_are_told_apart() {
+async fn no_listener_and_another_program_are_distinguished() {
     let home = Home::empty();
     let port = free_port().to_string();
-    let nobody =
+    let no_listener =
         failed(format!("error: nothing listens on 127.0.0.1:{port}. Start the server with 'hob serve'.\n"));
-    assert_eq!(asked(&home, &port).await, nobody);
+    assert_eq!(asked(&home, &port).await, no_listener);
 
     let stranger = FakeServer::start(|_| Reply::json(200, r#"{"status":"ok"}"#)).await;
     let port = stranger.address().port().to_string();

@@ -1,4 +1,4 @@
-//! `hob memory`: documents taken in, found again and forgotten; and what `hob ask` makes of them.
+//! `hob memory`: documents are indexed, searched and removed; `hob ask` uses them.
 
 use std::path::PathBuf;
 
@@ -115,7 +115,7 @@ async fn stats_say_how_much_there_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_says_what_can() {
+async fn errors_suggest_what_works() {
     let home = Home::empty();
     let empty = home.run(&["memory", "search", "anything"]).await;
     assert_eq!(empty.code, Some(1));
@@ -155,7 +155,7 @@ async fn a_file_that_cannot_be_read_is_named_and_the_others_are_indexed() {
 }
 
 #[tokio::test]
-async fn files_that_are_skipped_are_named_with_the_reason_when_somebody_wants_to_know() {
+async fn verbose_output_names_skipped_files_with_the_reason() {
     let home = Home::empty();
     let notes = notes(&home);
     std::fs::write(notes.join("server.pem"), "-----BEGIN").expect("a file");
@@ -170,7 +170,7 @@ async fn files_that_are_skipped_are_named_with_the_reason_when_somebody_wants_to
 }
 
 #[tokio::test]
-async fn a_question_is_answered_with_what_the_memory_has_unless_that_is_not_wanted() {
+async fn a_question_uses_the_memory_unless_it_is_switched_off() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let asked = || {
@@ -205,7 +205,7 @@ async fn a_question_is_answered_with_what_the_memory_has_unless_that_is_not_want
 }
 
 #[tokio::test]
-async fn a_watched_folder_is_kept_up_with() {
+async fn a_watched_folder_is_indexed_again_on_changes() {
     let home = Home::empty();
     let notes = notes(&home);
     let mut child = home.hob(&["memory", "index", path(&notes), "--watch"]).spawn().expect("hob starts");

@@ -85,7 +85,7 @@ async fn only_a_model_that_can_answer_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_chosen_model_that_will_not_be_asked_is_said_so() {
+async fn a_chosen_model_that_will_not_be_used_is_a_warning() {
     let (_ollama, vllm, home) = two_engines().await;
     let only_there = FakeServer::start(|request| match request.path.as_str() {
         "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"large","object":"model"}]}"#),
@@ -151,7 +151,7 @@ async fn without_an_engine_there_is_no_list() {
 }
 
 #[tokio::test]
-async fn names_from_outside_cannot_command_the_terminal() {
+async fn names_from_engines_cannot_control_the_terminal() {
     let evil = "{\"models\": [{\"name\": \"a\\u001b]0;owned\\u0007b\\nc\"}]}";
     let ollama = FakeServer::start(move |request| match request.path.as_str() {
         "/api/tags" => Reply::json(200, evil),
@@ -191,7 +191,7 @@ async fn a_model_is_described_for_every_engine_that_has_it() {
 }
 
 #[tokio::test]
-async fn a_model_that_nobody_has_is_looked_for_among_the_others() {
+async fn an_unknown_model_gets_suggestions() {
     let (_ollama, _vllm, home) = two_engines().await;
     let ran = home.run(&["model", "info", "smolm2:latest"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
@@ -211,7 +211,7 @@ async fn downloading(body: String) -> FakeServer {
 }
 
 #[tokio::test]
-async fn a_download_tells_how_far_it_is() {
+async fn a_download_shows_its_progress() {
     let layer = |completed: u64| json!({ "status": "pulling abc", "digest": "sha256:abcdef0123456789", "total": 400 << 20, "completed": completed << 20 });
     let steps = [
         json!({ "status": "pulling manifest" }),

@@ -94,7 +94,7 @@ async fn a_server_is_found_although_a_later_one_was_killed() {
 }
 
 #[tokio::test]
-async fn a_default_model_that_is_not_there_is_told() {
+async fn a_missing_default_model_is_reported() {
     let ollama = fakes::ollama().await;
     let config = engines_config(&[("ollama", &ollama.url())]);
     let home = Home::with_config(&format!("{config}[intelligence]\ndefault_model = \"qwen9\"\n"));
@@ -104,7 +104,7 @@ async fn a_default_model_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn hob_alone_does_not_wait_for_the_silent() {
+async fn hob_alone_does_not_wait_for_silent_programs() {
     let silent = FakeServer::replying(Reply::silence()).await;
     let stranger = FakeServer::replying(Reply::silence()).await;
     let home = home(&silent.url(), stranger.address().port());

@@ -1,4 +1,4 @@
-//! After `hob init`: the engine it recommends is written down, and not missed before it has ever answered.
+//! After `hob init`: the recommended engine is configured, and not reported missing before it has answered once.
 
 use crate::doctor::diagnosis::Diagnosis;
 use crate::fakes;
@@ -18,7 +18,7 @@ fn recommending_vllm(engines: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn a_recommendation_that_was_not_followed_is_no_news() {
+async fn an_unused_recommendation_is_not_a_problem() {
     let ollama = fakes::ollama().await;
     let home = Home::with_config(&recommending_vllm(&[("ollama", &ollama.url())]));
     let ran = home.run(&["ask", "Hello"]).await;
@@ -35,7 +35,7 @@ async fn a_recommendation_that_was_not_followed_is_no_news() {
 }
 
 #[tokio::test]
-async fn an_engine_that_has_answered_before_is_missed() {
+async fn an_engine_that_answered_before_is_reported_missing() {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
     let home = Home::with_engines(&[("vllm", &vllm.url())]);
     assert_eq!(home.run(&["ask", "Hello"]).await.code, Some(0));
@@ -48,7 +48,7 @@ async fn an_engine_that_has_answered_before_is_missed() {
 }
 
 #[tokio::test]
-async fn whoever_has_nothing_but_a_configuration_is_answered_all_the_same() {
+async fn a_configuration_without_engines_still_answers() {
     let home = Home::with_config(&recommending_vllm(&[]));
     let found = Diagnosis::of(&home).await;
     found

@@ -34,7 +34,7 @@ async fn ollama() -> FakeServer {
     .await
 }
 
-async fn house() -> (Home, FakeServer) {
+async fn home_with_models() -> (Home, FakeServer) {
     let ollama = ollama().await;
     (Home::with_engines(&[("ollama", &ollama.url())]), ollama)
 }
@@ -54,8 +54,8 @@ async fn shown(home: &Home) -> Value {
 }
 
 #[tokio::test]
-async fn the_model_that_suits_the_question_answers_and_v_tells_why() {
-    let (home, ollama) = house().await;
+async fn the_suitable_model_answers_and_v_shows_why() {
+    let (home, ollama) = home_with_models().await;
     for (question, model, why) in [
         ("Why?", "small:latest", "the question is short and plain, so the smallest of 2 models"),
         (
@@ -79,8 +79,8 @@ async fn the_model_that_suits_the_question_answers_and_v_tells_why() {
 }
 
 #[tokio::test]
-async fn a_program_reads_the_reason_and_nobody_else_gets_one() {
-    let (home, _ollama) = house().await;
+async fn only_json_output_has_the_reason() {
+    let (home, _ollama) = home_with_models().await;
     let ran = home.run(&["ask", "--json", "--router", "heuristic", "Why?"]).await;
     let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let why = "heuristic: the question is short and plain, so the smallest of 2 models";
@@ -104,8 +104,8 @@ async fn either_the_user_chooses_or_hob_does() {
 }
 
 #[tokio::test]
-async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
-    let (home, ollama) = house().await;
+async fn learned_results_survive_the_process_and_can_be_reset() {
+    let (home, ollama) = home_with_models().await;
     for number in 0..10 {
         let question = format!("Who is number {number}?");
         let ran = home.run(&["ask", "--router", "grpo", &question]).await;
@@ -145,8 +145,8 @@ async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
 }
 
 #[tokio::test]
-async fn the_last_answer_is_rated_and_it_is_told_which_that_was() {
-    let (home, _ollama) = house().await;
+async fn the_last_answer_is_rated_and_named() {
+    let (home, _ollama) = home_with_models().await;
     home.run(&["ask", "--router", "heuristic", "Why?"]).await;
     let ran = home.run(&["feedback", "good"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));

@@ -80,7 +80,7 @@ async fn a_task_is_made_listed_shown_and_changed() {
 }
 
 #[tokio::test]
-async fn tasks_that_are_over_are_listed_only_on_request() {
+async fn finished_tasks_are_listed_only_on_request() {
     let home = Home::empty();
     let yearly = ["--type", "interval", "--value", "31536000"];
     let [active, paused, cancelled] =
@@ -148,7 +148,7 @@ async fn every_flag_reaches_the_task() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing_behind() {
+async fn invalid_tasks_are_refused_with_a_reason_and_not_saved() {
     let home = Home::empty();
     for (arguments, reason) in [
         (
@@ -247,7 +247,7 @@ async fn two_daemons_on_one_home_run_every_slot_once_and_one_may_be_killed() {
 }
 
 #[tokio::test]
-async fn serve_runs_tasks_too_where_it_is_told_to() {
+async fn serve_runs_tasks_if_the_scheduler_is_enabled() {
     let ollama = fakes::ollama().await;
     let home =
         Home::with_config(&(engines_config(&[("ollama", &ollama.url())]) + "[scheduler]\nenabled = true\n"));

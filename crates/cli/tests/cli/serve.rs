@@ -43,7 +43,7 @@ async fn four_lines_say_who_answers_where_and_a_chat_goes_through() {
 }
 
 #[tokio::test]
-async fn an_engine_that_stands_in_says_for_whom() {
+async fn a_fallback_engine_names_the_one_it_replaces() {
     let vllm = fakes::vllm().await;
     let home = Home::with_engines(&[("ollama", NOWHERE), ("vllm", &vllm.url())]);
     let server = Running::start(&home, &[]).await;
@@ -62,7 +62,7 @@ async fn without_an_engine_it_says_what_to_start() {
 }
 
 #[tokio::test]
-async fn flags_go_before_the_file() {
+async fn flags_override_the_file() {
     let ollama = fakes::ollama().await;
     let vllm = fakes::vllm().await;
     let home = Home::with_config(
@@ -77,7 +77,7 @@ async fn flags_go_before_the_file() {
 }
 
 #[tokio::test]
-async fn a_default_model_that_is_not_there_is_mentioned() {
+async fn a_missing_default_model_is_a_warning() {
     let ollama = fakes::ollama().await;
     let server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &["-m", "nope"]).await;
     let ran = server.terminate().await;
@@ -129,7 +129,7 @@ async fn a_public_address_without_a_key_is_mentioned() {
 }
 
 #[tokio::test]
-async fn a_name_that_others_call_by_is_mentioned_where_no_key_is_set() {
+async fn allowed_hosts_without_a_key_print_a_warning() {
     let ollama = fakes::ollama().await;
     let engines = engines_config(&[("ollama", &ollama.url())]);
     let named = "[server]\nallowed_hosts = [\"hob.example.org\"]\n";
@@ -152,7 +152,7 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn a_port_that_a_hob_has_is_known_for_it() {
+async fn a_port_used_by_hob_is_recognised() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let server = Running::start(&home, &[]).await;
@@ -168,7 +168,7 @@ async fn a_port_that_a_hob_has_is_known_for_it() {
 }
 
 #[tokio::test]
-async fn an_answer_under_way_is_finished_before_the_server_stops() {
+async fn an_answer_in_progress_is_finished_before_the_server_stops() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -185,7 +185,7 @@ async fn an_answer_under_way_is_finished_before_the_server_stops() {
 
 /// What systemd waits for before it calls the service started.
 #[tokio::test]
-async fn a_service_manager_hears_when_requests_are_answered_and_when_no_more() {
+async fn a_service_manager_is_notified_of_readiness_and_stopping() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let place = home.directory().join("notify");
@@ -203,7 +203,7 @@ async fn a_service_manager_hears_when_requests_are_answered_and_when_no_more() {
 }
 
 #[tokio::test]
-async fn a_second_signal_stops_at_once() {
+async fn a_second_signal_stops_immediately() {
     let ollama = fakes::ollama_chatting(|_| Reply::ndjson(piece("Once")).then_silence()).await;
     let mut server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &[]).await;
     let mut answer = chat(server.address(), STREAMED_QUESTION).await;
@@ -236,7 +236,7 @@ async fn a_key_never_shows() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_server_ends_with_its_terminal_unless_told_to_outlive_it() {
+async fn a_server_ends_with_its_terminal_unless_nohup_started_it() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let mut terminal = Terminal::start(&home, &["serve", "--port", "0"]);
@@ -257,7 +257,7 @@ async fn a_server_ends_with_its_terminal_unless_told_to_outlive_it() {
 }
 
 #[tokio::test]
-async fn a_quit_is_as_gentle_as_a_terminate_and_signals_that_mean_nothing_do_nothing() {
+async fn sigquit_stops_gracefully_and_user_signals_are_ignored() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -276,7 +276,7 @@ async fn a_quit_is_as_gentle_as_a_terminate_and_signals_that_mean_nothing_do_not
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_hang_up_reloads_the_configuration_and_drops_no_connection() {
+async fn sighup_reloads_the_configuration_and_drops_no_connection() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -314,7 +314,7 @@ async fn a_hang_up_reloads_the_configuration_and_drops_no_connection() {
 }
 
 #[tokio::test]
-async fn a_summary_that_nobody_reads_is_no_reason_to_stop() {
+async fn a_closed_stdout_does_not_stop_the_server() {
     let ollama = fakes::ollama().await;
     let port = free_port();
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
@@ -328,7 +328,7 @@ async fn a_summary_that_nobody_reads_is_no_reason_to_stop() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_count_nothing_says_so() {
+async fn a_server_without_telemetry_says_so() {
     let ollama = fakes::ollama().await;
     let config = engines_config(&[("ollama", &ollama.url())]);
     let home = Home::with_config(&format!("{config}[telemetry]\nmetrics = false\n"));

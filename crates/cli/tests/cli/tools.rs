@@ -66,7 +66,7 @@ async fn info_shows_the_arguments_a_tool_takes() {
 }
 
 #[tokio::test]
-async fn a_tool_is_run_and_says_its_result() {
+async fn a_tool_runs_and_prints_its_result() {
     let home = Home::empty();
     let ran = home.run(&["tools", "run", "calculator", r#"{"expression": "17 * 23"}"#]).await;
     assert_eq!(ran, Ran { code: Some(0), stdout: "391\n".into(), stderr: String::new() });
@@ -114,7 +114,7 @@ async fn a_server_that_does_not_start_costs_its_own_tools_only() {
 }
 
 #[tokio::test]
-async fn tools_of_a_server_are_listed_and_run_like_our_own() {
+async fn mcp_tools_are_listed_and_run_like_built_in_tools() {
     let hob = env!("CARGO_BIN_EXE_hob");
     let home = Home::with_config(&format!(
         "[mcp.servers.twin]\ncommand = \"{hob}\"\nargs = [\"mcp\"]\nreach = \"read\"\n"
@@ -128,7 +128,7 @@ async fn tools_of_a_server_are_listed_and_run_like_our_own() {
 }
 
 #[tokio::test]
-async fn a_server_that_changed_its_tools_is_told_of_and_can_be_accepted() {
+async fn changed_mcp_tools_are_reported_and_can_be_accepted() {
     let hob = env!("CARGO_BIN_EXE_hob");
     let home = Home::with_config(&format!("[mcp.servers.twin]\ncommand = \"{hob}\"\nargs = [\"mcp\"]\n"));
     listed(&home).await;
@@ -148,7 +148,7 @@ async fn a_server_that_changed_its_tools_is_told_of_and_can_be_accepted() {
     let ran = home.run(&["tools", "accept", "nobody"]).await;
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (Some(1), "error: no MCP server 'nobody' is configured; there are twin\n")
+        (Some(1), "error: no MCP server 'nobody' is configured; configured servers: twin\n")
     );
     let ran = home.run(&["tools", "accept", "twin"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

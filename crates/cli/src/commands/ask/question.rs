@@ -1,4 +1,4 @@
-//! What is asked: from the command line, from stdin, or from both.
+//! The question: from the command line, from stdin, or from both.
 
 use std::io::{self, IsTerminal, Read};
 
@@ -26,8 +26,8 @@ pub fn read(query: Option<&str>) -> Result<String> {
     Ok(question)
 }
 
-/// Whether somebody gave us text beside the question. What a service manager or a test gives a program as stdin, such as
-/// `/dev/null`, is neither a pipe nor a file.
+/// Whether stdin has text in addition to the question. A stdin such as `/dev/null`, from a service manager or a test, is
+/// neither a pipe nor a file.
 #[cfg(unix)]
 fn is_piped() -> bool {
     use std::os::fd::AsFd;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_piped_in_stands_below_the_question() {
+    fn piped_text_follows_the_question() {
         assert_eq!(join("Why?", " a text\n"), "Why?\n\na text");
         assert_eq!(join("Why?", "\n"), "Why?");
         assert_eq!(join("", "Why?\n"), "Why?");

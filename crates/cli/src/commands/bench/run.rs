@@ -20,7 +20,7 @@ use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 use crate::settings;
 
-/// How many are asked at once.
+/// The concurrency levels.
 const CONCURRENCY: [usize; 3] = [1, 4, 16];
 
 pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
@@ -38,7 +38,7 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
 }
 
 async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<BenchRecord>> {
-    // What changes from one question to the next cannot be measured.
+    // 'auto' chooses another model for each question, so it cannot be measured.
     let Some(model) = system.steady_model().await? else {
         bail!("{} has no model to benchmark; see 'hob model list'", system.engine().key());
     };
@@ -64,7 +64,7 @@ async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<BenchRecord
 
 async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<BenchResult>> {
     let wants = |benchmark| args.benchmark.is_none_or(|wanted| wanted == benchmark);
-    // As many as are asked at once, at least: fewer would not show what a crowd does.
+    // At least as many requests as the concurrency level: fewer would not reach it.
     let levels: Vec<(usize, usize)> = if wants(Benchmark::Throughput) {
         CONCURRENCY.map(|at_once| (at_once, args.samples.max(at_once))).into()
     } else {
@@ -96,7 +96,7 @@ fn bar(questions: usize) -> ActiveBar {
 }
 
 fn tell(lines: &[BenchRecord], args: &BenchRunArgs) -> Result<ExitCode> {
-    // The file first: a reader of stdout who leaves must not cost what took long to measure.
+    // The file first: a closed pipe must not lose the results.
     if let Some(path) = &args.output {
         append(lines, path).with_context(|| format!("cannot write {}", path.display()))?;
     }

@@ -1,4 +1,4 @@
-//! `hob channel login whatsapp`: installs what speaks WhatsApp, shows the code to scan, and waits until it was.
+//! `hob channel login whatsapp`: installs the WhatsApp bridge, shows the QR code, and waits until it is scanned.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A code that cannot be drawn is no reason to stop: the next one comes in a moment.
+/// A code that cannot be drawn is not fatal: WhatsApp sends another one soon.
 fn show(data: &str) {
     let shown = match qr::render(data) {
         Ok(code) => output::line(format_args!("{HOW}\n\n{code}")),

@@ -1,9 +1,9 @@
-//! What a line means: a message for the model, or a command for the program.
+//! Parses a line: a message for the model, or a command for the program.
 
 use crate::args::AgentChoice;
 use hob_system::store::chats::ChatId;
 
-/// A command as it is explained.
+/// The help of a command.
 pub struct CommandHelp {
     pub name: &'static str,
     pub argument: &'static str,
@@ -14,7 +14,7 @@ const fn explained(name: &'static str, argument: &'static str, does: &'static st
     CommandHelp { name, argument, does }
 }
 
-/// All of them, in the order of the help.
+/// All commands, in the order of the help.
 pub const COMMANDS: [CommandHelp; 12] = [
     explained("/help", "", "show this help"),
     explained("/model", "[NAME]", "list the models, or switch to another one"),
@@ -37,11 +37,11 @@ pub enum Switch {
     Off,
 }
 
-/// What the program is to do.
+/// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatCommand {
     Help,
-    /// `None` to show what there is.
+    /// `None` lists the models.
     Model(Option<String>),
     Agent(Option<AgentChoice>),
     Tools,
@@ -55,17 +55,17 @@ pub enum ChatCommand {
     Quit,
 }
 
-/// What was typed.
+/// The user's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatInput {
     Nothing,
     Message(String),
     Command(ChatCommand),
-    /// A command that cannot be understood, and why.
+    /// An invalid command, and the reason.
     Unclear(String),
 }
 
-/// Reads what was typed. A command is one line that begins with a slash; a path, which has several, is a message.
+/// Parses the input. A command is one line that starts with a slash; a path, which has several slashes, is a message.
 pub fn read(typed: &str) -> ChatInput {
     let text = without_continuations(typed);
     let text = text.trim_end();
@@ -143,14 +143,14 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// Whether what was typed is all: a backslash at its end, or a block of code that is open, wants another line.
+/// Whether the input is complete: a backslash at its end, or an open code block, continues it.
 pub fn is_complete(typed: &str) -> bool {
     let backslashes = typed.len() - typed.trim_end_matches('\\').len();
     let fences = typed.lines().filter(|line| line.trim_start().starts_with("```")).count();
     backslashes.is_multiple_of(2) && fences.is_multiple_of(2)
 }
 
-/// The text without the backslashes that only said that it goes on.
+/// The text without the backslashes that continue lines.
 fn without_continuations(typed: &str) -> String {
     let mut lines: Vec<&str> = typed.split('\n').collect();
     let last = lines.pop();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_read_with_what_stands_behind_them() {
+    fn commands_are_parsed_with_their_arguments() {
         let id = ChatId::parse("12").expect("a number");
         for (line, command) in [
             ("/help", ChatCommand::Help),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_wrong_says_what_would_be_right() {
+    fn an_invalid_command_gets_a_hint() {
         for (line, expected) in [
             ("/modle", "Did you mean /model?"),
             ("/frobnicate", "Commands: /help /model"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_explained_is_known() {
+    fn every_documented_command_exists() {
         for CommandHelp { name, argument, .. } in COMMANDS {
             let line = match argument {
                 "FILE" => format!("{name} x"),

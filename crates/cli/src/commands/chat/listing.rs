@@ -1,4 +1,4 @@
-//! The conversations there are, in a table.
+//! Prints the saved conversations as a table.
 
 use anyhow::Result;
 use hob_system::store::chats::ChatSummary;

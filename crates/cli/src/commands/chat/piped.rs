@@ -1,4 +1,4 @@
-//! One message that was piped in, and its answer: nothing else is printed.
+//! Answers one piped message. Prints nothing else.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::failure;
 use crate::output;
 use crate::signals::Signals;
 
-/// Asks, and keeps what was answered.
+/// Asks, and saves the answer.
 pub async fn run(
     message: String,
     target: &ChatTarget<'_>,
@@ -56,7 +56,7 @@ pub async fn run(
     }
 }
 
-/// A conversation that has become too long can only be begun anew.
+/// If the conversation is too long, suggests a new one.
 fn explain(error: AskError, turns: usize) -> Error {
     let is_overflow = matches!(&error, AskError::Engine(error) if error.is_context_overflow());
     let error = Error::from(error);

@@ -1,4 +1,4 @@
-//! Conversations as they are kept, read and written beside everything else.
+//! The store of saved conversations, used from async code.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -10,7 +10,7 @@ use hob_system::store::{Chats, StoreError};
 
 use super::session::{SaveTarget, SaveTurn};
 
-/// Conversations that are listed.
+/// The maximum number of listed conversations.
 const LISTED: usize = 30;
 
 #[derive(Clone)]
@@ -25,7 +25,7 @@ impl SavedChats {
         Ok(SavedChats { chats })
     }
 
-    /// Writes a turn down. Returns where it is now.
+    /// Saves a turn. Returns its place.
     pub async fn keep(&self, keep: SaveTurn) -> Result<Kept> {
         self.with(move |chats| {
             let now = SystemTime::now();
@@ -37,7 +37,7 @@ impl SavedChats {
         .await
     }
 
-    /// The conversations that were used last, the newest first.
+    /// The most recently used conversations, newest first.
     pub async fn list(&self) -> Result<Vec<ChatSummary>> {
         self.with(|chats| chats.list(LISTED)).await
     }
@@ -46,7 +46,7 @@ impl SavedChats {
         self.with(Chats::latest).await
     }
 
-    /// What was said in a conversation.
+    /// The turns of a conversation.
     pub async fn conversation(&self, chat: ChatId) -> Result<Conversation> {
         self.with(move |chats| chats.conversation(chat)).await?.ok_or_else(|| no_such(chat))
     }

@@ -1,4 +1,4 @@
-//! What is shown besides answers: where one is, and what there is.
+//! Prints the last turn and the help.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::output::style::DIM;
 use crate::output::table;
 use crate::output::text::printable;
 
-/// What was said last, for somebody who comes back.
+/// The last turn of a resumed conversation.
 pub fn show_last(turns: &[Turn], look: Option<MarkdownLook>) -> Result<()> {
     let Some(last) = turns.last() else { return Ok(()) };
     if turns.len() > 1 {

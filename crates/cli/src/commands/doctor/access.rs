@@ -1,4 +1,4 @@
-//! Who may ask the server: this machine only, those with a key, or everybody who reaches it; and which web pages.
+//! Who can use the server: this machine only, callers with a key, or anyone on the network; and which web pages.
 
 use std::net::IpAddr;
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_open_door_is_worth_a_warning() {
+    fn only_an_open_server_is_a_warning() {
         let open = ServerConfig::default();
         let inside = |host: &str| ServerConfig { host: host.into(), ..ServerConfig::default() };
         let locked = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_others_call_by_is_worth_a_warning_without_a_key() {
+    fn allowed_hosts_without_a_key_are_a_warning() {
         let named = |host: &str, api_key: Option<&str>| ServerConfig {
             host: host.into(),
             allowed_hosts: vec!["hob.example.org".into(), "nas".into()],
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_that_is_open_to_every_web_page_is_one_too() {
+    fn a_server_open_to_every_web_page_is_a_warning() {
         let to_all = |api_key: Option<&str>| ServerConfig {
             host: "127.0.0.1".into(),
             cors_origins: vec!["https://app.example.org".into(), "*".into()],

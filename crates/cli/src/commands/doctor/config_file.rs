@@ -1,4 +1,4 @@
-//! The configuration file: can it be read, is it understood, who else may read it.
+//! The configuration file: is it readable, is it valid, can other users read it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -76,7 +76,7 @@ fn remedy(error: &ConfigError) -> String {
     }
 }
 
-/// Whether a key stands in the file.
+/// Whether the file contains a key.
 fn holds_key(config: &Config) -> bool {
     let engine = &config.engine;
     let servers = [&engine.ollama, &engine.vllm, &engine.sglang, &engine.llamacpp.server, &engine.litellm];

@@ -1,4 +1,4 @@
-//! The databases in Hob's directory: there or not, whole, of our age, free to be written.
+//! The databases in Hob's directory: existing, intact, of a supported version, writable.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use hob_system::{Database, DatabaseKind, inspect_databases};
 use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::memory;
 
-/// Looks at them all. An answer needs none of them, so nothing here is worse than a warning. Blocks.
+/// Checks all databases. No answer needs them, so no result is worse than a warning. Blocks.
 pub fn check(home: &Path) -> Vec<DoctorCheck> {
     inspect_databases(home).iter().map(check_one).collect()
 }
@@ -68,8 +68,8 @@ fn check_one(database: &Database) -> DoctorCheck {
     DoctorCheck::new(name, CheckStatus::Warning, message).advise(advice)
 }
 
-/// How to put a database aside so that nothing of it is lost: what was written last may stand in a file beside it, which
-/// belongs to it by its name, and would be taken for a part of the next one.
+/// How to move a database away without losing data: recent writes may be in the -wal file next to it, which SQLite would
+/// otherwise apply to the next database.
 fn move_away(path: &Path, aside: &str, then: &str) -> String {
     let beside = |end: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -84,7 +84,7 @@ fn move_away(path: &Path, aside: &str, then: &str) -> String {
         .collect();
     let mut directory = beside(&format!(".{aside}"));
     for number in 2..100 {
-        // What was put aside before stays as it is.
+        // Earlier copies are kept.
         if !directory.exists() {
             break;
         }

@@ -1,4 +1,4 @@
-//! The engines: who answers, and who would be asked.
+//! The engines: which ones answer, and which one Hob would use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::failure;
 use crate::local;
 use crate::output::number::counted;
 
-/// Who would answer a question now.
+/// The engine that would answer a question now.
 pub enum EngineToAsk<'a> {
     None,
-    /// Somebody whom Hob starts or fetches when it is needed.
+    /// An engine that Hob starts, or a model that Hob downloads, on demand.
     Startable,
     /// An engine that runs, with its models if it lists them.
     Engine(Arc<dyn Engine>, Option<&'a [ModelInfo]>),
@@ -28,13 +28,13 @@ pub enum EngineToAsk<'a> {
 #[derive(Clone, Copy)]
 pub struct EngineExpectations<'a> {
     pub config: &'a Config,
-    /// Whether it matters that the default one does not answer.
+    /// Whether a default engine that does not answer is a problem.
     pub is_default_missed: bool,
-    /// Whether a question could fetch a model where none answers.
+    /// Whether Hob could download a model if no engine answers.
     pub can_fetch: bool,
 }
 
-/// How one engine is. Only those that somebody wants are missed when they do not run.
+/// The check of one engine. An engine that is not running is a problem only if the configuration names it.
 pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> DoctorCheck {
     let EngineExpectations { config, is_default_missed, .. } = expectations;
     let (key, address) = (status.engine.key(), status.engine.address());
@@ -80,7 +80,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
             };
             missing(message.to_owned(), advice::how_to_start(key, address))
         }
-        // On a fresh machine that is so for vLLM, whose usual port is ours too. Nobody misses it there.
+        // vLLM's default port is Hob's own, so this is normal on a fresh machine.
         EngineState::OwnAddress => missing(
             format!("skipped, port {} is Hob's own port", config.server.port),
             advice::how_to_part(key),
@@ -100,7 +100,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
     }
 }
 
-/// A setting by which no engine can be made.
+/// A setting with which no engine can be created.
 pub fn check_unmade(error: EngineError) -> DoctorCheck {
     let advice = match &error {
         EngineError::NotConfigured { engine, .. } if engine == EngineKey::Cloud.as_str() => {
@@ -190,7 +190,7 @@ pub fn check_choice<'a>(
             .advise("Correct [engine.llamacpp] binary_path, or make the file executable with 'chmod +x'");
             (EngineToAsk::None, check)
         }
-        // Whoever chose nothing is given a model by the first question.
+        // If no engine is configured, the first question downloads a model.
         None if !is_default_missed && has_embedded(found) && !can_fetch => {
             let message = "no engine is running, and Hob cannot download its small built-in model: the model hub does not \
                            answer, and pip is not available";
@@ -218,7 +218,7 @@ pub fn check_choice<'a>(
     }
 }
 
-/// What to do so that an engine answers.
+/// How to start an engine.
 fn how_to_have(key: &str, found: &[EngineStatus]) -> String {
     let status = found.iter().find(|status| status.engine.key() == key);
     let is_ours = status.is_some_and(|status| matches!(status.state, EngineState::OwnAddress));
@@ -260,7 +260,7 @@ fn has_default_model<'a>(
     first.into_iter().chain(pool).find(has).or(first)
 }
 
-/// Who else answers for models of their own.
+/// The other engines of the pool.
 fn beside(chosen: &Arc<dyn Engine>, config: &Config) -> String {
     let others = config.engine.pool.iter().map(|key| key.as_str()).filter(|key| *key != chosen.key());
     match others.collect::<Vec<_>>().as_slice() {

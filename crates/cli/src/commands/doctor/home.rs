@@ -1,4 +1,4 @@
-//! Hob's directory: can it be written, and is there room.
+//! Hob's directory: is it writable, and is there free space.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const NAME: &str = "home";
 /// With less than this a model of ordinary size does not fit.
 const LITTLE: u64 = 1 << 30;
 
-/// Looks at the directory `home`. Makes nothing.
+/// Checks the directory `home`. Creates nothing.
 pub fn check(home: &Path) -> DoctorCheck {
     let shown = home.display();
     if home.is_relative() {
@@ -22,7 +22,7 @@ pub fn check(home: &Path) -> DoctorCheck {
         )
         .advise(format!("export HOB_HOME='{}'", here.display()));
     }
-    // What is not there yet is made in the nearest directory that is.
+    // A missing directory is created in the nearest existing parent.
     let Some(place) = home.ancestors().find(|place| place.symlink_metadata().is_ok()) else {
         return DoctorCheck::new(NAME, CheckStatus::Warning, format!("{shown} cannot be created"))
             .advise("Set HOB_HOME to a directory that you own");
@@ -69,7 +69,7 @@ fn writable(_: &Path) -> Result<(), std::io::Error> {
     Ok(())
 }
 
-/// What is left for us on the disk of a directory, where the system says it.
+/// The free space on the disk of a directory, if the system reports it.
 #[cfg(unix)]
 fn free_bytes(directory: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(directory).ok()?;

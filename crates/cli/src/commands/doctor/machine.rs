@@ -22,7 +22,7 @@ pub fn check_odd_keys(config: &Config) -> impl Iterator<Item = DoctorCheck> {
     })
 }
 
-/// Which providers have a key; the keys themselves are nobody's business.
+/// Which providers have a key. The keys are not shown.
 pub fn check_keys(config: &Config) -> Option<DoctorCheck> {
     let keys = &config.provider_keys;
     let present: Vec<&str> =

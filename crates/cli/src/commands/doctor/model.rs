@@ -1,4 +1,4 @@
-//! The default model: is there one, and does the engine have it.
+//! The default model: is one set, and does the engine have it.
 
 use hob_core::model::AUTO;
 use hob_core::{Engine, ModelInfo, ModelKind};
@@ -12,7 +12,7 @@ const NAME: &str = "model";
 /// Whether a question that names no model can be answered.
 pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&str>) -> (bool, DoctorCheck) {
     let key = engine.key();
-    // Whoever has models can be asked for one of them; the others need one first.
+    // An engine with models can use one of them; other engines need a model first.
     let offered = models.unwrap_or_default().iter().find(|model| model.kind == ModelKind::Text);
     let how_to_get = |wanted: &str| match offered {
         _ if key == "ollama" => format!("Download it with 'hob model pull {wanted}'"),
@@ -21,7 +21,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
         }
         None => advice::how_to_get_a_model(key).to_owned(),
     };
-    // Where there is nothing to choose from, that is what is missing.
+    // 'auto' without any model counts as no model.
     let wanted = wanted.filter(|wanted| *wanted != AUTO || offered.is_some());
     match (wanted, models) {
         (Some(AUTO), Some(_)) => (
@@ -46,7 +46,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
         (Some(wanted), _) => {
             (true, DoctorCheck::new(NAME, CheckStatus::Good, format!("{wanted} (not listed by {key})")))
         }
-        // A model that makes vectors is nobody's default: it cannot answer.
+        // An embedding model cannot answer, so it is never the default.
         (None, Some(models)) => match models.iter().find(|model| model.kind == ModelKind::Text) {
             Some(first) => (
                 true,

@@ -1,4 +1,4 @@
-//! The port of the server: free, taken by a Hob that runs, or taken by something else.
+//! The port of the server: free, used by a running Hob, or used by another program.
 
 use std::io;
 

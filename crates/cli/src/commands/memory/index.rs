@@ -28,7 +28,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let shown = Arc::clone(&bar);
     let listener: Listener = Arc::new(move |progress| shown.show(progress));
     let backend = args.backend.unwrap_or_else(|| documents.backend());
-    // Dropping the work is what stops it, and the count with it.
+    // Dropping the work stops it, and the count with it.
     let stop = CancellationToken::new();
     let _dropped = stop.clone().drop_guard();
     count_beside(args.path.clone(), Arc::clone(&listener), stop.clone());

@@ -1,4 +1,4 @@
-//! Shows how far indexing is: a bar on a terminal, elsewhere a line now and then. What goes wrong is told at once.
+//! Shows the progress of indexing: a bar on a terminal, elsewhere an occasional line. Problems are printed immediately.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::output::text::one_line;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often the figures change on a terminal; more often nobody can read them.
+/// How often the numbers change on a terminal. Faster changes are unreadable.
 const REFRESH: Duration = Duration::from_millis(50);
 
-/// How often there is a line elsewhere, such as in a log. What is done sooner has none.
+/// How often a line is printed elsewhere, such as in a log. Shorter work prints none.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// How many skipped files the summary names.
@@ -27,14 +27,14 @@ const MAX_SKIPPED_NAMES: usize = 3;
 /// Which files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedFiles {
-    /// Those that could not be read.
+    /// Files that could not be read.
     Broken,
-    /// Those that were left out, too.
+    /// Skipped files, too.
     Skipped,
 }
 
 impl From<u8> for NamedFiles {
-    /// By how often `-v` was given.
+    /// From the number of `-v` flags.
     fn from(verbose: u8) -> Self {
         if verbose == 0 { NamedFiles::Broken } else { NamedFiles::Skipped }
     }
@@ -129,7 +129,7 @@ impl IndexBar {
         }
     }
 
-    /// Takes the bar away, for good.
+    /// Removes the bar permanently.
     pub fn clear(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_over = true;

@@ -50,7 +50,7 @@ fn facts(stats: &MemoryStats) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// The moment as it is told, to the second.
+/// The time without fractions of a second.
 fn without_fraction(moment: &str) -> String {
     moment.parse().map_or_else(|_| one_line(moment), time::to_the_second)
 }

@@ -18,10 +18,10 @@ use crate::output::table::print_facts;
 use crate::output::text::one_line;
 use crate::output::{self, OutputFormat};
 
-/// Names at least this alike, of 1.0, are taken for a slip of the fingers.
+/// Names with at least this similarity, up to 1.0, are suggested.
 const ALIKE: f64 = 0.8;
 
-/// So many of them are offered.
+/// The maximum number of suggestions.
 const MOST_OFFERS: usize = 3;
 
 pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<ExitCode> {
@@ -50,7 +50,7 @@ pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What Ollama tells beyond its list. The list is enough where it does not.
+/// Details that only Ollama's `show` has. Optional: the list is enough.
 async fn ask_ollama(config: &Config, model: &str) -> Result<Option<ModelDetails>> {
     let details = ollama(config)?.show(model).await;
     if let Err(error) = &details {
@@ -64,7 +64,7 @@ struct ModelOnEngine<'a> {
     engine: &'a str,
     address: &'a str,
     model: &'a ModelInfo,
-    /// What only Ollama tells.
+    /// Only for Ollama.
     details: Option<ModelDetails>,
 }
 
@@ -77,7 +77,7 @@ impl ModelOnEngine<'_> {
         self.details.as_ref().and_then(|details| details.context).or(self.model.context)
     }
 
-    /// What is known, and nothing of what is not.
+    /// The known facts.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let details = self.details.clone().unwrap_or_default();
         let quantization = self.model.quantization.clone().or(details.quantization);
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_fingers_finds_the_model() {
+    fn a_typo_suggests_the_model() {
         let known = ["qwen3:8b", "llama3.2:latest", "SmolLM2:latest", "qwen3:4b"];
         assert_eq!(near("lama3.2", known.into_iter()), ["llama3.2:latest"]);
         assert_eq!(near("smolm2", known.into_iter()), ["SmolLM2:latest"]);

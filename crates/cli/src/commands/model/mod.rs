@@ -1,4 +1,4 @@
-//! `hob model`: what models there are, and more of them.
+//! `hob model`: lists, downloads, chooses and deletes models.
 
 mod info;
 mod list;

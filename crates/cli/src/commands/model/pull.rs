@@ -1,4 +1,4 @@
-//! `hob model pull`: a download by Ollama, and how far it is.
+//! `hob model pull`: a download by Ollama, with its progress.
 
 mod bars;
 mod lines;

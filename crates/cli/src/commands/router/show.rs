@@ -14,12 +14,12 @@ use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 
-/// All there is to say.
+/// The content of the report.
 #[derive(Serialize)]
 struct RouterReport {
-    /// Who chooses, by the configuration.
+    /// The configured router.
     router: &'static str,
-    /// Choices that are remembered.
+    /// The number of recorded decisions.
     decisions: u64,
     ratings: Ratings,
     classes: Vec<ClassReport>,
@@ -32,7 +32,7 @@ struct ClassReport {
     models: Vec<ModelReport>,
 }
 
-/// How a model has done in a class.
+/// The results of a model in a class.
 #[derive(Debug, PartialEq, Serialize)]
 struct ModelReport {
     model: String,
@@ -41,7 +41,7 @@ struct ModelReport {
     mean_reward: Option<f64>,
     /// How likely it is to be chosen by `grpo`, if all of these models are there.
     probability: f64,
-    /// Whether it is still exploring, however likely it is.
+    /// Whether the router still explores this model, regardless of its probability.
     exploring: bool,
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_likeliest_model_comes_first_and_those_being_tried_are_marked() {
+    fn the_most_probable_model_comes_first_and_exploration_is_marked() {
         let class = QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
         let known = |weight, samples| ModelRecord {
             weight,

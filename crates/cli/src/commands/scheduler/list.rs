@@ -22,13 +22,13 @@ const COLUMNS: [Column; 6] = [
     Column::Words("PROMPT"),
 ];
 
-/// As much of a prompt as tells tasks apart.
+/// The maximum length of a prompt in the table.
 const LONGEST: usize = 60;
 
 /// Which tasks are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskFilter {
-    /// Those that have a future: the active and the paused.
+    /// Active and paused tasks.
     Current,
     All,
     Only(TaskStatus),
@@ -82,7 +82,7 @@ pub async fn run(book: &TaskBook, shown: TaskFilter, format: OutputFormat) -> Re
 fn row(task: &Task, now: Timestamp) -> Vec<String> {
     let next = match (task.status, task.next_run) {
         (TaskStatus::Active, Some(at)) => time::next_run(at, now, &task.timetable.zone),
-        // The one run of a date is under way.
+        // The only run of a one-time task is in progress.
         (TaskStatus::Active, None) => "now".to_owned(),
         (TaskStatus::Paused | TaskStatus::Completed | TaskStatus::Cancelled, _) => "-".to_owned(),
     };

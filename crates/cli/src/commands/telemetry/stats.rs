@@ -21,7 +21,7 @@ use crate::output::time::to_the_second;
 /// The days of the sparkline.
 const DAYS: u32 = 14;
 
-/// All there is to say.
+/// The content of the report.
 #[derive(Serialize)]
 struct StatsReport {
     overview: Overview,
@@ -68,7 +68,7 @@ pub fn run(telemetry: Option<&Telemetry>, top: usize, format: OutputFormat) -> R
 
 fn print(report: &StatsReport) -> Result<()> {
     table::print_facts(&overview(report))?;
-    // A column of dashes would tell nobody anything.
+    // The energy column is omitted if nothing was measured.
     let figures = if report.overview.figures.measured > 0 { Tables::WithEnergy } else { Tables::Plain };
     let models =
         report.models.iter().map(|of| (vec![one_line(&of.model), one_line(&of.engine)], &of.figures));
@@ -82,7 +82,7 @@ fn print(report: &StatsReport) -> Result<()> {
     figures.print(&[Column::Words("AGENT")], agents)
 }
 
-/// What the tables tell besides names.
+/// Which columns the tables have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tables {
     Plain,

@@ -27,7 +27,7 @@ async fn an_engine_that_is_down_is_started() {
 }
 
 #[tokio::test]
-async fn somebody_else_on_an_engines_port_is_told() {
+async fn another_program_on_an_engines_port_is_reported() {
     let other = FakeServer::replying(Reply::json(200, "[]")).await;
     let found = Diagnosis::of(&home(&[("ollama", &other.url())])).await;
     found.shows("ollama", "bad", &other.url()).is_not_ready_and_next_is("Check that ollama listens there");
@@ -54,7 +54,7 @@ async fn a_default_model_that_is_missing_is_fetched_or_replaced() {
 }
 
 #[tokio::test]
-async fn the_embedded_engine_needs_a_model_that_is_whole() {
+async fn the_embedded_engine_needs_an_intact_model() {
     let chosen = |text: &str| {
         let text = text
             .replace("[engine]\n", &format!("port = {}\n[engine]\ndefault = \"embedded\"\n", free_port()));
@@ -78,7 +78,7 @@ async fn the_embedded_engine_needs_a_model_that_is_whole() {
 }
 
 #[tokio::test]
-async fn a_default_engine_on_our_own_port_is_moved() {
+async fn a_default_engine_on_hobs_own_port_gets_a_hint() {
     let port = free_port();
     let found = Diagnosis::of(&home_with_port(&[("vllm", &format!("http://localhost:{port}"))], port)).await;
     found.shows("vllm", "warning", "is Hob's own port");
@@ -87,7 +87,7 @@ async fn a_default_engine_on_our_own_port_is_moved() {
 }
 
 #[tokio::test]
-async fn an_engine_on_our_own_port_that_nobody_asked_for_needs_no_advice() {
+async fn an_unconfigured_engine_on_hobs_own_port_needs_no_hint() {
     let (ollama, port) = (fakes::ollama().await, free_port());
     let own = format!("http://localhost:{port}");
     let found = Diagnosis::of(&home_with_port(&[("ollama", &ollama.url()), ("vllm", &own)], port)).await;
@@ -103,7 +103,7 @@ async fn the_cloud_without_a_key_says_which_there_are() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_right_is_told_without_showing_it() {
+async fn an_invalid_key_is_reported_without_showing_it() {
     let ollama = fakes::ollama().await;
     let home = home(&[("ollama", &ollama.url())]);
     for (key, words) in [
@@ -120,7 +120,7 @@ async fn a_key_that_cannot_be_right_is_told_without_showing_it() {
 }
 
 #[tokio::test]
-async fn a_key_that_no_header_can_carry_is_told_with_its_place() {
+async fn a_key_that_no_header_can_carry_is_reported_with_its_location() {
     let ollama = fakes::ollama().await;
     let text = engines_config(&[("ollama", &ollama.url())]);
     let text = text.replace("[engine.vllm]", "[engine.vllm]\napi_key = \"s3cret\\nline\"");
@@ -130,7 +130,7 @@ async fn a_key_that_no_header_can_carry_is_told_with_its_place() {
 }
 
 #[tokio::test]
-async fn an_engine_that_refuses_our_key_is_told_from_one_that_is_down() {
+async fn a_refused_key_is_distinguished_from_an_engine_that_is_down() {
     let refusal = r#"{"error": {"message": "Incorrect API key provided", "type": "invalid_request_error"}}"#;
     let locked = FakeServer::replying(Reply::json(401, refusal)).await;
     let found = Diagnosis::of(&home(&[("vllm", &locked.url())])).await;
@@ -150,7 +150,7 @@ async fn an_engine_that_refuses_our_key_is_told_from_one_that_is_down() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_ill_says_so_itself() {
+async fn an_unhealthy_engine_reports_its_own_reason() {
     let ill = FakeServer::replying(Reply::json(500, r#"{"error": "out of memory"}"#)).await;
     let found = Diagnosis::of(&home(&[("ollama", &ill.url())])).await;
     found.shows("ollama", "bad", "ollama answered 500: out of memory");
@@ -169,7 +169,7 @@ async fn an_address_may_lack_its_scheme_but_is_suspected_when_it_lacks_its_port(
 }
 
 #[tokio::test]
-async fn a_fresh_machine_that_could_fetch_no_model_is_told_so() {
+async fn a_fresh_machine_that_cannot_download_a_model_is_not_ready() {
     let home = home(&[]);
     let nothing = home.directory().join("nothing");
     fs::create_dir(&nothing).expect("a directory");

@@ -76,7 +76,7 @@ async fn a_damaged_database_is_moved_away_with_all_that_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn a_database_of_another_age_is_told() {
+async fn a_database_of_another_version_is_reported() {
     let (home, _ollama) = in_order().await;
     let path = made(&home, "hob.db", Schema::HOB);
     let set = |version: &'static str| {
@@ -100,7 +100,7 @@ async fn locked(path: &Path) -> Child {
 }
 
 #[tokio::test]
-async fn a_locked_database_is_told_from_a_broken_one() {
+async fn a_locked_database_is_distinguished_from_a_broken_one() {
     for (file, schema) in [("hob.db", Schema::HOB), ("memory.db", Schema::MEMORY)] {
         let (home, _ollama) = in_order().await;
         let path = made(&home, file, schema);
@@ -111,7 +111,7 @@ async fn a_locked_database_is_told_from_a_broken_one() {
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_is_told() {
+async fn an_impossible_directory_is_reported() {
     let (home, _ollama) = in_order().await;
     let file = home.directory().join("some-file");
     fs::write(&file, "").expect("written");
@@ -126,7 +126,7 @@ async fn a_directory_that_cannot_be_is_told() {
 }
 
 #[tokio::test]
-async fn a_directory_that_depends_on_where_one_is_is_told() {
+async fn a_relative_directory_is_reported() {
     let (home, _ollama) = in_order().await;
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("HOB_HOME", "here").env("HOB_CONFIG", home.config_file()).current_dir(home.directory());
@@ -137,7 +137,7 @@ async fn a_directory_that_depends_on_where_one_is_is_told() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_directory_that_cannot_be_written_is_told() {
+async fn an_unwritable_directory_is_reported() {
     let (home, _ollama) = in_order().await;
     let path = home.directory().display().to_string();
     let found = Diagnosis::from(behind_walls(&home, &["--ro-bind", &path, &path], &["--json"])).await;
@@ -146,7 +146,7 @@ async fn a_directory_that_cannot_be_written_is_told() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_disk_that_is_nearly_full_is_told() {
+async fn a_nearly_full_disk_is_reported() {
     let (home, _ollama) = in_order().await;
     let (path, file) = (home.directory().display().to_string(), home.config_file().display().to_string());
     let walls = ["--size", "8388608", "--tmpfs", &path, "--ro-bind", &file, &file];

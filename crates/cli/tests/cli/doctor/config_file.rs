@@ -15,7 +15,7 @@ use crate::home::finish;
 /// A network of its own, so that nothing of this machine is found.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_fresh_machine_is_told_how_to_begin() {
+async fn a_fresh_machine_gets_first_steps() {
     let home = Home::empty();
     let ran = finish(behind_walls(&home, &["--unshare-net"], &[])).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -48,7 +48,7 @@ async fn a_fresh_machine_is_told_how_to_begin() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_the_first_thing_to_mend() {
+async fn an_unusable_file_is_the_first_thing_to_fix() {
     for (text, words) in [
         ("[server\nport = 1\n", "this is not valid TOML"),
         ("[server]\nport = \"many\"\n", "server.port"),
@@ -61,7 +61,7 @@ async fn a_file_that_cannot_be_used_is_the_first_thing_to_mend() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_none_is_told_from_a_broken_one() {
+async fn a_missing_file_is_distinguished_from_a_broken_one() {
     let directory = Home::empty();
     fs::create_dir(directory.config_file()).expect("a directory");
     let found = Diagnosis::of(&directory).await;
@@ -79,10 +79,10 @@ async fn a_file_that_is_none_is_told_from_a_broken_one() {
     found.shows("config", "bad", "$HOB_CONFIG names it").is_not_ready_and_next_is("or unset HOB_CONFIG");
 }
 
-/// Whoever runs as root may read everything, unless that power is taken away.
+/// Root can read every file, unless this capability is dropped.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_file_that_may_not_be_read_can_be_made_ours() {
+async fn an_unreadable_file_gets_a_hint_about_ownership() {
     let home = Home::with_config("");
     fs::set_permissions(home.config_file(), fs::Permissions::from_mode(0o000)).expect("our file");
     let found = Diagnosis::from(behind_walls(&home, &["--cap-drop", "ALL"], &["--json"])).await;
@@ -101,7 +101,7 @@ async fn a_key_without_effect_is_a_warning() {
 }
 
 #[tokio::test]
-async fn what_is_still_to_mend_stands_below_the_verdict() {
+async fn remaining_problems_are_listed_below_the_verdict() {
     let ollama = fakes::ollama().await;
     let home = home(&[("ollama", &ollama.url())]);
     let text = fs::read_to_string(home.config_file()).expect("a file");
