@@ -35,12 +35,14 @@ pub mod routing;
 pub mod scheduler;
 pub mod startup;
 mod system;
+#[cfg(test)]
+mod task_tests;
 mod trace;
 mod workshop;
 
 pub use channel_service::ChannelService;
 pub use chats::open_chats;
-pub use databases::{Database, DatabaseKind, inspect_databases};
+pub use databases::{DatabaseKind, DatabaseReport, inspect_databases};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};

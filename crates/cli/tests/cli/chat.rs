@@ -82,11 +82,11 @@ async fn ctrl_c_stops_the_answer_and_not_the_program() {
     terminal.sees("Half of").await;
     assert!(!terminal.has_echo(), "what is typed does not disturb the answer");
     terminal.keys(CTRL_C).await;
-    terminal.sees("Stopped. What was answered is kept").await;
+    terminal.sees("Stopped. The partial answer is saved").await;
     ollama.hung_up(1).await;
     terminal.sees("> ").await;
     terminal.keys(CTRL_C).await;
-    terminal.sees("Ctrl-D or /quit leaves").await;
+    terminal.sees("Press Ctrl-D or type /quit to quit").await;
     terminal.line("Go on.").await;
     terminal.sees("The rest.").await;
     assert_eq!(asked(&ollama)[1], json!([user("Tell me."), assistant("Half of "), user("Go on.")]));

@@ -215,7 +215,7 @@ mod tests {
             ("/frobnicate", "Commands: /help /model"),
             ("/agent orchestra", "there are simple, orchestrator, react and codeact, or none"),
             ("/memory maybe", "'on' or 'off'"),
-            ("/save", "the name of a file"),
+            ("/save", "a file name"),
             ("/resume", "/list shows them"),
             ("/resume twelve", "/list shows them"),
             ("/new conversation", "/new takes no argument."),

@@ -146,7 +146,7 @@ async fn a_refused_key_is_distinguished_from_an_engine_that_is_down() {
     command.env("OPENAI_API_KEY", "sk-abcdefghijklmnopqrstuvwxyz");
     let found = Diagnosis::from(command).await;
     found.shows("cloud", "bad", "answered 401: Incorrect API key provided");
-    found.is_not_ready_and_next_is("Set the provider's key anew");
+    found.is_not_ready_and_next_is("Set a valid provider key");
 }
 
 #[tokio::test]
@@ -176,7 +176,9 @@ async fn a_fresh_machine_that_cannot_download_a_model_is_not_ready() {
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("PATH", &nothing);
     let found = Diagnosis::from(command).await;
-    found.shows("engine", "bad", "is out of reach").is_not_ready_and_next_is("set HF_ENDPOINT");
+    found
+        .shows("engine", "bad", "cannot download its small built-in model")
+        .is_not_ready_and_next_is("set HF_ENDPOINT");
 
     let hub = FakeServer::replying(Reply::new(200, "application/octet-stream", "")).await;
     let mut command = home.hob(&["doctor", "--json"]);
