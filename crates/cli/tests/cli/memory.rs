@@ -76,7 +76,7 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     let ran = home.run(&["memory", "forget", path(&notes)]).await;
     assert_eq!(
         ran,
-        Ran { code: Some(0), stdout: "Forgot 2 sources, 2 passages.\n".into(), stderr: String::new() }
+        Ran { code: Some(0), stdout: "Removed 2 sources, 2 passages.\n".into(), stderr: String::new() }
     );
     let ran = home.run(&["memory", "search", "roses"]).await;
     assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "No passages found.\n".into() });

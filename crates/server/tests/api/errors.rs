@@ -379,7 +379,7 @@ async fn trouble_in_the_first_event_is_a_status_and_not_a_stream() {
             "engine_error",
             None,
             Some("engine_answer_interrupted"),
-            "vllm broke off its answer: the connection ended before the answer did"
+            "vllm broke off its answer: the connection closed before the answer was complete"
         )
     );
 }
@@ -390,7 +390,7 @@ async fn a_stream_that_breaks_never_looks_complete() {
     let reported =
         format!("{half}data: {{\"error\":{{\"message\":\"out of memory\",\"code\":\"no_memory\"}}}}\n\n");
     let cut = (
-        "vllm broke off its answer: the connection ended before the answer did",
+        "vllm broke off its answer: the connection closed before the answer was complete",
         "engine_answer_interrupted",
     );
     for (reply, (message, code)) in [

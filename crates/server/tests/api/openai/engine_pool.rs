@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::Engine;
-use hob_system::{Fallback, Pool, System, SystemParts};
+use hob_system::{EnginePool, Fallback, System, SystemParts};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn two_engines(vllm: &Arc<ScriptedEngine>, ollama: &Arc<ScriptedEngine>) -
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
     let system =
         System::new(SystemParts { default_model: Some("large".into()), ..plain_parts(shared(vllm)) });
-    let pool = Pool::new(shared(vllm), vec![shared(ollama)]);
+    let pool = EnginePool::new(shared(vllm), vec![shared(ollama)]);
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new("small", None)));
     TestServer::start_parts(Arc::new(system), loopback_config()).await
 }
