@@ -103,7 +103,7 @@ async fn stats_say_how_much_there_is() {
     assert_eq!((&stats["sources"], &stats["chunks"], &stats["vectors"]), (&json!(2), &json!(2), &json!(0)));
     let ran = home.run(&["memory", "stats", "-b", "vector"]).await;
     assert!(
-        ran.stdout.contains("Size      127 B read, ") && ran.stdout.contains(" KB kept"),
+        ran.stdout.contains("Size      127 B read, ") && ran.stdout.contains(" KB stored"),
         "{}",
         ran.stdout
     );
