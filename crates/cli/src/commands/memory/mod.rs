@@ -1,4 +1,4 @@
-//! `hob memory`: the user's documents, taken in and found again. Needs no server, and no engine unless vectors are wanted.
+//! `hob memory`: indexes and searches the user's documents. Needs no server, and an engine only for vectors.
 
 mod excerpt;
 mod forget;
@@ -42,7 +42,7 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
                 MemoryCommand::Forget { path } => forget::run(&config, &path).await,
             }
         };
-        // Dropping the work stops it between two files; what was done is kept.
+        // Dropping the work stops it between two files; indexed files stay indexed.
         tokio::select! {
             done = work => done.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
@@ -50,14 +50,14 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
     })
 }
 
-/// The memory as this command line has it.
+/// The memory with the options of the command line.
 fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(Arc::clone(HouseMemory::new(config, &settings::home()?, wiring)?.documents()))
 }
 
-/// What the tools of the house work with where there is no engine.
+/// What the built-in tools need without an engine.
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
     let memory: Arc<dyn Memory> = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
