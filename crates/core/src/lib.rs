@@ -13,7 +13,6 @@ pub mod engine;
 pub mod event;
 pub mod generate;
 pub mod inference;
-pub mod memory;
 pub mod message;
 pub mod model;
 pub mod model_reason;
@@ -42,10 +41,6 @@ pub use generate::{
     is_documented_field, is_documented_message_field,
 };
 pub use inference::{Ending, Energy, Inference, InferenceLog, Unrecorded};
-pub use memory::{
-    Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
-    Passage, PassagePlace,
-};
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
 pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
 pub use model_reason::ModelReason;

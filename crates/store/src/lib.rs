@@ -1,7 +1,7 @@
-//! What Hob keeps on disk: SQLite files in the configuration directory, `hob.db` and, for the memory, `memory.db`.
+//! What Hob keeps on disk: the tables of `hob.db`, a SQLite file in the configuration directory.
 //!
 //! Each kind of thing has a module with its own tables and migrations: [`Telemetry`], [`Tasks`], [`Conversations`], [`Routing`],
-//! [`Chats`] and [`MemoryStore`]. They know nothing of each other, of `config.toml`, of engines or of serving HTTP, and never wait on a
+//! and [`Chats`]. They know nothing of each other, of `config.toml`, of engines or of serving HTTP, and never wait on a
 //! runtime: every call blocks, so asynchronous callers use `spawn_blocking`, except for [`TelemetryWriter`], which takes records
 //! without blocking.
 
@@ -9,7 +9,6 @@
 
 pub mod chats;
 pub mod conversations;
-pub mod memory;
 pub mod routing;
 pub mod savings;
 pub mod tasks;
@@ -20,7 +19,6 @@ use hob_db::Migrations;
 
 pub use chats::Chats;
 pub use conversations::Conversations;
-pub use memory::MemoryStore;
 pub use routing::Routing;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use tasks::Tasks;
@@ -35,6 +33,3 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
     routing::MIGRATIONS,
     chats::MIGRATIONS,
 ];
-
-/// What `memory.db` has: the user's documents. Apart, because it is large, and can be made anew.
-pub const MEMORY_MIGRATIONS: &[Migrations] = &[memory::MIGRATIONS];

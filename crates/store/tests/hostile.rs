@@ -7,7 +7,7 @@ mod files {
 
     use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
     use hob_db::{Database, DatabaseError};
-    use hob_store::{HOB_MIGRATIONS, MemoryStore, Prices, Telemetry};
+    use hob_store::{HOB_MIGRATIONS, Prices, Telemetry};
 
     fn inference() -> Inference {
         Inference {
@@ -55,7 +55,6 @@ mod files {
         let directory = root.path().join("directory.db");
         fs::create_dir(&directory).unwrap();
         assert!(Database::open(&directory, HOB_MIGRATIONS).is_err());
-        assert!(MemoryStore::open(&directory).is_err());
         assert!(directory.is_dir());
     }
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_db::{DatabaseError, DatabaseState, LazyDatabase, inspect};
-use hob_store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
+use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
+use hob_store::HOB_MIGRATIONS;
 
-use crate::memory;
+use crate::startup::memory;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
@@ -34,9 +34,9 @@ pub enum DatabaseKind {
 
 /// How the databases in `home` are. Creates nothing. Blocks.
 pub fn inspect_databases(home: &Path) -> Vec<DatabaseReport> {
-    let kinds = [
+    let kinds: [(DatabaseKind, &str, &[Migrations]); 2] = [
         (DatabaseKind::Record, DATABASE, HOB_MIGRATIONS),
-        (DatabaseKind::Memory, memory::FILE, MEMORY_MIGRATIONS),
+        (DatabaseKind::Memory, memory::FILE, &[hob_memory::MIGRATIONS]),
     ];
     let look = |(kind, file, migrations)| {
         let path = home.join(file);

@@ -14,7 +14,7 @@ use hob_engines::selection::{
 };
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
-use hob_memory::read::apart::Apart;
+use hob_memory::read::child_process::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_store::has_answered;
@@ -28,10 +28,10 @@ use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::local_models::{self, DownloadProgressFn};
-use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::record::Record;
 use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::routing::open_router;
 use crate::startup::tasks::task_options;
 use crate::startup::telemetry::telemetry_options;
@@ -149,7 +149,7 @@ impl Household {
             first_use: FirstRun::Refuse,
             reader: wishes.reader.clone(),
         };
-        let memory = HouseMemory::new(config, home, wiring)?;
+        let memory = open_memory(config, home, wiring)?;
         let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
         let channels = channels::open_channels(config, home, parts)?;
         let tasks = TaskBook::new(database.clone(), task_options(channels::contract(channels.as_ref())));
@@ -168,7 +168,7 @@ impl Household {
             WorkshopParts {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
-                memory: Some(memory.contract()),
+                memory: Some(Arc::clone(&memory)),
                 schedule: Some(Arc::new(tasks.clone())),
                 channels: channels.as_ref().map(ChannelService::contract),
             },

@@ -12,8 +12,8 @@ use hob_memory::tokens;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
-use crate::memory::{HouseMemory, MemoryWiring};
 use crate::scheduler::TaskOptions;
+use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::tasks::open_tasks;
 use crate::{System, SystemParts, Workshop, WorkshopParts};
 
@@ -31,11 +31,11 @@ async fn prompt(agent: &str) -> GenerateRequest {
         model: Arc::new(|| None),
         defaults: AnswerDefaults::default(),
     };
-    let memory = HouseMemory::new(&config, home.path(), MemoryWiring::default()).unwrap();
+    let memory = open_memory(&config, home.path(), MemoryWiring::default()).unwrap();
     let parts = WorkshopParts {
         home: Some(home.path().to_owned()),
         llm: Some(llm),
-        memory: Some(memory.contract()),
+        memory: Some(memory),
         channels: Some(Arc::new(NoChannels)),
         schedule: Some(Arc::new(open_tasks(home.path(), TaskOptions::default()))),
     };

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, FileReadOptions, Llm, LlmOptions, built_in_tools};
-use hob_agents::capability_tools::{channel_tools, memory_tools, schedule_tools};
+use hob_agents::capability_tools::{channel_tools, schedule_tools};
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
+use hob_core::{Channels, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
 };
+use hob_memory::{Documents, memory_tools};
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -58,7 +59,7 @@ pub struct WorkshopParts {
     /// For the tool `llm`.
     pub llm: Option<LlmOptions>,
     /// For the tools of the memory.
-    pub memory: Option<Arc<dyn Memory>>,
+    pub memory: Option<Arc<Documents>>,
     /// For the tools of messaging.
     pub channels: Option<Arc<dyn Channels>>,
     /// For the tools of the scheduler.

@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "models", "net", "server", "system"]),
+    ("cli", &["config", "core", "db", "memory", "models", "net", "server", "system"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -19,13 +19,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
     ("mcp", &["core", "net", "process"]),
-    ("memory", &["core", "db", "process", "store", "text"]),
+    ("memory", &["core", "db", "process", "text"]),
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "system"]),
+    ("server", &["config", "core", "engines", "memory", "system"]),
     ("store", &["core", "db"]),
     (
         "system",
@@ -49,7 +49,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "store"]),
+    ("rusqlite", &["db", "memory", "store"]),
     ("rustls", &["net"]),
 ];
 

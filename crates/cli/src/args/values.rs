@@ -5,7 +5,8 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hob_config::{AgentKey, EngineKey, RouterKey};
 use hob_core::routing::Rating;
-use hob_core::{InvalidValue, MaxTokens, MemoryBackend, Temperature};
+use hob_core::{InvalidValue, MaxTokens, Temperature};
+use hob_memory::MemoryBackend;
 
 /// Whether the network may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

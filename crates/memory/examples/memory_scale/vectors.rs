@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use hob_core::{
-    Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    MemoryError, ModelInfo,
-};
+use hob_core::{Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
+use hob_memory::MemoryError;
 use hob_memory::{Embedder, EmbedderSource};
 
 pub const MODEL: &str = "made-up";

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
-use hob_core::IndexWarning;
-use hob_store::memory::WordQuery;
+use crate::WordQuery;
 
+use crate::types::IndexWarning;
 use super::watch::Watch;
 use super::*;
 

@@ -5,9 +5,8 @@ use std::fs::Metadata;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hob_core::PassagePlace;
-use hob_store::memory::{NewChunk, NewSource, Stamp};
-
+use crate::store::{NewChunk, NewSource, Stamp};
+use crate::types::PassagePlace;
 use super::IndexOptions;
 use crate::chunk::{Chunk, chunk};
 use crate::read::{Place, ReadError, Source};
