@@ -1,6 +1,6 @@
-//! What a stranger may not have done: reach the engine with any field, have it fetch, spend the owner's money.
+//! What a stranger cannot do: send any field to the engine, let it fetch addresses, spend the owner's money.
 //!
-//! The stranger here is a web page that nobody named, in a browser on this machine.
+//! The stranger here is a web page that the configuration does not list, in a browser on this machine.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Several engines behind one server, and a model that answers for another: what callers see of it.
+//! Several engines behind one server, and the fallback model.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ async fn an_answer_by_the_fallback_model_says_so_whole_and_streamed() {
         let body = response.text().await.unwrap();
         assert!(body.contains(r#""model":"small""#), "{body}");
     }
-    // Whoever named the model is told that it is not there, and by whom it is missed.
+    // A caller that named the model gets the error of its engine.
     let response = server.chat(&asking(json!({ "model": "large" }))).await;
     assert_eq!(response.status(), 502);
     let body: Value = response.json().await.unwrap();
