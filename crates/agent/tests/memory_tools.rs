@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agent::ToolBox;
-use hob_agent::tools::{BuiltInOptions, FileReadOptions, built_in_tools};
+use hob_agent::tools::{BuiltInOptions, built_in_tools};
 use hob_core::{
-    Found, IndexReport, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,
-    PassagePlace, Permit, Reach, RunEvents, ToolCall, ToolResult, Tools,
+    AllowedRoots, Found, IndexReport, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
+    Passage, PassagePlace, Permit, Reach, RunEvents, ToolCall, ToolResult, Tools,
 };
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ impl Memory for Witness {
 
 fn tool_box(memory: &Arc<Witness>, roots: Vec<PathBuf>) -> ToolBox {
     let options = BuiltInOptions {
-        file_read: FileReadOptions { roots, ..FileReadOptions::default() },
+        file_read: AllowedRoots { roots, ..AllowedRoots::default() },
         memory: Some(Arc::clone(memory) as Arc<dyn Memory>),
         ..BuiltInOptions::default()
     };

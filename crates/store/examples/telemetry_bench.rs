@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
-use hob_store::{Prices, Schema, Store, Telemetry, UtcDay, Zone};
+use hob_core::{UtcDay, Zone};
+use hob_store::{Prices, Schema, Store, Telemetry};
 
 const DAYS: u64 = 365;
 const BATCH: u64 = 2048;

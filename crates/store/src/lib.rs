@@ -19,7 +19,6 @@ pub mod savings;
 mod store;
 pub mod tasks;
 pub mod telemetry;
-mod time;
 
 pub use chats::Chats;
 pub use conversations::Conversations;
@@ -32,7 +31,6 @@ pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use store::{ChangeWatch, Store};
 pub use tasks::Tasks;
 pub use telemetry::{Telemetry, TelemetryWriter};
-pub use time::{Moment, UtcDay, Zone};
 
 #[cfg(test)]
 mod processes_tests;

@@ -15,7 +15,6 @@ mod default_model;
 mod embedder;
 pub mod energy;
 mod engines;
-mod estimate;
 mod fallback;
 #[cfg(test)]
 mod hostile_tests;

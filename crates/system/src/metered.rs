@@ -17,8 +17,8 @@ use hob_core::{
 use hob_net::trace_context::{current, within};
 
 use crate::energy::{Meters, Share};
-use crate::estimate::{prompt_tokens, tokens_of};
 use crate::trace::{Kind, Span, Spans, kind_of, provider};
+use hob_core::token_estimate::{prompt_tokens, tokens_of};
 
 /// Whose inferences these are.
 #[derive(Clone)]

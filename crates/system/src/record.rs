@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use hob_config::Config;
 use hob_core::{Inference, InferenceLog};
+use hob_core::{Moment, Zone};
 use hob_store::savings::{Price, Prices, Savings, Served, savings};
-use hob_store::{Moment, Schema, Store, StoreError, Telemetry, TelemetryWriter, Zone};
+use hob_store::{Schema, Store, StoreError, Telemetry, TelemetryWriter};
 
 /// The file in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";

@@ -8,10 +8,10 @@ use hob_agent::mcp::{
     serve_stdio,
 };
 use hob_agent::sandbox::{Runtime, Sandbox, SandboxError, SandboxOptions};
-use hob_agent::tools::{BuiltInOptions, FileReadOptions, LlmOptions, built_in_tools};
+use hob_agent::tools::{BuiltInOptions, LlmOptions, built_in_tools};
 use hob_agent::{AllowedAfterUntrusted, ToolBox, ToolBoxError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
+use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -183,7 +183,7 @@ pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxErro
 
 fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
     built_in_tools(BuiltInOptions {
-        file_read: FileReadOptions {
+        file_read: AllowedRoots {
             roots: config.tools.file_roots.clone(),
             private: parts.home.into_iter().collect(),
         },

@@ -8,8 +8,8 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments;
 use crate::sandbox::{Job, Language, Sandbox};
+use hob_core::tool_arguments;
 
 /// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -67,7 +67,7 @@ impl Tool for CodeInterpreter {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { language, code } = arguments::read(arguments)?;
+        let Arguments { language, code } = tool_arguments::read(arguments)?;
         let job = Job { mounts: self.sandbox.readable(), ..Job::new(language, code) };
         let outcome = self.sandbox.run(job).await;
         // A program that fails is a result to learn from; only a sandbox that fails is an error.

@@ -11,7 +11,7 @@ use hob_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments;
+use hob_core::tool_arguments;
 
 /// Says which model answers, at the time it is asked; `None` when there is none yet.
 pub type ModelSource = Arc<dyn Fn() -> Option<String> + Send + Sync>;
@@ -80,7 +80,7 @@ impl Tool for Llm {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { prompt, system } = arguments::read(arguments)?;
+        let Arguments { prompt, system } = tool_arguments::read(arguments)?;
         if prompt.trim().is_empty() {
             return Err(ToolError::new("the prompt is empty"));
         }

@@ -1,7 +1,6 @@
 //! The tools that come with the house. Each implements `hob_core::Tool` and knows nothing of agents, of the tool box or of
 //! each other.
 
-mod arguments;
 pub mod calculator;
 mod channel;
 mod code_interpreter;
@@ -15,14 +14,14 @@ pub mod web_fetch;
 
 use std::sync::Arc;
 
-use hob_core::{Channels, Memory, Schedule, Tool};
+use hob_core::{AllowedRoots, Channels, Clock, Memory, Schedule, SystemClock, Tool};
 
 use crate::sandbox::Sandbox;
 pub use calculator::Calculator;
 pub use channel::{ChannelList, ChannelSend, ChannelStatusTool};
 pub use code_interpreter::CodeInterpreter;
-pub use current_time::{Clock, CurrentTime};
-pub use file_read::{FileRead, FileReadOptions};
+pub use current_time::CurrentTime;
+pub use file_read::FileRead;
 pub use llm::{Llm, LlmOptions, ModelSource};
 pub use memory::{MemoryIndex, MemoryNote, MemorySearch};
 pub use schedule::{ChangeTask, ListTasks, ScheduleTask, schedule_tools};
@@ -31,8 +30,8 @@ pub use web_fetch::{WebFetch, WebFetchOptions};
 
 /// What the built-in tools need.
 pub struct BuiltInOptions {
-    pub clock: Clock,
-    pub file_read: FileReadOptions,
+    pub clock: Arc<dyn Clock>,
+    pub file_read: AllowedRoots,
     pub web_fetch: WebFetchOptions,
     /// Without one there is no `code_interpreter`.
     pub sandbox: Option<Arc<Sandbox>>,
@@ -50,8 +49,8 @@ impl Default for BuiltInOptions {
     /// The system's clock, no files, the public web, no sandbox, no model, no memory and no tasks.
     fn default() -> Self {
         BuiltInOptions {
-            clock: Arc::new(jiff::Timestamp::now),
-            file_read: FileReadOptions::default(),
+            clock: Arc::new(SystemClock),
+            file_read: AllowedRoots::default(),
             web_fetch: WebFetchOptions::default(),
             sandbox: None,
             llm: None,

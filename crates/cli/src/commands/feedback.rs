@@ -72,8 +72,8 @@ fn explain(error: RateError) -> anyhow::Error {
 mod tests {
     use std::time::Duration;
 
+    use hob_core::Moment;
     use hob_core::routing::Rating;
-    use hob_system::store::Moment;
     use hob_system::store::routing::Answer;
 
     use super::*;

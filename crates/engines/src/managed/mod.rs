@@ -1,13 +1,14 @@
 //! A llama.cpp server that runs as our child: started, watched, restarted when it dies, and stopped with us. Knows nothing of
 //! what is asked of it; that is [`crate::OpenAiCompat`]'s part.
 
-mod backoff;
 mod process;
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use hob_core::Backoff;
+use hob_core::backoff::BackoffDelays;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -15,8 +16,6 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::process::{Process, Program};
-
-pub use self::backoff::Backoff;
 
 /// What to run, and how patiently.
 #[derive(Debug, Clone)]
@@ -176,7 +175,7 @@ async fn supervise(
 }
 
 /// Tries until it works.
-async fn restart(program: &Program, delays: &mut backoff::Delays) -> Process {
+async fn restart(program: &Program, delays: &mut BackoffDelays) -> Process {
     loop {
         sleep(delays.next_delay()).await;
         match program.start().await {

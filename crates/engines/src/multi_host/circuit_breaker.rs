@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use hob_core::Backoff;
+use hob_core::backoff::BackoffDelays;
 use tokio::time::Instant;
 
 /// How patient a breaker is.
@@ -14,19 +16,13 @@ use tokio::time::Instant;
 pub struct Pace {
     /// Blows in a row that open it.
     pub blows: u32,
-    pub first_pause: Duration,
-    pub longest_pause: Duration,
+    /// How long it stays open.
+    pub pauses: Backoff,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Pace { blows: 3, first_pause: Duration::from_secs(1), longest_pause: Duration::from_secs(30) }
-    }
-}
-
-impl Pace {
-    fn after(&self, pause: Duration) -> Duration {
-        (pause * 2).clamp(self.first_pause, self.longest_pause.max(self.first_pause))
+        Pace { blows: 3, pauses: Backoff::default() }
     }
 }
 
@@ -93,14 +89,14 @@ pub(super) struct Breaker {
     state: State,
     /// In a row, since the last whole answer.
     blows: u32,
-    /// How long it was open last, since the last whole answer.
-    pause: Duration,
+    /// Since the last whole answer.
+    pauses: BackoffDelays,
     opened: u64,
 }
 
 impl Breaker {
     pub(super) fn new(pace: Pace, now: Instant) -> Self {
-        Breaker { pace, state: State::Open { until: now }, blows: 0, pause: Duration::ZERO, opened: 0 }
+        Breaker { pace, state: State::Open { until: now }, blows: 0, pauses: pace.pauses.delays(), opened: 0 }
     }
 
     pub(super) fn standing(&self, now: Instant) -> Standing {
@@ -137,7 +133,8 @@ impl Breaker {
     /// The host gave a whole answer.
     pub(super) fn succeeded(&mut self, ticket: Ticket) -> Change {
         if ticket.opened == self.opened {
-            (self.blows, self.pause) = (0, Duration::ZERO);
+            self.blows = 0;
+            self.pauses.reset();
         }
         self.heard(ticket)
     }
@@ -173,11 +170,11 @@ impl Breaker {
     }
 
     fn open(&mut self, now: Instant) -> Change {
-        self.pause = self.pace.after(self.pause);
+        let pause = self.pauses.next_delay();
         self.blows = self.pace.blows;
         self.opened += 1;
-        self.state = State::Open { until: now + self.pause };
-        Change::Opened { pause: self.pause }
+        self.state = State::Open { until: now + pause };
+        Change::Opened { pause }
     }
 }
 
@@ -186,7 +183,7 @@ mod tests {
     use super::*;
 
     const PACE: Pace =
-        Pace { blows: 3, first_pause: Duration::from_secs(1), longest_pause: Duration::from_secs(5) };
+        Pace { blows: 3, pauses: Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(5) } };
 
     fn seconds(count: u64) -> Duration {
         Duration::from_secs(count)

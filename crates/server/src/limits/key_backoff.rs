@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hob_core::Backoff;
 use tokio::sync::Semaphore;
 
 use crate::limits::peer_share::PeerKey;
@@ -17,9 +18,8 @@ use crate::limits::peer_share::PeerKey;
 /// Wrong keys that cost nothing: people mistype, and a changed key is in several programs.
 const FREE: u32 = 10;
 
-/// The first wait. It doubles with every further wrong key.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The wait doubles with every further wrong key.
+const WAITS: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
 /// A peer that was not wrong for so long begins anew.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ struct WrongKeys {
 impl WrongKeys {
     fn wait(&self) -> Option<Duration> {
         let beyond = self.count.checked_sub(FREE)?;
-        Some(FIRST_WAIT.saturating_mul(1 << beyond.min(16)).min(LONGEST_WAIT))
+        Some(WAITS.delay(beyond.saturating_add(1)))
     }
 }
 

@@ -4,10 +4,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use hob_agent::agent;
-use hob_agent::tools::{Calculator, FileRead, FileReadOptions};
+use hob_agent::tools::{Calculator, FileRead};
 use hob_config::ServerConfig;
 use hob_core::{
-    Delta, Engine, EventBus, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Unrecorded, Usage,
+    AllowedRoots, Delta, Engine, EventBus, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta,
+    Unrecorded, Usage,
 };
 use hob_engines::Style;
 use hob_server::ServerParts;
@@ -63,8 +64,7 @@ pub fn calculating() -> Arc<ScriptedEngine> {
 
 /// A system whose agent is `orchestrator`, with a tool that computes and one that reads.
 pub fn parts(engine: Arc<dyn Engine>) -> SystemParts {
-    let tools: [Arc<dyn Tool>; 2] =
-        [Arc::new(Calculator), Arc::new(FileRead::new(FileReadOptions::default()))];
+    let tools: [Arc<dyn Tool>; 2] = [Arc::new(Calculator), Arc::new(FileRead::new(AllowedRoots::default()))];
     SystemParts {
         engine,
         default_model: None,

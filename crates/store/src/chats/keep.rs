@@ -9,7 +9,7 @@ use rusqlite::{Transaction, params};
 
 use super::Chats;
 use crate::error::StoreError;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// Conversations that are kept.
 pub(super) const KEPT_CHATS: i64 = 500;

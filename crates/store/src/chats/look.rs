@@ -2,7 +2,7 @@
 
 use super::{ChatId, Chats, Kept, Turn, TurnNumber};
 use crate::error::StoreError;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use rusqlite::{Transaction, params};
 
 use super::Conversations;
 use crate::error::StoreError;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// Lines of one conversation that are kept.
 pub(super) const KEPT_OF_ONE: i64 = 200;

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Conversations;
 use crate::error::StoreError;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// As many messages as are remembered. One that comes again after so many others is taken for a new one.
 pub(super) const REMEMBERED: i64 = 20_000;

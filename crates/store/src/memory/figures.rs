@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::MemoryStore;
 use crate::error::StoreError;
 use crate::store::Durability;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// The memory in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

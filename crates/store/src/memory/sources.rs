@@ -12,7 +12,7 @@ use super::{MemoryStore, words};
 use crate::error::StoreError;
 use crate::memory::passages::{MARK_END, MARK_START, place_name};
 use crate::store::Durability;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// By what a file is known to be the same as last time.
 #[derive(Debug, Clone, PartialEq, Eq)]

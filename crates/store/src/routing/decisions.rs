@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::odd;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// Choices that are kept.
 const MOST: i64 = 10_000;

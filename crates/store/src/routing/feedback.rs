@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::StoreError;
 use crate::routing::{Kept, Routing, learn};
 use crate::telemetry::{Outcome, Row, Search, newest};
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// Ratings that are kept.
 const MOST: i64 = 10_000;

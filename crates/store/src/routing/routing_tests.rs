@@ -7,7 +7,7 @@ use super::*;
 use crate::migrations::Schema;
 use crate::savings::Prices;
 use crate::telemetry::Telemetry;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 const CODE: QueryClass =
     QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };

@@ -15,7 +15,7 @@ pub use over_time::{OverTime, Quarter, Span};
 pub use prices::{Price, PricedModel, Prices};
 
 use crate::telemetry::{Outcome, Row, Timing, Timings};
-use crate::time::{Moment, Zone, as_seconds, as_seconds_if_known};
+use hob_core::time::{Moment, Zone, as_seconds, as_seconds_if_known};
 
 /// Prices are for so many tokens.
 const MILLION: u64 = 1_000_000;

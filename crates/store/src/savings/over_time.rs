@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::time::{Moment, Zone};
+use hob_core::time::{Moment, Zone};
 
 /// Days of the chart before today.
 const DAYS_BEFORE: u32 = 29;

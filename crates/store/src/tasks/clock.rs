@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Transaction, params};
 
 use super::claim::MOST_RUNS;
-use super::end::LONGEST_BACK_OFF;
+use super::end::RETRY_BACKOFF;
 use super::{Tasks, rows};
 use crate::error::StoreError;
 
@@ -120,7 +120,7 @@ pub(super) fn next_slot(
 }
 
 fn signed_back_off() -> SignedDuration {
-    super::claim::signed(LONGEST_BACK_OFF)
+    super::claim::signed(RETRY_BACKOFF.longest)
 }
 
 /// Whether slots were settled by a clock that was ahead.

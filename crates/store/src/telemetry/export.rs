@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::rows::{Names, Row, page_of};
-use crate::time::{Moment, UtcDay};
+use hob_core::time::{Moment, UtcDay};
 
 /// Rows after which a fetch takes no further page.
 const ENOUGH: usize = 1000;

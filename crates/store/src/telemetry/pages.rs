@@ -5,7 +5,7 @@ use rusqlite::{CachedStatement, Transaction, params};
 
 use crate::telemetry::entry::Entry;
 use crate::telemetry::packed::pack;
-use crate::time::Moment;
+use hob_core::time::Moment;
 
 /// Inferences of a page. Whoever wants one of them reads the whole page.
 pub(super) const MOST: usize = 2048;

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::savings::Dollars;
 use crate::telemetry::timing::{Times, Timing, Timings, durations};
 use crate::telemetry::{Telemetry, as_joules_if_known};
-use crate::time::{Moment, UtcDay};
+use hob_core::time::{Moment, UtcDay};
 
 /// What calls add up to. A failed call counts as a call and a failure, with the energy it used; a stream of the cloud that broke
 /// also with its tokens and their price. It counts in nothing else.

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::store::Durability;
 use crate::telemetry::Telemetry;
 use crate::telemetry::report::first_moment;
-use crate::time::UtcDay;
+use hob_core::time::UtcDay;
 
 /// How long to wait before trying again what the disk refused to delete.
 const TRY_AGAIN: Duration = Duration::from_secs(60 * 60);

@@ -11,7 +11,7 @@ use crate::telemetry::report::{dollars, energy, first_moment};
 use crate::telemetry::rows::recent;
 use crate::telemetry::timing::served_timings;
 use crate::telemetry::{CLOUD, Telemetry};
-use crate::time::{Moment, UtcDay, Zone};
+use hob_core::time::{Moment, UtcDay, Zone};
 
 /// How many of the last calls go with the savings.
 const RECENT: usize = 10;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::migrations::Schema;
 use crate::savings::Span;
-use crate::time::{UtcDay, Zone};
+use hob_core::time::{UtcDay, Zone};
 
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::telemetry::histogram::{Durations, Histogram};
 use crate::telemetry::report::{Group, Grouping};
 use crate::telemetry::{CLOUD, Telemetry};
-use crate::time::{UtcDay, as_seconds};
+use hob_core::time::{UtcDay, as_seconds};
 
 /// How long calls took; in seconds when serialised. The mean is exact; percentiles are within 2.5 %, and of a single call exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -12,9 +12,9 @@ use hob_agent::routing::grpo::{Lesson, learn};
 use hob_agent::routing::reward::{self, RATING_STRENGTH, RunEnd};
 use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
-use hob_core::{RequestSource, Usage};
+use hob_core::{RequestSource, Usage, UtcDay};
 use hob_store::routing::{Answer, Kept};
-use hob_store::{Routing, Schema, Store, StoreError, UtcDay};
+use hob_store::{Routing, Schema, Store, StoreError};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 

@@ -21,7 +21,7 @@ pub use book::{RateError, Rated, RouterBook};
 pub use hob_agent::routing::grpo::{ENOUGH_TRIES, probabilities};
 pub(crate) use ticket::Ticket;
 
-use crate::estimate::prompt_tokens;
+use hob_core::token_estimate::prompt_tokens;
 
 /// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
 const MOST_CANDIDATES: usize = 64;

@@ -1,20 +1,20 @@
 //! Days of tasks in moments: the clock is the runtime's, which runs ahead whenever nobody has anything to do.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_agent::ToolBox;
-use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits, Zone};
+use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits};
 use hob_core::{
-    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus,
+    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Clock, Engine, EngineError, EventBus,
     GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels,
-    Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
+    Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec, Zone,
 };
 use hob_store::{Schema, Store, Tasks};
 use hob_testkit::ScriptedEngine;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -157,8 +157,9 @@ impl World {
         let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
-        let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let options_of_tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options(channels) };
+        let clock: Arc<dyn Clock> =
+            Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
+        let options_of_tasks = TaskOptions { clock, zone: Zone::UTC, ..task_options(channels) };
         let book = TaskBook::over(tasks.clone(), options_of_tasks);
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
@@ -179,8 +180,8 @@ impl World {
     /// Another scheduler on the same tasks, whose clock is ahead.
     fn at_clock_ahead(&self, ahead: SignedDuration) -> Scheduler {
         let right = self.book.clone();
-        let clock: Clock = Arc::new(move || right.now() + ahead);
-        let tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options(Arc::new(NoChannels)) };
+        let clock: Arc<dyn Clock> = Arc::new(move || right.now() + ahead);
+        let tasks = TaskOptions { clock, zone: Zone::UTC, ..task_options(Arc::new(NoChannels)) };
         Scheduler::new(SchedulerParts {
             book: TaskBook::over(self.tasks.clone(), tasks),
             ask: Arc::clone(&self.system) as Arc<dyn Ask>,
@@ -491,7 +492,7 @@ async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are()
 #[tokio::test]
 async fn a_task_without_a_zone_has_that_of_the_house() {
     let home = tempfile::tempdir().unwrap();
-    let zone = Zone::parse("America/New_York").unwrap();
+    let zone = Zone::named("America/New_York").unwrap();
     let book =
         open_tasks(home.path(), TaskOptions { zone: zone.clone(), ..task_options(Arc::new(NoChannels)) });
     let daily = |timezone| NewTask {
@@ -499,8 +500,8 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
         ..NewTask::new("p", ScheduleType::Cron, "0 9 * * *", Permit::up_to(Reach::Act))
     };
     assert_eq!(book.create(daily(None)).await.unwrap().timetable.zone, zone);
-    let named = book.create(daily(Some(Zone::utc()))).await.unwrap();
-    assert_eq!(named.timetable.zone, Zone::utc());
+    let named = book.create(daily(Some(Zone::UTC))).await.unwrap();
+    assert_eq!(named.timetable.zone, Zone::UTC);
     let again = open_tasks(home.path(), task_options(Arc::new(NoChannels))).list(None).await.unwrap();
     let zones: Vec<&str> = again.iter().map(|task| task.timetable.zone.name()).collect();
     assert!(zones.contains(&"America/New_York") && zones.contains(&"UTC"), "kept by name: {zones:?}");

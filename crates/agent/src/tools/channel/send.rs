@@ -8,7 +8,7 @@ use hob_core::{Channels, Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::arguments;
+use hob_core::tool_arguments;
 
 /// The tool.
 pub struct ChannelSend {
@@ -59,7 +59,7 @@ impl Tool for ChannelSend {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { channel, content, conversation_id } = arguments::read(arguments)?;
+        let Arguments { channel, content, conversation_id } = tool_arguments::read(arguments)?;
         self.channels
             .send(&channel, &content, conversation_id.as_deref())
             .await
