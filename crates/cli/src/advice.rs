@@ -15,7 +15,7 @@ pub fn place(key: &str, address: &str) -> String {
 
 /// How to get an engine to answer, as a sentence without its full stop.
 pub fn how_to_start(key: &str, address: &str) -> String {
-    let place = Place::of(address);
+    let place = EngineAddress::of(address);
     let port = place.port;
     if let (Some(usual), Some(host), None) = (usual_port(key), &place.host, place.written_port) {
         return format!(
@@ -108,7 +108,7 @@ pub fn passed_over(key: &str, config: &Config) -> String {
 fn usual_port(key: &str) -> Option<u16> {
     let usual = EngineConfig::default();
     let server = usual.server(key.parse().ok()?)?;
-    Place::of(&server.host).port
+    EngineAddress::of(&server.host).port
 }
 
 fn with_port(before: &str, port: Option<u16>, after: &str) -> String {
@@ -116,7 +116,7 @@ fn with_port(before: &str, port: Option<u16>, after: &str) -> String {
     format!("{before}{port}{after}")
 }
 
-struct Place {
+struct EngineAddress {
     port: Option<u16>,
     /// The same where the address names it, rather than leave it to the protocol.
     written_port: Option<u16>,
@@ -125,10 +125,10 @@ struct Place {
     elsewhere: Option<String>,
 }
 
-impl Place {
+impl EngineAddress {
     fn of(address: &str) -> Self {
         let Ok(url) = Url::parse(address) else {
-            return Place { port: None, written_port: None, host: None, elsewhere: None };
+            return EngineAddress { port: None, written_port: None, host: None, elsewhere: None };
         };
         let is_here = match url.host() {
             None => true,
@@ -136,7 +136,7 @@ impl Place {
             Some(Host::Ipv4(ip)) => ip.is_loopback() || ip.is_unspecified(),
             Some(Host::Ipv6(ip)) => ip.is_loopback() || ip.is_unspecified(),
         };
-        Place {
+        EngineAddress {
             port: url.port_or_known_default(),
             // An encrypted one is most often behind a proxy, which is meant to be where such are.
             written_port: if url.scheme() == "http" { url.port() } else { url.port_or_known_default() },

@@ -16,7 +16,7 @@ pub fn report(error: &Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    output::complain_labelled("error:", BAD, explain(error));
+    output::labelled_line("error:", BAD, explain(error));
     ExitCode::FAILURE
 }
 

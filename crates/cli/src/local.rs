@@ -11,7 +11,7 @@ use hob_system::local_models::{
     CATALOG, Keep, LocalModels, ModelSpec, OnProgress, Progress, Step, TuneReport,
 };
 
-use crate::args::Network;
+use crate::args::NetworkAccess;
 use crate::output;
 use crate::output::download::Download;
 use crate::output::number::memory;
@@ -20,10 +20,10 @@ use crate::settings;
 use crate::signals::Signals;
 
 /// What happens on a machine where nothing answers and nothing was chosen.
-pub fn first_run(network: Network) -> FirstRun {
+pub fn first_run(network: NetworkAccess) -> FirstRun {
     match network {
-        Network::Offline => FirstRun::Refuse,
-        Network::Online => {
+        NetworkAccess::Offline => FirstRun::Refuse,
+        NetworkAccess::Online => {
             let starter = &CATALOG[0];
             let download = Download::new(starter.name);
             let announced = std::sync::Once::new();
@@ -47,10 +47,10 @@ pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
 }
 
 /// What happens when vectors are wanted for the first time.
-pub fn first_vectors(network: Network) -> FirstRun {
+pub fn first_vectors(network: NetworkAccess) -> FirstRun {
     match network {
-        Network::Offline => FirstRun::Refuse,
-        Network::Online => {
+        NetworkAccess::Offline => FirstRun::Refuse,
+        NetworkAccess::Online => {
             let download = Download::new("embedding model");
             FirstRun::Fetch(Arc::new(move |progress| show(&download, progress)))
         }
@@ -58,10 +58,10 @@ pub fn first_vectors(network: Network) -> FirstRun {
 }
 
 /// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
-pub async fn pull(config: &Config, name: &str, network: Network) -> Result<Option<ExitCode>> {
+pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
     let Ok(spec) = name.parse::<ModelSpec>() else { return Ok(None) };
     let mut models = LocalModels::new(config, &settings::home()?);
-    if network == Network::Offline {
+    if network == NetworkAccess::Offline {
         models.go_offline();
     }
     let mut signals = Signals::listen()?;

@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 use hob_config::Config;
 use hob_system::FirstRun;
 
-use crate::args::Network;
+use crate::args::NetworkAccess;
 
-pub fn first_run(_network: Network) -> FirstRun {
+pub fn first_run(_network: NetworkAccess) -> FirstRun {
     FirstRun::Refuse
 }
 
@@ -18,12 +18,12 @@ pub async fn can_fetch_starter(_config: &Config, _home: &Path) -> bool {
     false
 }
 
-pub fn first_vectors(_network: Network) -> FirstRun {
+pub fn first_vectors(_network: NetworkAccess) -> FirstRun {
     FirstRun::Refuse
 }
 
 /// No name is one for this disk.
-pub async fn pull(_config: &Config, _name: &str, _network: Network) -> Result<Option<ExitCode>> {
+pub async fn pull(_config: &Config, _name: &str, _network: NetworkAccess) -> Result<Option<ExitCode>> {
     Ok(None)
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, CliCommand};
 use crate::output::screen::{self, LogLines};
 
 /// Says in detail what is logged, such as `hob_engines=trace`, and goes before `-v`.
@@ -16,7 +16,9 @@ pub fn start(args: &Args) -> Result<()> {
             .parse(&directives)
             .with_context(|| format!("${VARIABLE} cannot be read. Write it like 'hob=debug'"))?,
         // There, what goes wrong is what the command has to say.
-        _ if args.verbose == 0 && matches!(args.command, Some(Command::Channel(_) | Command::Doctor(_))) => {
+        _ if args.verbose == 0
+            && matches!(args.command, Some(CliCommand::Channel(_) | CliCommand::Doctor(_))) =>
+        {
             EnvFilter::new("error")
         }
         _ => EnvFilter::new(directives(args.verbose)),
@@ -28,7 +30,7 @@ pub fn start(args: &Args) -> Result<()> {
         .with_ansi(screen::has_colours());
     // A command that ends in a moment needs no times; a server's log does.
     let started = match args.command {
-        Some(Command::Serve(_)) => format.finish().try_init(),
+        Some(CliCommand::Serve(_)) => format.finish().try_init(),
         _ => format.without_time().finish().try_init(),
     };
     started.context("cannot start logging")

@@ -5,6 +5,7 @@
 mod advice;
 mod args;
 mod commands;
+mod engine_status;
 mod failure;
 #[cfg(feature = "embedded")]
 mod local;
@@ -12,11 +13,10 @@ mod local;
 #[path = "local_missing.rs"]
 mod local;
 mod logging;
-mod neighbour;
 mod output;
+mod running_server;
 mod settings;
 mod signals;
-mod survey;
 
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What asked us to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopSignal {
     /// Ctrl-C.
     Interrupt,
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
@@ -22,22 +22,22 @@ pub enum Stop {
     HangUp,
 }
 
-impl Stop {
+impl StopSignal {
     /// What shells expect of a program that a signal ended.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
-            Stop::Interrupt => 130,
-            Stop::Terminate => 143,
-            Stop::Quit => 131,
-            Stop::HangUp => 129,
+            StopSignal::Interrupt => 130,
+            StopSignal::Terminate => 143,
+            StopSignal::Quit => 131,
+            StopSignal::HangUp => 129,
         })
     }
 }
 
 /// What a server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
-    Stop(Stop),
+pub enum ServerSignal {
+    Stop(StopSignal),
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
     Reload,
 }
@@ -75,7 +75,7 @@ impl Signals {
     }
 
     /// The next one.
-    pub async fn next(&mut self) -> Stop {
+    pub async fn next(&mut self) -> StopSignal {
         let hang_up = async {
             match &mut self.hang_up {
                 Some(hang_up) => hang_up.recv().await,
@@ -83,18 +83,18 @@ impl Signals {
             }
         };
         tokio::select! {
-            _ = self.interrupt.recv() => Stop::Interrupt,
-            _ = self.terminate.recv() => Stop::Terminate,
-            _ = self.quit.recv() => Stop::Quit,
-            _ = hang_up => Stop::HangUp,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
+            _ = self.quit.recv() => StopSignal::Quit,
+            _ = hang_up => StopSignal::HangUp,
         }
     }
 
     /// The next one, for a server: SIGHUP asks it to reload, unless it is the terminal that hangs up.
-    pub async fn next_of_server(&mut self) -> Asked {
+    pub async fn next_for_server(&mut self) -> ServerSignal {
         match self.next().await {
-            Stop::HangUp if !self.had_terminal || has_terminal() => Asked::Reload,
-            stop => Asked::Stop(stop),
+            StopSignal::HangUp if !self.had_terminal || has_terminal() => ServerSignal::Reload,
+            stop => ServerSignal::Stop(stop),
         }
     }
 }
@@ -121,16 +121,16 @@ impl Signals {
     }
 
     /// The next one.
-    pub async fn next(&mut self) -> Stop {
+    pub async fn next(&mut self) -> StopSignal {
         match tokio::signal::ctrl_c().await {
-            Ok(()) => Stop::Interrupt,
+            Ok(()) => StopSignal::Interrupt,
             // Without a way to hear of Ctrl-C, it keeps its usual effect.
             Err(_) => std::future::pending().await,
         }
     }
 
     /// The next one, for a server.
-    pub async fn next_of_server(&mut self) -> Asked {
-        Asked::Stop(self.next().await)
+    pub async fn next_for_server(&mut self) -> ServerSignal {
+        ServerSignal::Stop(self.next().await)
     }
 }

@@ -127,7 +127,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use hob_agent::ToolBox;
+    use hob_agents::ToolBox;
     use hob_core::{EventBus, Unrecorded};
     use hob_testkit::ScriptedEngine;
 
@@ -157,7 +157,7 @@ mod tests {
         let system = System::new(SystemParts {
             engine: Arc::clone(&engine) as _,
             default_model: None,
-            agent: hob_agent::agent("simple"),
+            agent: hob_agents::agent("simple"),
             tools: ToolBox::default(),
             max_turns: 1,
             bus: EventBus::new(),

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hob_agent::ToolBox;
-use hob_agent::tools::WebFetchOptions;
+use hob_agents::ToolBox;
+use hob_agents::builtin::WebFetchOptions;
 use hob_core::{
     CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role, Unrecorded,
 };

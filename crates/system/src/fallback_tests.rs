@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use futures::StreamExt;
-use hob_agent::ToolBox;
+use hob_agents::ToolBox;
 use hob_core::{
     AgentPreference, AskError, Caller, Delta, EventBus, Inference, InferenceLog, Message, RequestSource, Role,
 };

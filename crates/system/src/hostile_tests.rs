@@ -85,7 +85,7 @@ async fn house(to: &'static str) -> House {
     let system = System::new(SystemParts {
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: None,
-        agent: hob_agent::agent("orchestrator"),
+        agent: hob_agents::agent("orchestrator"),
         tools: ToolBox::new([Arc::new(post) as Arc<dyn Tool>]).unwrap(),
         max_turns: 3,
         bus: EventBus::new(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_agent::tools::LlmOptions;
+use hob_agents::builtin::LlmOptions;
 use hob_config::{Config, EngineKey, RouterKey};
 use hob_core::engine::CLOUD;
 use hob_core::{
@@ -167,7 +167,7 @@ impl Household {
         let system = System::new(SystemParts {
             engine,
             default_model,
-            agent: config.server.agent.and_then(|key| hob_agent::agent(key.as_str())),
+            agent: config.server.agent.and_then(|key| hob_agents::agent(key.as_str())),
             tools: workshop.tools()?,
             max_turns: u32::try_from(config.agent.max_turns).unwrap_or(u32::MAX),
             bus,

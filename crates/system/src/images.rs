@@ -7,8 +7,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::{StreamExt, TryStreamExt, stream};
-use hob_agent::tools::WebFetchOptions;
-use hob_agent::tools::web_fetch::{Fetcher, Page, Redirects};
+use hob_agents::builtin::WebFetchOptions;
+use hob_agents::builtin::web_fetch::{Fetcher, Page, Redirects};
 use hob_core::{AskError, Content, GenerateRequest, Image, Part};
 
 use crate::caller_policy::is_web_address;

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use hob_agent::ToolBox;
+use hob_agents::ToolBox;
 use hob_config::Config;
 use hob_core::{
     Delta, Engine, EngineError, EventBus, FinishReason, Generation, GenerationStream, ModelInfo, Tool,

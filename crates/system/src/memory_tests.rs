@@ -33,7 +33,7 @@ impl House {
         let system = System::new(SystemParts {
             engine: Arc::clone(&engine) as Arc<dyn Engine>,
             default_model: None,
-            agent: hob_agent::agent("simple"),
+            agent: hob_agents::agent("simple"),
             tools: ToolBox::default(),
             max_turns: 3,
             bus: bus.clone(),

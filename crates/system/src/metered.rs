@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use futures::Stream;
+use hob_core::token_estimate::{prompt_tokens, tokens_of};
 use hob_core::{
     Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event,
     FinishReason, GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo,
@@ -18,7 +19,6 @@ use hob_net::trace_context::{current, within};
 
 use crate::energy::{Meters, Share};
 use crate::trace::{Kind, Span, Spans, kind_of, provider};
-use hob_core::token_estimate::{prompt_tokens, tokens_of};
 
 /// Whose inferences these are.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_agent::tools::LlmOptions;
+use hob_agents::builtin::LlmOptions;
 use hob_config::Config;
 use hob_core::{
     AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, NoChannels, RequestSource, Role,
@@ -45,7 +45,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
     let system = System::new(SystemParts {
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: None,
-        agent: hob_agent::agent(agent),
+        agent: hob_agents::agent(agent),
         tools,
         max_turns: 3,
         bus: EventBus::new(),

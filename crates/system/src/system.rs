@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use hob_agent::ToolBox;
+use hob_agents::ToolBox;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, InferenceLog, ListedModel,

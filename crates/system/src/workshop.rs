@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_agent::mcp::{
+use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
+use hob_agents::capability_tools::{channel_tools, memory_tools, schedule_tools};
+use hob_agents::{AllowedAfterUntrusted, ToolBox, ToolBoxError};
+use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
+use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
+use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
 };
-use hob_agent::sandbox::{Runtime, Sandbox, SandboxError, SandboxOptions};
-use hob_agent::tools::{BuiltInOptions, LlmOptions, built_in_tools};
-use hob_agent::{AllowedAfterUntrusted, ToolBox, ToolBoxError};
-use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
+use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -181,19 +182,28 @@ pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxErro
     Some(sandbox.check().await)
 }
 
+/// The tools that come with Hob, in the order in which a model reads them.
 fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
-    built_in_tools(BuiltInOptions {
-        file_read: AllowedRoots {
-            roots: config.tools.file_roots.clone(),
-            private: parts.home.into_iter().collect(),
-        },
-        sandbox: config.sandbox.enabled.then(|| Arc::new(Sandbox::new(sandbox_options(&config.sandbox)))),
-        llm: parts.llm,
-        memory: parts.memory,
-        channels: parts.channels,
-        schedule: parts.schedule,
-        ..BuiltInOptions::default()
-    })
+    let files =
+        AllowedRoots { roots: config.tools.file_roots.clone(), private: parts.home.into_iter().collect() };
+    let mut tools = built_in_tools(BuiltInOptions { file_read: files.clone(), ..BuiltInOptions::default() });
+    if config.sandbox.enabled {
+        let sandbox = Arc::new(Sandbox::new(sandbox_options(&config.sandbox)));
+        tools.push(Arc::new(CodeInterpreter::new(sandbox)));
+    }
+    if let Some(llm) = parts.llm {
+        tools.push(Arc::new(Llm::new(llm)));
+    }
+    if let Some(channels) = parts.channels {
+        tools.extend(channel_tools(&channels));
+    }
+    if let Some(memory) = parts.memory {
+        tools.extend(memory_tools(&memory, files));
+    }
+    if let Some(schedule) = parts.schedule {
+        tools.extend(schedule_tools(&schedule));
+    }
+    tools
 }
 
 /// A tool of a server that cannot be taken costs itself only.

@@ -9,19 +9,28 @@ use hob_testkit::repository::root;
 
 /// The crates that each crate may use.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("agent", &["core", "net", "process", "text"]),
+    ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
     ("cli", &["config", "core", "net", "server", "system"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("embedded", &["core", "net", "process"]),
     ("engines", &["core", "net", "process"]),
+    ("mcp", &["core", "net", "process"]),
     ("memory", &["core", "process", "store", "text"]),
     ("net", &["core"]),
     ("process", &[]),
+    ("routing", &["core"]),
+    ("sandbox", &["core", "process"]),
     ("server", &["config", "core", "system"]),
     ("store", &["core"]),
-    ("system", &["agent", "channel", "config", "core", "embedded", "engines", "memory", "net", "store"]),
+    (
+        "system",
+        &[
+            "agents", "channel", "config", "core", "embedded", "engines", "mcp", "memory", "net", "routing",
+            "sandbox", "store",
+        ],
+    ),
     ("text", &[]),
 ];
 
@@ -31,7 +40,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "embedded", "agent", "channel"]),
+    ("reqwest", &["net", "engines", "embedded", "agents", "mcp", "channel"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["embedded"]),
     ("clap", &["cli"]),

@@ -47,13 +47,13 @@ pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
 pub use model::ModelCommand;
 pub use router::RouterCommand;
 pub use scheduler::{
-    SchedulerCommand, SchedulerCreateArgs, SchedulerHouseArgs, SchedulerRunArgs, SchedulerStartArgs,
+    SchedulerCommand, SchedulerCreateArgs, SchedulerEngineArgs, SchedulerRunArgs, SchedulerStartArgs,
     SchedulerTaskArgs,
 };
 pub use serve::ServeArgs;
 pub use telemetry::{ExportFormat, TelemetryCommand};
 pub use tools::ToolsCommand;
-pub use values::{AgentChoice, Network};
+pub use values::{AgentChoice, NetworkAccess};
 
 /// One address for the models on your machine: an OpenAI-compatible server in front of Ollama, vLLM, SGLang, llama.cpp
 /// and the cloud, and a command line to ask them.
@@ -76,7 +76,7 @@ pub use values::{AgentChoice, Network};
 pub struct Args {
     /// `None` to be told what is running.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CliCommand>,
 
     /// Say more on stderr; -vv says even more
     #[arg(short, long, global = true, action = ArgAction::Count, display_order = 100)]
@@ -84,7 +84,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     Serve(ServeArgs),
     Ask(AskArgs),
     Chat(ChatArgs),
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn an_agent_goes_by_all_its_names() {
         let agent = |name| match parse(&["serve", "-a", name]).map(|args| args.command) {
-            Ok(Some(Command::Serve(serve))) => serve.agent,
+            Ok(Some(CliCommand::Serve(serve))) => serve.agent,
             other => panic!("{other:?}"),
         };
         assert_eq!(agent("react"), Some(AgentChoice::Agent(AgentKey::React)));
@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn a_port_goes_by_its_first_letter() {
         let port = |line: &[&str]| match parse(line).map(|args| args.command) {
-            Ok(Some(Command::Serve(serve))) => serve.port,
-            Ok(Some(Command::Health(health))) => health.port,
+            Ok(Some(CliCommand::Serve(serve))) => serve.port,
+            Ok(Some(CliCommand::Health(health))) => health.port,
             other => panic!("{other:?}"),
         };
         assert_eq!(port(&["serve", "-p", "9000"]), Some(9000));

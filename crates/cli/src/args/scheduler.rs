@@ -133,7 +133,7 @@ pub struct SchedulerRunArgs {
     pub json: bool,
 
     #[command(flatten)]
-    pub house: SchedulerHouseArgs,
+    pub engine: SchedulerEngineArgs,
 }
 
 /// Run tasks at their time, until Ctrl-C
@@ -142,12 +142,12 @@ pub struct SchedulerRunArgs {
 #[derive(Debug, Parser)]
 pub struct SchedulerStartArgs {
     #[command(flatten)]
-    pub house: SchedulerHouseArgs,
+    pub engine: SchedulerEngineArgs,
 }
 
 // Who answers. No documentation, which would replace that of the commands that have these.
 #[derive(Debug, Parser)]
-pub struct SchedulerHouseArgs {
+pub struct SchedulerEngineArgs {
     /// Engine to ask, and no other [default: as configured, or one that runs]
     #[arg(short, long, value_parser = engines())]
     pub engine: Option<EngineKey>,

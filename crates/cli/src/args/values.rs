@@ -9,15 +9,15 @@ use hob_core::{InvalidValue, MaxTokens, MemoryBackend, Temperature};
 
 /// Whether the network may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkAccess {
     Online,
     Offline,
 }
 
-impl From<bool> for Network {
+impl From<bool> for NetworkAccess {
     /// From the flag `--offline`.
     fn from(offline: bool) -> Self {
-        if offline { Network::Offline } else { Network::Online }
+        if offline { NetworkAccess::Offline } else { NetworkAccess::Online }
     }
 }
 

@@ -12,12 +12,12 @@ use hob_config::{
 use crate::advice;
 use crate::args::InitArgs;
 use crate::commands::block_on;
+use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{GOOD, STRONG};
 use crate::output::table::print_facts;
 use crate::settings;
-use crate::survey::{State, Surveyed, survey};
 
 pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let path = Environment::from_process().config_file()?;
@@ -35,7 +35,7 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     let engines = hob_system::engines(&config, &settings::home()?)?;
     let (hardware, found) = {
         let _waiting = Spinner::start("looking at this machine");
-        tokio::join!(detect(), survey(&engines, &config))
+        tokio::join!(detect(), check_engines(&engines, &config))
     };
     let engine = recommend(&hardware.gpus);
 
@@ -83,14 +83,14 @@ fn reason(gpus: &[Gpu]) -> &'static str {
 }
 
 /// What to do now: what works at once comes first, and what would be better after it.
-fn next_steps(engine: EngineKey, found: &[Surveyed]) -> Vec<String> {
+fn next_steps(engine: EngineKey, found: &[EngineStatus]) -> Vec<String> {
     let key = engine.as_str();
-    let recommended = found.iter().find(|surveyed| surveyed.engine.key() == key);
-    let answering = found.iter().find(|surveyed| matches!(surveyed.state, State::Answers { .. }));
-    let is_inside = |surveyed: &Surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str();
-    let later = match recommended.map(|surveyed| (&surveyed.state, surveyed.engine.address())) {
-        Some((State::Answers { .. }, _)) => None,
-        Some((State::Ourselves, _)) => Some(advice::how_to_start_beside_us(key)),
+    let recommended = found.iter().find(|status| status.engine.key() == key);
+    let answering = found.iter().find(|status| matches!(status.state, EngineState::Available { .. }));
+    let is_inside = |status: &EngineStatus| status.engine.key() == EngineKey::Embedded.as_str();
+    let later = match recommended.map(|status| (&status.state, status.engine.address())) {
+        Some((EngineState::Available { .. }, _)) => None,
+        Some((EngineState::OwnAddress, _)) => Some(advice::how_to_start_beside_us(key)),
         Some((_, address)) => Some(advice::how_to_start(key, address)),
         None => Some(advice::how_to_start(key, "")),
     };
@@ -145,32 +145,32 @@ mod tests {
         }
     }
 
-    fn surveyed(key: &str, state: State) -> Surveyed {
+    fn status(key: &str, state: EngineState) -> EngineStatus {
         let engine = Arc::new(ScriptedEngine::saying(&[]).called(key));
-        Surveyed { engine, state, silent_hosts: Vec::new() }
+        EngineStatus { engine, state, silent_hosts: Vec::new() }
     }
 
     #[test]
     fn whoever_has_nothing_yet_is_told_that_nothing_has_to_be_installed() {
-        let llamacpp = || surveyed("llamacpp", State::Silent);
-        let steps = |found: &[Surveyed]| next_steps(EngineKey::Llamacpp, found);
-        let bare = steps(&[llamacpp(), surveyed("embedded", State::NotSetUp)]);
+        let llamacpp = || status("llamacpp", EngineState::NotResponding);
+        let steps = |found: &[EngineStatus]| next_steps(EngineKey::Llamacpp, found);
+        let bare = steps(&[llamacpp(), status("embedded", EngineState::NotConfigured)]);
         assert!(bare[0].starts_with("Nothing has to be installed: "), "{bare:?}");
         assert!(bare[1].starts_with("For larger models use llamacpp. Start it "), "{bare:?}");
         assert!(bare[2].starts_with("hob ask"), "{bare:?}");
 
-        let answers = || State::Answers { models: Vec::new() };
-        let inside = steps(&[llamacpp(), surveyed("embedded", answers())]);
+        let answers = || EngineState::Available { models: Vec::new() };
+        let inside = steps(&[llamacpp(), status("embedded", answers())]);
         assert_eq!(inside[0], "Hob answers by itself, with a model it has.");
-        let beside = steps(&[surveyed("ollama", answers()), llamacpp()]);
+        let beside = steps(&[status("ollama", answers()), llamacpp()]);
         assert!(beside[0].starts_with("ollama answers, "), "{beside:?}");
         assert_eq!(steps(&[llamacpp()])[0], "No engine runs yet.");
-        assert!(steps(&[surveyed("llamacpp", answers())])[0].starts_with("hob ask"));
+        assert!(steps(&[status("llamacpp", answers())])[0].starts_with("hob ask"));
     }
 
     #[test]
     fn an_engine_whose_usual_port_is_ours_is_started_on_another() {
-        let steps = next_steps(EngineKey::Vllm, &[surveyed("vllm", State::Ourselves)]);
+        let steps = next_steps(EngineKey::Vllm, &[status("vllm", EngineState::OwnAddress)]);
         assert_eq!(
             steps[1],
             "For larger models use vllm. Start it with 'vllm serve MODEL --port 8001', and set [engine.vllm] host = \

@@ -5,16 +5,16 @@ mod bench;
 mod channel;
 mod chat;
 mod completions;
-mod consent;
+mod confirm;
 mod doctor;
 mod feedback;
 mod health;
-mod household;
 mod init;
 mod man;
 mod mcp;
 mod memory;
 mod model;
+mod open_app;
 mod overview;
 mod router;
 mod scheduler;
@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, CliCommand};
 
 /// How long work that was left behind may take to end.
 const LAST_BREATH: Duration = Duration::from_secs(1);
@@ -43,25 +43,25 @@ const LAST_BREATH: Duration = Duration::from_secs(1);
 pub fn run(args: Args) -> Result<ExitCode> {
     let Some(command) = args.command else { return overview::run() };
     match command {
-        Command::Serve(serve) => serve::run(serve),
-        Command::Ask(ask) => ask::run(ask, args.verbose.into()),
-        Command::Chat(chat) => chat::run(chat, args.verbose.into()),
-        Command::Model(model) => model::run(model),
-        Command::Tools(tools) => tools::run(tools),
-        Command::Memory(memory) => memory::run(memory, args.verbose.into()),
-        Command::Scheduler(scheduler) => scheduler::run(scheduler),
-        Command::Mcp(mcp) => mcp::run(&mcp),
-        Command::Channel(channel) => channel::run(channel),
-        Command::Feedback(feedback) => feedback::run(&feedback),
-        Command::Router(router) => router::run(router),
-        Command::Telemetry(telemetry) => telemetry::run(telemetry),
-        Command::Bench(bench) => bench::run(bench),
-        Command::Init(init) => init::run(&init),
-        Command::Doctor(doctor) => doctor::run(&doctor),
-        Command::Health(health) => health::run(health),
-        Command::Man(man) => man::run(&man),
-        Command::Completions(completions) => completions::run(&completions),
-        Command::ReadFile => memory::read_file(),
+        CliCommand::Serve(serve) => serve::run(serve),
+        CliCommand::Ask(ask) => ask::run(ask, args.verbose.into()),
+        CliCommand::Chat(chat) => chat::run(chat, args.verbose.into()),
+        CliCommand::Model(model) => model::run(model),
+        CliCommand::Tools(tools) => tools::run(tools),
+        CliCommand::Memory(memory) => memory::run(memory, args.verbose.into()),
+        CliCommand::Scheduler(scheduler) => scheduler::run(scheduler),
+        CliCommand::Mcp(mcp) => mcp::run(&mcp),
+        CliCommand::Channel(channel) => channel::run(channel),
+        CliCommand::Feedback(feedback) => feedback::run(&feedback),
+        CliCommand::Router(router) => router::run(router),
+        CliCommand::Telemetry(telemetry) => telemetry::run(telemetry),
+        CliCommand::Bench(bench) => bench::run(bench),
+        CliCommand::Init(init) => init::run(&init),
+        CliCommand::Doctor(doctor) => doctor::run(&doctor),
+        CliCommand::Health(health) => health::run(health),
+        CliCommand::Man(man) => man::run(&man),
+        CliCommand::Completions(completions) => completions::run(&completions),
+        CliCommand::ReadFile => memory::read_file(),
     }
 }
 

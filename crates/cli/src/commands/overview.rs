@@ -15,47 +15,47 @@ use tokio::time::timeout;
 
 use crate::advice;
 use crate::commands::block_on;
-use crate::neighbour::{self, Found, Neighbour};
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
 use crate::output::text::one_line;
+use crate::running_server::{self, LocatedServer, ServerProbe};
 use crate::settings;
 
 /// Whoever does not answer by then is taken to be away. An engine is asked twice: whether it is there, and for its models.
-const PATIENCE: Duration = Duration::from_millis(1_800);
-const PROBE: Duration = Duration::from_millis(900);
+const TIMEOUT: Duration = Duration::from_millis(1_800);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// What was found.
-struct Scene {
-    server: Neighbour,
-    engine: Answering,
+struct OverviewState {
+    server: ServerProbe,
+    engine: AnsweringEngine,
     /// Where the server listens, or would.
     address: String,
 }
 
 /// Who would answer a question.
-enum Answering {
+enum AnsweringEngine {
     /// Nobody, although an engine was chosen by its owner.
-    NotTheChosen,
+    ConfiguredSilent,
     /// Nobody, and nothing was chosen: a question would fetch a model to start with.
-    Nobody {
+    None {
         /// Whether `hob init` has been here.
         is_set_up: bool,
     },
     Engine {
         key: String,
         address: String,
-        model: Standing,
+        model: DefaultModelState,
     },
 }
 
 /// How it is with the default model.
-enum Standing {
+enum DefaultModelState {
     /// The engine has none.
     None,
     /// It is the engine's, as far as is known.
-    There(String),
+    Available(String),
     /// It was set up, and the engine does not have it.
     Missing(String),
     /// Another one for each question.
@@ -65,21 +65,25 @@ enum Standing {
 pub fn run() -> Result<ExitCode> {
     let config = settings::load()?;
     let home = settings::home()?;
-    let scene = block_on(async {
+    let state = block_on(async {
         let (server, engine) = tokio::join!(
-            timeout(PATIENCE, neighbour::find(&config.server, &home)),
-            who_answers(&config, &home)
+            timeout(TIMEOUT, running_server::locate(&config.server, &home)),
+            find_answering_engine(&config, &home)
         );
-        let found = server.unwrap_or_else(|_| Found {
+        let found = server.unwrap_or_else(|_| LocatedServer {
             host: config.server.host.clone(),
             port: config.server.port,
-            who: Neighbour::Stranger,
+            probe: ServerProbe::OtherProgram,
         });
-        Ok(Scene { server: found.who, engine: engine?, address: neighbour::url(&found.host, found.port) })
+        Ok(OverviewState {
+            server: found.probe,
+            engine: engine?,
+            address: running_server::url(&found.host, found.port),
+        })
     })?;
-    table::print_facts(&scene.facts())?;
+    table::print_facts(&state.facts())?;
     output::line("")?;
-    let commands = scene.commands();
+    let commands = state.commands();
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     for (command, purpose) in &commands {
         output::line(format_args!("  {NAME}{command:width$}{NAME:#}  {purpose}"))?;
@@ -88,9 +92,9 @@ pub fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn who_answers(config: &Config, home: &Path) -> Result<Answering> {
+async fn find_answering_engine(config: &Config, home: &Path) -> Result<AnsweringEngine> {
     let all = hob_system::engines(config, home)?;
-    let probes = all.iter().map(|engine| timeout(PROBE, engine.health()));
+    let probes = all.iter().map(|engine| timeout(PROBE_TIMEOUT, engine.health()));
     let answers: Vec<bool> =
         join_all(probes).await.into_iter().map(|answer| answer.unwrap_or(false)).collect();
     // Among those that answer at once, nobody is waited for.
@@ -102,61 +106,69 @@ async fn who_answers(config: &Config, home: &Path) -> Result<Answering> {
         .collect();
     let Ok(chosen) = choose(&engines, config, &Wishes::default()).await else {
         return Ok(match is_default_missed(config, home) {
-            true => Answering::NotTheChosen,
-            false => Answering::Nobody { is_set_up: config.engine.default.is_some() },
+            true => AnsweringEngine::ConfiguredSilent,
+            false => AnsweringEngine::None { is_set_up: config.engine.default.is_some() },
         });
     };
     let engine = chosen.engine;
     let model = match config.default_model() {
-        Some(AUTO) => Standing::Auto,
-        Some(model) => standing_of(model, &engine, beside(&engine, &all, config)).await,
-        None => chosen_model(config, home, &engine).await.map_or(Standing::None, Standing::There),
+        Some(AUTO) => DefaultModelState::Auto,
+        Some(model) => default_model_state(model, &engine, beside(&engine, &all, config)).await,
+        None => chosen_model(config, home, &engine)
+            .await
+            .map_or(DefaultModelState::None, DefaultModelState::Available),
     };
-    Ok(Answering::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
+    Ok(AnsweringEngine::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
 }
 
 /// Whether an engine that would be asked has the model. One that takes too long to say may have it.
-async fn standing_of(model: &str, engine: &Arc<dyn Engine>, others: Vec<Arc<dyn Engine>>) -> Standing {
+async fn default_model_state(
+    model: &str,
+    engine: &Arc<dyn Engine>,
+    others: Vec<Arc<dyn Engine>>,
+) -> DefaultModelState {
     let pool = Pool::new(Arc::clone(engine), others);
-    match timeout(PROBE, pool.engine_of(model)).await {
-        Ok(Err(EngineError::ModelNotFound { .. })) => Standing::Missing(model.to_owned()),
-        Ok(_) | Err(_) => Standing::There(model.to_owned()),
+    match timeout(PROBE_TIMEOUT, pool.engine_of(model)).await {
+        Ok(Err(EngineError::ModelNotFound { .. })) => DefaultModelState::Missing(model.to_owned()),
+        Ok(_) | Err(_) => DefaultModelState::Available(model.to_owned()),
     }
 }
 
 /// The default model of the engine where the owner named none, unless its list takes too long.
 async fn chosen_model(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<String> {
-    timeout(PROBE, default_model(config, home, engine)).await.ok()?.ok()?
+    timeout(PROBE_TIMEOUT, default_model(config, home, engine)).await.ok()?.ok()?
 }
 
-impl Scene {
+impl OverviewState {
     fn facts(&self) -> Vec<(&'static str, String)> {
         let address = &self.address;
         let server = match self.server {
-            Neighbour::Hob { health: 200 } => {
+            ServerProbe::Hob { health: 200 } => {
                 format!("{address} is up: open it to talk, and {address}/dashboard for figures")
             }
-            Neighbour::Hob { .. } => format!("{address} is up, but its engine does not answer"),
-            Neighbour::Nobody => "not running".to_owned(),
-            Neighbour::Stranger => format!("not running; another program listens on {address}"),
+            ServerProbe::Hob { .. } => format!("{address} is up, but its engine does not answer"),
+            ServerProbe::NoListener => "not running".to_owned(),
+            ServerProbe::OtherProgram => format!("not running; another program listens on {address}"),
         };
         let (engine, model) = match &self.engine {
-            Answering::Nobody { .. } if cfg!(feature = "embedded") => (
+            AnsweringEngine::None { .. } if cfg!(feature = "embedded") => (
                 "none runs; Hob answers by itself, with a small model that it fetches first".to_owned(),
                 None,
             ),
-            Answering::Nobody { .. } | Answering::NotTheChosen => ("none answers".to_owned(), None),
-            Answering::Engine { key, address, model } => {
+            AnsweringEngine::None { .. } | AnsweringEngine::ConfiguredSilent => {
+                ("none answers".to_owned(), None)
+            }
+            AnsweringEngine::Engine { key, address, model } => {
                 let model = match model {
-                    Standing::None => "none yet".to_owned(),
-                    Standing::There(model) => one_line(model),
-                    Standing::Missing(model) => {
+                    DefaultModelState::None => "none yet".to_owned(),
+                    DefaultModelState::Available(model) => one_line(model),
+                    DefaultModelState::Missing(model) => {
                         format!(
                             "{}, which {key} does not have; 'hob model list' shows what it has",
                             one_line(model)
                         )
                     }
-                    Standing::Auto => format!("{AUTO}, chosen for each question"),
+                    DefaultModelState::Auto => format!("{AUTO}, chosen for each question"),
                 };
                 (advice::place(key, address), Some(model))
             }
@@ -169,12 +181,14 @@ impl Scene {
     /// The three most useful ones.
     fn commands(&self) -> [(&'static str, &'static str); 3] {
         let serve = match self.server {
-            Neighbour::Stranger => ("hob serve --port 8001", "answer OpenAI clients, on a port that is free"),
+            ServerProbe::OtherProgram => {
+                ("hob serve --port 8001", "answer OpenAI clients, on a port that is free")
+            }
             _ => ("hob serve", "answer OpenAI clients"),
         };
         let doctor = ("hob doctor", "find out why something does not work");
         match (&self.engine, self.server) {
-            (Answering::Nobody { is_set_up }, _) if cfg!(feature = "embedded") => [
+            (AnsweringEngine::None { is_set_up }, _) if cfg!(feature = "embedded") => [
                 ("hob chat", "talk with a small model, which is fetched first"),
                 if *is_set_up {
                     serve
@@ -183,32 +197,32 @@ impl Scene {
                 },
                 doctor,
             ],
-            (Answering::Nobody { .. } | Answering::NotTheChosen, _) => [
+            (AnsweringEngine::None { .. } | AnsweringEngine::ConfiguredSilent, _) => [
                 ("hob doctor", "find out why no engine answers"),
                 ("hob model list", "see which models there are"),
                 ("hob init --force", "write a configuration for what runs now"),
             ],
-            (Answering::Engine { model: Standing::Missing(_), .. }, _) => [
+            (AnsweringEngine::Engine { model: DefaultModelState::Missing(_), .. }, _) => [
                 ("hob model list", "see which models there are"),
                 ("hob chat -m MODEL", "talk with one of them"),
                 doctor,
             ],
-            (Answering::Engine { key, model: Standing::None, .. }, _) if key == "ollama" => [
+            (AnsweringEngine::Engine { key, model: DefaultModelState::None, .. }, _) if key == "ollama" => [
                 ("hob model pull qwen3:0.6b", "get a model"),
                 ("hob model list", "see which there are"),
                 doctor,
             ],
-            (Answering::Engine { model: Standing::None, .. }, _) => [
+            (AnsweringEngine::Engine { model: DefaultModelState::None, .. }, _) => [
                 ("hob model pull smollm2-135m-instruct", "get a model that Hob runs itself"),
                 ("hob model list", "see which there are"),
                 doctor,
             ],
-            (Answering::Engine { .. }, Neighbour::Hob { .. }) => [
+            (AnsweringEngine::Engine { .. }, ServerProbe::Hob { .. }) => [
                 ("hob chat", "talk with the model"),
                 ("hob telemetry stats", "see what was asked, and how fast the answers were"),
                 ("hob memory index ~/notes", "have answers draw on your documents"),
             ],
-            (Answering::Engine { .. }, _) => [
+            (AnsweringEngine::Engine { .. }, _) => [
                 ("hob chat", "talk with the model"),
                 serve,
                 ("hob memory index ~/notes", "have answers draw on your documents"),
@@ -221,71 +235,72 @@ impl Scene {
 mod tests {
     use super::*;
 
-    fn ollama(model: Option<&str>) -> Answering {
-        Answering::Engine {
+    fn ollama(model: Option<&str>) -> AnsweringEngine {
+        AnsweringEngine::Engine {
             key: "ollama".into(),
             address: "http://localhost:11434".into(),
-            model: model.map_or(Standing::None, |model| Standing::There(model.to_owned())),
+            model: model
+                .map_or(DefaultModelState::None, |model| DefaultModelState::Available(model.to_owned())),
         }
     }
 
     /// The facts and the first words of the commands.
-    fn shown(server: Neighbour, engine: Answering) -> String {
-        let scene = Scene { server, engine, address: "http://localhost:8000".into() };
+    fn shown(server: ServerProbe, engine: AnsweringEngine) -> String {
+        let state = OverviewState { server, engine, address: "http://localhost:8000".into() };
         let facts =
-            scene.facts().into_iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>();
-        let commands: Vec<&str> = scene.commands().into_iter().map(|(command, _)| command).collect();
+            state.facts().into_iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>();
+        let commands: Vec<&str> = state.commands().into_iter().map(|(command, _)| command).collect();
         format!("{facts}{}", commands.join(" | "))
     }
 
     #[test]
     fn every_state_has_its_commands() {
-        insta::assert_snapshot!(shown(Neighbour::Hob { health: 200 }, ollama(Some("qwen3:8b"))), @r"
+        insta::assert_snapshot!(shown(ServerProbe::Hob { health: 200 }, ollama(Some("qwen3:8b"))), @r"
         Server: http://localhost:8000 is up: open it to talk, and http://localhost:8000/dashboard for figures
         Engine: ollama at http://localhost:11434
         Model: qwen3:8b
         hob chat | hob telemetry stats | hob memory index ~/notes
         ");
-        insta::assert_snapshot!(shown(Neighbour::Nobody, ollama(Some("qwen3:8b"))), @r"
+        insta::assert_snapshot!(shown(ServerProbe::NoListener, ollama(Some("qwen3:8b"))), @r"
         Server: not running
         Engine: ollama at http://localhost:11434
         Model: qwen3:8b
         hob chat | hob serve | hob memory index ~/notes
         ");
-        insta::assert_snapshot!(shown(Neighbour::Stranger, ollama(Some("qwen3:8b"))), @r"
+        insta::assert_snapshot!(shown(ServerProbe::OtherProgram, ollama(Some("qwen3:8b"))), @r"
         Server: not running; another program listens on http://localhost:8000
         Engine: ollama at http://localhost:11434
         Model: qwen3:8b
         hob chat | hob serve --port 8001 | hob memory index ~/notes
         ");
-        insta::assert_snapshot!(shown(Neighbour::Nobody, ollama(None)), @r"
+        insta::assert_snapshot!(shown(ServerProbe::NoListener, ollama(None)), @r"
         Server: not running
         Engine: ollama at http://localhost:11434
         Model: none yet
         hob model pull qwen3:0.6b | hob model list | hob doctor
         ");
-        let missing = Answering::Engine {
+        let missing = AnsweringEngine::Engine {
             key: "ollama".into(),
             address: "http://localhost:11434".into(),
-            model: Standing::Missing("qwen9".into()),
+            model: DefaultModelState::Missing("qwen9".into()),
         };
-        insta::assert_snapshot!(shown(Neighbour::Nobody, missing), @r"
+        insta::assert_snapshot!(shown(ServerProbe::NoListener, missing), @r"
         Server: not running
         Engine: ollama at http://localhost:11434
         Model: qwen9, which ollama does not have; 'hob model list' shows what it has
         hob model list | hob chat -m MODEL | hob doctor
         ");
-        insta::assert_snapshot!(shown(Neighbour::Nobody, Answering::Nobody { is_set_up: false }), @r"
+        insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: false }), @r"
         Server: not running
         Engine: none runs; Hob answers by itself, with a small model that it fetches first
         hob chat | hob init | hob doctor
         ");
-        insta::assert_snapshot!(shown(Neighbour::Nobody, Answering::Nobody { is_set_up: true }), @r"
+        insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: true }), @r"
         Server: not running
         Engine: none runs; Hob answers by itself, with a small model that it fetches first
         hob chat | hob serve | hob doctor
         ");
-        insta::assert_snapshot!(shown(Neighbour::Hob { health: 503 }, Answering::NotTheChosen), @r"
+        insta::assert_snapshot!(shown(ServerProbe::Hob { health: 503 }, AnsweringEngine::ConfiguredSilent), @r"
         Server: http://localhost:8000 is up, but its engine does not answer
         Engine: none answers
         hob doctor | hob model list | hob init --force

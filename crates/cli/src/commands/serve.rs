@@ -1,7 +1,7 @@
 //! `hob serve`: opens the house, says who answers where, and serves until it is told to stop.
 
-mod place;
-mod presence;
+mod address_file;
+mod port_check;
 mod readiness;
 mod reload;
 
@@ -17,11 +17,11 @@ use hob_server::{Server, ServerParts, raise_open_files};
 use hob_system::{Because, Household, Scheduler, System};
 use tokio_util::sync::CancellationToken;
 
-use self::presence::Presence;
-use self::reload::Settings;
+use self::address_file::AddressEntry;
+use self::reload::RunningSettings;
 use crate::advice;
 use crate::args::{AgentChoice, ServeArgs};
-use crate::commands::{block_on, household};
+use crate::commands::{block_on, open_app};
 use crate::failure;
 use crate::output;
 use crate::output::number::counted;
@@ -35,13 +35,13 @@ const SETTLED: Duration = Duration::from_millis(500);
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
-    let wishes = household::wishes(args.engine, args.offline.into());
+    let wishes = open_app::open_options(args.engine, args.offline.into());
     apply(args.clone(), &mut config);
     // Before an engine is looked for, or even a model fetched.
-    block_on(place::check(&config.server))?;
-    household::work_in(&config, &wishes, async |household, signals| {
-        household.listen();
-        serve(household, &config, args, signals).await
+    block_on(port_check::check(&config.server))?;
+    open_app::with_app(&config, &wishes, async |app, signals| {
+        app.listen();
+        serve(app, &config, args, signals).await
     })
 }
 
@@ -65,24 +65,19 @@ fn apply(args: ServeArgs, config: &mut Config) {
     }
 }
 
-async fn serve(
-    household: &Household,
-    config: &Config,
-    args: ServeArgs,
-    signals: &mut Signals,
-) -> Result<ExitCode> {
-    let system = &household.system;
+async fn serve(app: &Household, config: &Config, args: ServeArgs, signals: &mut Signals) -> Result<ExitCode> {
+    let system = &app.system;
     let parts = ServerParts {
         system: system.clone(),
-        record: household.record.clone(),
-        scheduler: Some(household.scheduler.clone()),
+        record: app.record.clone(),
+        scheduler: Some(app.scheduler.clone()),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
-    let _presence = Presence::announce(&settings::home()?, server.address());
+    let _address_entry = AddressEntry::add(&settings::home()?, server.address());
     let model = default_model(system).await;
     let summary = print_facts(&[
-        ("Engine", engine_line(household, config)),
+        ("Engine", engine_line(app, config)),
         ("Model", model),
         ("Agent", system.agent().unwrap_or("none (straight to the engine)").to_owned()),
         ("URL", url(&config.server.host, server.address().port())),
@@ -91,21 +86,21 @@ async fn serve(
     if let Err(error) = summary {
         tracing::info!(%error, "cannot print the summary");
     }
-    warn_of_strangers(server.address(), &config.server);
+    warn_if_open(server.address(), &config.server);
 
     if config.scheduler.enabled {
-        household.scheduler.start();
+        app.scheduler.start();
     }
     let shutdown = CancellationToken::new();
-    let scheduler = &household.scheduler;
+    let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
-    let mut settings = Settings::new(&server, config, args);
+    let mut settings = RunningSettings::new(&server, config, args);
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
-    household.warm();
+    app.warm();
     let settling = async {
         tokio::time::sleep(SETTLED).await;
-        household.settle();
+        app.settle();
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -122,7 +117,7 @@ async fn serve(
             }
             Ok(ExitCode::SUCCESS)
         }
-        stop = household::second_signal("answers", grace, signals) => Ok(stop.exit_code()),
+        stop = open_app::second_signal("answers", grace, signals) => Ok(stop.exit_code()),
     }
 }
 
@@ -166,14 +161,14 @@ async fn default_model(system: &System) -> String {
     one_line(&model)
 }
 
-fn engine_line(household: &Household, config: &Config) -> String {
-    let engine = household.system.engine();
+fn engine_line(app: &Household, config: &Config) -> String {
+    let engine = app.system.engine();
     let mut place = advice::place(engine.key(), engine.address());
-    let others: Vec<&str> = household.system.pool().others().collect();
+    let others: Vec<&str> = app.system.pool().others().collect();
     if !others.is_empty() {
         place = format!("{place}, beside it {}", others.join(", "));
     }
-    match &household.because {
+    match &app.because {
         Because::Fallback { instead_of: Some(key) } => {
             format!("{place} ({})", advice::passed_over(key, config))
         }
@@ -186,7 +181,7 @@ fn url(host: &str, port: u16) -> String {
 }
 
 /// Whoever opens the server to others should know it.
-fn warn_of_strangers(address: SocketAddr, config: &ServerConfig) {
+fn warn_if_open(address: SocketAddr, config: &ServerConfig) {
     if config.api_key.is_some() {
         return;
     }

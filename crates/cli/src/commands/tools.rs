@@ -10,9 +10,9 @@ use hob_system::{McpState, ToolBox, ToolBoxError, Workshop, accept_mcp_tools};
 use serde_json::{Map, Value, json};
 
 use crate::args::ToolsCommand;
-use crate::commands::model::Format;
 use crate::commands::{block_on, memory};
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::progress::Spinner;
 use crate::output::table::{self, Column};
 use crate::output::text::{one_line, printable};
@@ -114,10 +114,10 @@ fn find<'a>(tools: &'a ToolBox, name: &str) -> Option<&'a ToolSpec> {
     tools.specs().find(|spec| spec.name == name)
 }
 
-pub fn list(tools: &ToolBox, format: Format) -> Result<()> {
+pub fn list(tools: &ToolBox, format: OutputFormat) -> Result<()> {
     match format {
-        Format::Json => output::json(&tools.specs().map(describe).collect::<Vec<_>>())?,
-        Format::People => {
+        OutputFormat::Json => output::json(&tools.specs().map(describe).collect::<Vec<_>>())?,
+        OutputFormat::Text => {
             table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?;
             let absent: Vec<_> = tools.absent().map(|(name, why)| (name, why.to_owned())).collect();
             if !absent.is_empty() {
@@ -148,13 +148,13 @@ fn describe(spec: &ToolSpec) -> Value {
     })
 }
 
-fn info(tools: &ToolBox, name: &str, format: Format) -> Result<()> {
+fn info(tools: &ToolBox, name: &str, format: OutputFormat) -> Result<()> {
     // Picking it out finds what was meant by a name that is not there.
     pick(tools, name)?;
     let Some(spec) = find(tools, name) else { return Ok(()) };
     match format {
-        Format::Json => output::json(&describe(spec))?,
-        Format::People => {
+        OutputFormat::Json => output::json(&describe(spec))?,
+        OutputFormat::Text => {
             let reach = match spec.reach {
                 Reach::Pure => "pure: it computes",
                 Reach::Read => "read: it sees private data",

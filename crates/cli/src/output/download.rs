@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
-use crate::output::screen::Shown;
+use crate::output::screen::ActiveBar;
 
 /// A download: a bar with bytes, rate and time left on a terminal, a line for each step elsewhere.
 #[derive(Clone)]
@@ -20,8 +20,8 @@ pub struct Download {
 struct State {
     /// The step that was told last.
     told: &'static str,
-    /// Shown from the first report on: until then it is not known whether there is anything to do.
-    bar: Option<Shown>,
+    /// Created by the first report: before it, there may be nothing to download.
+    bar: Option<ActiveBar>,
 }
 
 impl Download {
@@ -58,8 +58,8 @@ impl Download {
     }
 }
 
-fn bar(name: Cow<'static, str>) -> Shown {
-    let bar = Shown::new(ProgressBar::no_length().with_prefix(name));
+fn bar(name: Cow<'static, str>) -> ActiveBar {
+    let bar = ActiveBar::new(ProgressBar::no_length().with_prefix(name));
     let template = "{prefix:.cyan} {msg} [{bar:24}] {bytes}/{total_bytes} {bytes_per_sec:.dim} {eta:.dim}";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));

@@ -20,6 +20,20 @@ use serde::Serialize;
 use crate::output::style::{DIM, WARNING};
 use crate::output::text::{printable, printable_json, wrapped};
 
+/// Whether a command prints text for people or JSON for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputFormat {
+    Text,
+    Json,
+}
+
+impl From<bool> for OutputFormat {
+    /// From the flag `--json`.
+    fn from(json: bool) -> Self {
+        if json { OutputFormat::Json } else { OutputFormat::Text }
+    }
+}
+
 /// A line on stdout. Colours in it are taken out where they do not belong.
 pub fn line(text: impl Display) -> io::Result<()> {
     writeln!(anstream::stdout(), "{text}")
@@ -27,18 +41,18 @@ pub fn line(text: impl Display) -> io::Result<()> {
 
 /// Something the user should know, on stderr.
 pub fn warning(text: impl Display) {
-    complain_labelled("warning:", WARNING, text);
+    labelled_line("warning:", WARNING, text);
 }
 
 /// Something that may be of use, on stderr.
 pub fn note(text: impl Display) {
-    complain(format_args!("{DIM}{}{DIM:#}", fitted(&text.to_string())));
+    stderr_line(format_args!("{DIM}{}{DIM:#}", fitted(&text.to_string())));
 }
 
 /// A line on stderr that begins with a word that stands out.
-pub fn complain_labelled(label: &str, style: Style, text: impl Display) {
+pub fn labelled_line(label: &str, style: Style, text: impl Display) {
     let line = fitted(&format!("{label} {text}"));
-    complain(format_args!("{style}{label}{style:#}{}", &line[label.len()..]));
+    stderr_line(format_args!("{style}{label}{style:#}{}", &line[label.len()..]));
 }
 
 /// Safe to look at, and on a terminal broken between words rather than wherever its width ends.
@@ -51,7 +65,7 @@ fn fitted(text: &str) -> String {
 }
 
 /// A line on stderr. When nobody hears it, that is no reason to stop.
-pub fn complain(text: impl Display) {
+pub fn stderr_line(text: impl Display) {
     let _ = screen::write(&format!("{text}\n"));
 }
 

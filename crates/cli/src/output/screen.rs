@@ -21,16 +21,16 @@ static SHOWN: AtomicUsize = AtomicUsize::new(0);
 static IS_LINE_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// A bar on the screen. It goes away with its value.
-pub struct Shown(ProgressBar);
+pub struct ActiveBar(ProgressBar);
 
-impl Shown {
+impl ActiveBar {
     pub fn new(bar: ProgressBar) -> Self {
         SHOWN.fetch_add(1, Ordering::Relaxed);
-        Shown(BARS.add(bar))
+        ActiveBar(BARS.add(bar))
     }
 }
 
-impl Deref for Shown {
+impl Deref for ActiveBar {
     type Target = ProgressBar;
 
     fn deref(&self) -> &ProgressBar {
@@ -38,7 +38,7 @@ impl Deref for Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for ActiveBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
         BARS.remove(&self.0);

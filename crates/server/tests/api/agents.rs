@@ -3,8 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use hob_agent::agent;
-use hob_agent::tools::{Calculator, FileRead};
+use hob_agents::agent;
+use hob_agents::builtin::{Calculator, FileRead};
 use hob_config::ServerConfig;
 use hob_core::{
     AllowedRoots, Delta, Engine, EventBus, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta,

@@ -1,9 +1,10 @@
 use std::time::{Duration, SystemTime};
 
+use hob_core::time::Moment;
+
 use super::keep::{CUT, KEPT_BYTES, KEPT_BYTES_OF_ONE, KEPT_CHATS, KEPT_TURNS, LONGEST_TEXT};
 use super::*;
 use crate::migrations::Schema;
-use hob_core::time::Moment;
 
 fn chats() -> Chats {
     Chats::new(Store::in_memory(Schema::HOB).expect("opened"))

@@ -1,8 +1,9 @@
 //! Finding conversations again.
 
+use hob_core::time::Moment;
+
 use super::{ChatId, Chats, Kept, Turn, TurnNumber};
 use crate::error::StoreError;
-use hob_core::time::Moment;
 
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

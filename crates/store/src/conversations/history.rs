@@ -2,12 +2,12 @@
 
 use std::time::SystemTime;
 
+use hob_core::time::Moment;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Transaction, params};
 
 use super::Conversations;
 use crate::error::StoreError;
-use hob_core::time::Moment;
 
 /// Lines of one conversation that are kept.
 pub(super) const KEPT_OF_ONE: i64 = 200;

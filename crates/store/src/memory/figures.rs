@@ -1,11 +1,11 @@
 //! How much there is.
 
+use hob_core::time::Moment;
 use serde::Serialize;
 
 use super::MemoryStore;
 use crate::error::StoreError;
 use crate::store::Durability;
-use hob_core::time::Moment;
 
 /// The memory in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use hob_core::PassagePlace;
+use hob_core::time::Moment;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::vectors::shorten_list_of_gone;
@@ -12,7 +13,6 @@ use super::{MemoryStore, words};
 use crate::error::StoreError;
 use crate::memory::passages::{MARK_END, MARK_START, place_name};
 use crate::store::Durability;
-use hob_core::time::Moment;
 
 /// By what a file is known to be the same as last time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::time::{Duration, SystemTime};
 
 use hob_core::RequestSource;
 use hob_core::routing::{ClassRecord, Rating};
+use hob_core::time::Moment;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use crate::error::StoreError;
 use crate::routing::{Kept, Routing, learn};
 use crate::telemetry::{Outcome, Row, Search, newest};
-use hob_core::time::Moment;
 
 /// Ratings that are kept.
 const MOST: i64 = 10_000;

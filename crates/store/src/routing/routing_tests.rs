@@ -1,13 +1,13 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Rating, Topic};
+use hob_core::time::Moment;
 use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 
 use super::*;
 use crate::migrations::Schema;
 use crate::savings::Prices;
 use crate::telemetry::Telemetry;
-use hob_core::time::Moment;
 
 const CODE: QueryClass =
     QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };

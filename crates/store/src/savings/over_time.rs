@@ -1,8 +1,7 @@
 //! When answers were given: the hours of today and the days of the last month, as they are where the reader lives.
 
-use serde::Serialize;
-
 use hob_core::time::{Moment, Zone};
+use serde::Serialize;
 
 /// Days of the chart before today.
 const DAYS_BEFORE: u32 = 29;

@@ -1,12 +1,12 @@
 //! All inferences as a stream that takes the same memory however many there are.
 
+use hob_core::time::{Moment, UtcDay};
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::rows::{Names, Row, page_of};
-use hob_core::time::{Moment, UtcDay};
 
 /// Rows after which a fetch takes no further page.
 const ENOUGH: usize = 1000;

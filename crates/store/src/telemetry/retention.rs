@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};
 
+use hob_core::time::UtcDay;
 use rusqlite::Connection;
 
 use crate::error::StoreError;
 use crate::store::Durability;
 use crate::telemetry::Telemetry;
 use crate::telemetry::report::first_moment;
-use hob_core::time::UtcDay;
 
 /// How long to wait before trying again what the disk refused to delete.
 const TRY_AGAIN: Duration = Duration::from_secs(60 * 60);

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_agent::routing::grpo::{Lesson, learn};
-use hob_agent::routing::reward::{self, RATING_STRENGTH, RunEnd};
 use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage, UtcDay};
+use hob_routing::grpo::{Lesson, learn};
+use hob_routing::reward::{self, RATING_STRENGTH, RunEnd};
 use hob_store::routing::{Answer, Kept};
 use hob_store::{Routing, Schema, Store, StoreError};
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! Chooses the model for requests that leave it to us, and learns from what came of it.
 //!
-//! The policies are `hob_agent::routing`'s and pure; here are the models, the measurements, the lots and the book that they need. No
+//! The policies are `hob_routing`'s and pure; here are the models, the measurements, the lots and the book that they need. No
 //! answer waits for the book: choices and their ends go to its writer, and a policy works with what was read last.
 
 mod book;
@@ -11,17 +11,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use hob_agent::routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
 use hob_config::RouterKey;
 use hob_core::engine::CLOUD;
 use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
+use hob_core::token_estimate::prompt_tokens;
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
+use hob_routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
 
 pub use book::{RateError, Rated, RouterBook};
-pub use hob_agent::routing::grpo::{ENOUGH_TRIES, probabilities};
+pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
 pub(crate) use ticket::Ticket;
-
-use hob_core::token_estimate::prompt_tokens;
 
 /// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
 const MOST_CANDIDATES: usize = 64;

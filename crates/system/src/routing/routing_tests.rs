@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use futures::StreamExt;
-use hob_agent::ToolBox;
+use hob_agents::ToolBox;
 use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
@@ -39,7 +39,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
     let parts = SystemParts {
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: default_model.map(str::to_owned),
-        agent: hob_agent::agent("simple"),
+        agent: hob_agents::agent("simple"),
         tools: ToolBox::default(),
         max_turns: 10,
         bus: EventBus::new(),

@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use futures::Stream;
-use hob_agent::routing::reward::{Effort, RunEnd, is_models_fault};
 use hob_core::routing::Decision;
 use hob_core::{
     AgentOutcome, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
 };
+use hob_routing::reward::{Effort, RunEnd, is_models_fault};
 
 use super::AtWork;
 use super::book::RouterBook;

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendErro
 use std::thread;
 use std::time::Duration;
 
-use hob_agent::routing::reward::RunEnd;
 use hob_core::routing::Decision;
+use hob_routing::reward::RunEnd;
 use hob_store::StoreError;
 
 use super::book::Shelf;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agent::ToolBox;
+use hob_agents::ToolBox;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits};
 use hob_core::{
     Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Clock, Engine, EngineError, EventBus,

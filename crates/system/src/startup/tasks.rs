@@ -27,8 +27,8 @@ pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskBook {
 pub fn task_options(channels: Arc<dyn Channels>) -> TaskOptions {
     TaskOptions {
         deliver: Arc::new(ChannelDelivery { channels }),
-        agents: hob_agent::AGENTS.map(str::to_owned).to_vec(),
-        agent_aliases: hob_agent::AGENT_ALIASES.map(str::to_owned).to_vec(),
+        agents: hob_agents::AGENTS.map(str::to_owned).to_vec(),
+        agent_aliases: hob_agents::AGENT_ALIASES.map(str::to_owned).to_vec(),
         ..TaskOptions::default()
     }
 }

@@ -118,7 +118,7 @@ impl System {
             AgentPreference::Configured => Wish::Configured(self.agent.clone()),
             AgentPreference::None => Wish::None,
             AgentPreference::Named(name) => {
-                let agent = hob_agent::agent(name).ok_or_else(|| unknown_agent(name))?;
+                let agent = hob_agents::agent(name).ok_or_else(|| unknown_agent(name))?;
                 Wish::Named(agent)
             }
         })
@@ -126,5 +126,5 @@ impl System {
 }
 
 fn unknown_agent(name: &str) -> AskError {
-    AskError::UnknownAgent { name: name.to_owned(), known: hob_agent::AGENTS.map(str::to_owned).to_vec() }
+    AskError::UnknownAgent { name: name.to_owned(), known: hob_agents::AGENTS.map(str::to_owned).to_vec() }
 }

@@ -88,7 +88,7 @@ impl Engine for Warming {
 mod tests {
     use std::sync::Mutex;
 
-    use hob_agent::tools::{BuiltInOptions, built_in_tools};
+    use hob_agents::builtin::{BuiltInOptions, built_in_tools};
     use hob_core::{EventBus, Inference, InferenceLog};
     use hob_testkit::ScriptedEngine;
 
@@ -150,7 +150,7 @@ mod tests {
         let system = System::new(SystemParts {
             engine: Arc::clone(&engine) as Arc<dyn Engine>,
             default_model: Some("m".to_owned()),
-            agent: hob_agent::agent(agent),
+            agent: hob_agents::agent(agent),
             tools: ToolBox::new(built_in_tools(BuiltInOptions::default())).unwrap(),
             max_turns: 3,
             bus: EventBus::new(),

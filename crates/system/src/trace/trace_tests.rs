@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_agent::tools::Calculator;
-use hob_agent::{ToolBox, agent};
+use hob_agents::builtin::Calculator;
+use hob_agents::{ToolBox, agent};
 use hob_core::{
     AgentPreference, Engine, EventBus, GenerateRequest, Message, Role, Tool, TraceParent, Unrecorded,
 };

@@ -1,8 +1,8 @@
 //! `hob ask`: one question, one answer.
 
-pub mod paper;
+pub mod answer_output;
+pub mod complete_stream;
 pub mod question;
-pub mod whole;
 
 use std::process::ExitCode;
 
@@ -17,11 +17,11 @@ use hob_core::{
 use hob_system::{Because, Household, Streaming, System};
 use serde_json::{Map, Value, json};
 
-use self::paper::Paper;
-use self::whole::whole;
+use self::answer_output::AnswerOutput;
+use self::complete_stream::until_done;
 use crate::advice;
 use crate::args::{AgentChoice, AnsweringArgs, AskArgs};
-use crate::commands::household;
+use crate::commands::open_app;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::text::one_line;
@@ -29,19 +29,19 @@ use crate::settings;
 
 /// Whether what the model thinks before it answers is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thoughts {
+pub enum ReasoningDisplay {
     Hidden,
     Shown,
 }
 
-impl From<u8> for Thoughts {
+impl From<u8> for ReasoningDisplay {
     /// From the number of `-v`s.
     fn from(verbose: u8) -> Self {
-        if verbose == 0 { Thoughts::Hidden } else { Thoughts::Shown }
+        if verbose == 0 { ReasoningDisplay::Hidden } else { ReasoningDisplay::Shown }
     }
 }
 
-pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
+pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
     let question = question::read(args.query.as_deref())?;
     let mut config = settings::load()?;
@@ -58,19 +58,19 @@ pub fn run(args: AskArgs, thoughts: Thoughts) -> Result<ExitCode> {
         config.memory.context = false;
     }
     let caller = caller(&args);
-    let wishes = household::wishes(args.answering.engine, args.answering.offline.into());
-    household::work_in(&config, &wishes, async |household, signals| {
-        tell_of_fallback(household, &config);
+    let wishes = open_app::open_options(args.answering.engine, args.answering.offline.into());
+    open_app::with_app(&config, &wishes, async |app, signals| {
+        note_fallback(app, &config);
         let asking = async {
-            let mut request = request(&household.system, &args, question).await?;
-            let passages = household.system.recall(&mut request, &caller).await;
-            if thoughts == Thoughts::Shown {
-                tell_of_passages(&passages);
+            let mut request = request(&app.system, &args, question).await?;
+            let passages = app.system.recall(&mut request, &caller).await;
+            if reasoning == ReasoningDisplay::Shown {
+                note_passages(&passages);
             }
             match (args.json, args.no_stream) {
-                (true, _) => print_json(&household.system, request, &caller, &passages).await,
-                (false, true) => print_whole(&household.system, request, &caller, thoughts).await,
-                (false, false) => print_as_it_comes(&household.system, request, &caller, thoughts).await,
+                (true, _) => print_json(&app.system, request, &caller, &passages).await,
+                (false, true) => print_whole(&app.system, request, &caller, reasoning).await,
+                (false, false) => print_stream(&app.system, request, &caller, reasoning).await,
             }
         };
         // Dropping the question ends the engine's work on it.
@@ -95,9 +95,9 @@ fn caller(args: &AskArgs) -> Caller {
 }
 
 /// An answer from another engine than the user set up should not come as a surprise.
-pub fn tell_of_fallback(household: &Household, config: &Config) {
-    if let Because::Fallback { instead_of: Some(key) } = &household.because {
-        let engine = household.system.engine();
+pub fn note_fallback(app: &Household, config: &Config) {
+    if let Because::Fallback { instead_of: Some(key) } = &app.because {
+        let engine = app.system.engine();
         let reason = advice::passed_over(key, config);
         output::note(format_args!("{reason}; asking {}", advice::place(engine.key(), engine.address())));
     }
@@ -133,12 +133,12 @@ async fn request(system: &System, args: &AskArgs, question: String) -> Result<Ge
 }
 
 /// Whether another model answers than the one that is set up. That is told to everybody, asked for or not.
-fn is_stand_in(warnings: &[Warning]) -> bool {
+fn is_fallback(warnings: &[Warning]) -> bool {
     warnings.iter().any(|warning| matches!(warning, Warning::FallbackModel | Warning::CloudFallback))
 }
 
 /// Who answers and why, where that was not the user's choice.
-fn tell_of_choice(model: &str, engine: &str, reason: Option<&ModelReason>) {
+fn note_model_choice(model: &str, engine: &str, reason: Option<&ModelReason>) {
     if let Some(reason) = reason {
         output::note(format_args!(
             "{} on {}. {}",
@@ -150,7 +150,7 @@ fn tell_of_choice(model: &str, engine: &str, reason: Option<&ModelReason>) {
 }
 
 /// Which passages of the user's documents the answer can draw on, by their numbers.
-fn tell_of_passages(passages: &[Passage]) {
+fn note_passages(passages: &[Passage]) {
     for (number, passage) in (1..).zip(passages) {
         let place = one_line(&passage.location().to_string());
         output::note(format_args!("[{number}] {place}  {}", one_line(&passage.title)));
@@ -216,24 +216,24 @@ async fn print_whole(
     system: &System,
     request: GenerateRequest,
     caller: &Caller,
-    thoughts: Thoughts,
+    reasoning: ReasoningDisplay,
 ) -> Result<()> {
     let max_tokens = request.max_tokens();
     let Answered { engine, generation, reason, .. } = complete(system, request, caller).await?;
-    if thoughts == Thoughts::Shown || is_stand_in(&generation.warnings) {
-        tell_of_choice(&generation.model, &engine, reason.as_ref());
+    if reasoning == ReasoningDisplay::Shown || is_fallback(&generation.warnings) {
+        note_model_choice(&generation.model, &engine, reason.as_ref());
     }
     let answer = generation.answer;
-    let mut paper = Paper::new(thoughts);
+    let mut output = AnswerOutput::new(reasoning);
     if let Some(reasoning) = &answer.reasoning {
-        paper.think(reasoning);
+        output.think(reasoning);
     }
-    paper.write(&answer.content).await?;
-    paper.end().await?;
-    if !paper.has_words() {
+    output.write(&answer.content).await?;
+    output.end().await?;
+    if !output.has_words() {
         return Err(no_answer(Some(&answer.finish_reason), max_tokens));
     }
-    tell_of_early_end(&answer.finish_reason, max_tokens);
+    note_truncation(&answer.finish_reason, max_tokens);
     Ok(())
 }
 
@@ -249,39 +249,39 @@ async fn complete(system: &System, request: GenerateRequest, caller: &Caller) ->
     system.complete(request, caller).await
 }
 
-async fn print_as_it_comes(
+async fn print_stream(
     system: &System,
     request: GenerateRequest,
     caller: &Caller,
-    thoughts: Thoughts,
+    reasoning: ReasoningDisplay,
 ) -> Result<()> {
     let max_tokens = request.max_tokens();
     let waiting = Spinner::start(asking(&request.model));
     let Streaming { engine, model, reason, warnings, deltas } = system.stream(request, caller).await?;
     let mut waiting = Some(waiting);
-    if reason.is_some() && (thoughts == Thoughts::Shown || is_stand_in(&warnings)) {
+    if reason.is_some() && (reasoning == ReasoningDisplay::Shown || is_fallback(&warnings)) {
         drop(waiting.take());
-        tell_of_choice(&model, &engine, reason.as_ref());
+        note_model_choice(&model, &engine, reason.as_ref());
     }
-    let mut paper = Paper::new(thoughts);
+    let mut output = AnswerOutput::new(reasoning);
     let mut finish_reason = None;
-    let mut deltas = whole(deltas, &engine);
+    let mut deltas = until_done(deltas, &engine);
     while let Some(delta) = deltas.next().await {
         match delta {
             Ok(Delta::Text(piece)) => {
                 drop(waiting.take());
-                paper.write(&piece.text).await?;
+                output.write(&piece.text).await?;
             }
             Ok(Delta::Reasoning { text, .. }) => {
-                if thoughts == Thoughts::Shown {
+                if reasoning == ReasoningDisplay::Shown {
                     drop(waiting.take());
                 }
-                paper.think(&text);
+                output.think(&text);
             }
             Ok(Delta::Step(step)) => {
-                if thoughts == Thoughts::Shown {
+                if reasoning == ReasoningDisplay::Shown {
                     drop(waiting.take());
-                    paper.step(&one_step(&step));
+                    output.step(&one_step(&step));
                 }
             }
             Ok(Delta::Finish { reason, .. }) => finish_reason = Some(reason),
@@ -289,18 +289,18 @@ async fn print_as_it_comes(
             Err(error) => {
                 drop(waiting.take());
                 // What came is kept on a line of its own, apart from the complaint.
-                paper.end().await?;
+                output.end().await?;
                 return Err(error.into());
             }
         }
     }
     drop(waiting);
-    paper.end().await?;
-    if !paper.has_words() {
+    output.end().await?;
+    if !output.has_words() {
         return Err(no_answer(finish_reason.as_ref(), max_tokens));
     }
     if let Some(reason) = finish_reason {
-        tell_of_early_end(&reason, max_tokens);
+        note_truncation(&reason, max_tokens);
     }
     Ok(())
 }
@@ -339,7 +339,7 @@ pub fn one_step(step: &Step) -> String {
     }
 }
 
-pub fn tell_of_early_end(reason: &FinishReason, max_tokens: Option<u32>) {
+pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>) {
     match reason {
         FinishReason::Length => match max_tokens {
             Some(max_tokens) => output::note(format_args!(

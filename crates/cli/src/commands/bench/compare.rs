@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use super::figures::{Figure, Line};
-use crate::commands::model::Format;
+use super::figures::{BenchRecord, Figure};
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 
@@ -39,7 +39,7 @@ struct Comparison {
     warnings: Vec<String>,
 }
 
-pub fn run(before: &Path, after: &Path, format: Format) -> Result<ExitCode> {
+pub fn run(before: &Path, after: &Path, format: OutputFormat) -> Result<ExitCode> {
     let comparison = compare(&read(before)?, &read(after)?);
     if comparison.figures.is_empty() {
         bail!(
@@ -49,13 +49,13 @@ pub fn run(before: &Path, after: &Path, format: Format) -> Result<ExitCode> {
         );
     }
     match format {
-        Format::Json => output::json(&comparison)?,
-        Format::People => print(&comparison)?,
+        OutputFormat::Json => output::json(&comparison)?,
+        OutputFormat::Text => print(&comparison)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<Vec<Line>> {
+fn read(path: &Path) -> Result<Vec<BenchRecord>> {
     let mut text = String::new();
     let reading = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
     reading.with_context(|| format!("cannot read {}", path.display()))?;
@@ -83,7 +83,7 @@ fn read(path: &Path) -> Result<Vec<Line>> {
 type Key = (String, String, String);
 
 /// Of figures that were measured more than once, the last counts.
-fn figures(lines: &[Line]) -> BTreeMap<Key, Figure> {
+fn figures(lines: &[BenchRecord]) -> BTreeMap<Key, Figure> {
     let mut figures = BTreeMap::new();
     for line in lines {
         for (name, figure) in line.found.compared() {
@@ -95,7 +95,7 @@ fn figures(lines: &[Line]) -> BTreeMap<Key, Figure> {
 
 /// Figures of the same engine and model. Where each file has only one of them, and another, those are compared as well: how
 /// one model fares against another is a fair question.
-fn compare(before: &[Line], after: &[Line]) -> Comparison {
+fn compare(before: &[BenchRecord], after: &[BenchRecord]) -> Comparison {
     let mut warnings = Vec::new();
     let (mut old, new) = (figures(before), figures(after));
     if let (Some(left), Some(right)) = (subject(before), subject(after))
@@ -128,13 +128,13 @@ fn compare(before: &[Line], after: &[Line]) -> Comparison {
 }
 
 /// The engine and model of all lines, when it is one.
-fn subject(lines: &[Line]) -> Option<(&str, &str)> {
-    let of = |line: &'_ Line| (line.engine.clone(), line.model.clone());
+fn subject(lines: &[BenchRecord]) -> Option<(&str, &str)> {
+    let of = |line: &'_ BenchRecord| (line.engine.clone(), line.model.clone());
     let first = lines.first()?;
     lines.iter().all(|line| of(line) == of(first)).then_some((&first.engine, &first.model))
 }
 
-fn machines(lines: &[Line]) -> Vec<String> {
+fn machines(lines: &[BenchRecord]) -> Vec<String> {
     distinct(lines.iter().map(|line| {
         let machine = &line.machine;
         let gpus = if machine.gpus.is_empty() { "no GPU".to_owned() } else { machine.gpus.join(", ") };
@@ -142,7 +142,7 @@ fn machines(lines: &[Line]) -> Vec<String> {
     }))
 }
 
-fn versions(lines: &[Line]) -> Vec<String> {
+fn versions(lines: &[BenchRecord]) -> Vec<String> {
     distinct(lines.iter().map(|line| line.hob.clone()))
 }
 
@@ -187,22 +187,22 @@ fn print(comparison: &Comparison) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::bench::figures::{Found, Machine};
+    use crate::commands::bench::figures::{BenchMachine, BenchResult};
 
-    fn rate(model: &str, cpu: &str, tokens_per_second: f64) -> Line {
-        Line {
+    fn rate(model: &str, cpu: &str, tokens_per_second: f64) -> BenchRecord {
+        BenchRecord {
             date: "2026-11-15T09:00:00Z".into(),
             hob: "0.1.0".into(),
             engine: "ollama".into(),
             model: model.into(),
-            machine: Machine {
+            machine: BenchMachine {
                 os: "linux".into(),
                 arch: "x86_64".into(),
                 cpu: cpu.into(),
                 memory_gb: 8.0,
                 gpus: Vec::new(),
             },
-            found: Found::Throughput {
+            found: BenchResult::Throughput {
                 concurrency: 4,
                 samples: 10,
                 tokens: 100,
@@ -244,6 +244,6 @@ mod tests {
         let line = rate("a", "fast", 12.5);
         let text = serde_json::to_string(&line).unwrap();
         assert!(text.contains(r#""benchmark":"throughput","concurrency":4"#), "{text}");
-        assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
+        assert_eq!(serde_json::from_str::<BenchRecord>(&text).unwrap(), line);
     }
 }

@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 
 /// A line of the file: one measurement, with all it takes to know whether another may be compared with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct BenchRecord {
     /// When it was measured, RFC 3339.
     pub date: String,
     /// The version of Hob.
     pub hob: String,
     pub engine: String,
     pub model: String,
-    pub machine: Machine,
+    pub machine: BenchMachine,
     #[serde(flatten)]
-    pub found: Found,
+    pub found: BenchResult,
 }
 
 /// The machine it was measured on. An engine elsewhere has a machine of its own, which nobody here knows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct BenchMachine {
     pub os: String,
     pub arch: String,
     pub cpu: String,
@@ -30,9 +30,9 @@ pub struct Machine {
     pub gpus: Vec<String>,
 }
 
-impl From<&Hardware> for Machine {
+impl From<&Hardware> for BenchMachine {
     fn from(hardware: &Hardware) -> Self {
-        Machine {
+        BenchMachine {
             os: hardware.platform.os.clone(),
             arch: hardware.platform.arch.clone(),
             cpu: hardware.cpu.to_string(),
@@ -42,19 +42,19 @@ impl From<&Hardware> for Machine {
     }
 }
 
-/// A measurement. Times are seconds.
+/// A measurement. All times are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "benchmark", rename_all = "lowercase")]
-pub enum Found {
+pub enum BenchResult {
     /// One question after the other.
-    Latency { samples: usize, latency: Times, first_token: Times },
+    Latency { samples: usize, latency: LatencySummary, first_token: LatencySummary },
     /// Several at once.
     Throughput { concurrency: usize, samples: usize, tokens: u64, seconds: f64, tokens_per_second: f64 },
 }
 
-/// Times at a glance, in seconds.
+/// Statistics of a set of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Times {
+pub struct LatencySummary {
     pub mean: f64,
     pub p50: f64,
     pub p95: f64,
@@ -62,18 +62,18 @@ pub struct Times {
     pub max: f64,
 }
 
-impl From<Spread> for Times {
+impl From<Spread> for LatencySummary {
     fn from(spread: Spread) -> Self {
         let Spread { mean, p50, p95, min, max } = spread;
         let [mean, p50, p95, min, max] = [mean, p50, p95, min, max].map(|time| time.as_secs_f64());
-        Times { mean, p50, p95, min, max }
+        LatencySummary { mean, p50, p95, min, max }
     }
 }
 
-impl Found {
+impl BenchResult {
     /// `None` of a rush without a sample.
     pub fn latency(rush: &Rush) -> Option<Self> {
-        Some(Found::Latency {
+        Some(BenchResult::Latency {
             samples: rush.samples.len(),
             latency: Spread::of(rush.samples.iter().map(|sample| sample.latency))?.into(),
             first_token: Spread::of(rush.samples.iter().map(|sample| sample.first_token))?.into(),
@@ -81,7 +81,7 @@ impl Found {
     }
 
     pub fn throughput(rush: &Rush, concurrency: usize) -> Self {
-        Found::Throughput {
+        BenchResult::Throughput {
             concurrency,
             samples: rush.samples.len(),
             tokens: rush.tokens(),
@@ -93,14 +93,14 @@ impl Found {
     /// Each figure that two measurements of the same kind can be compared by, with its name.
     pub fn compared(&self) -> Vec<(String, Figure)> {
         match self {
-            Found::Latency { latency, first_token, .. } => {
-                let of = |what: &str, times: &Times| {
+            BenchResult::Latency { latency, first_token, .. } => {
+                let of = |what: &str, times: &LatencySummary| {
                     [("mean", times.mean), ("p50", times.p50), ("p95", times.p95)]
                         .map(|(name, time)| (format!("{what} {name}"), Figure::Seconds(time)))
                 };
                 [of("latency", latency), of("first token", first_token)].concat()
             }
-            Found::Throughput { concurrency, tokens_per_second, .. } => {
+            BenchResult::Throughput { concurrency, tokens_per_second, .. } => {
                 vec![(
                     format!("throughput, {concurrency} at once"),
                     Figure::TokensPerSecond(*tokens_per_second),

@@ -10,18 +10,18 @@ use hob_system::bench::Bench;
 use hob_system::{System, Wishes};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::figures::{Found, Line, Machine, time};
+use super::figures::{BenchMachine, BenchRecord, BenchResult, time};
 use crate::args::{BenchRunArgs, Benchmark};
-use crate::commands::household;
+use crate::commands::open_app;
 use crate::output;
 use crate::output::progress::Spinner;
-use crate::output::screen::Shown;
+use crate::output::screen::ActiveBar;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 use crate::settings;
 
 /// How many are asked at once.
-const CROWDS: [usize; 3] = [1, 4, 16];
+const CONCURRENCY: [usize; 3] = [1, 4, 16];
 
 pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
@@ -31,15 +31,15 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     // What is measured must not change meanwhile.
     config.engine.embedded.tune = false;
     let wishes = Wishes { engine: args.engine, ..Wishes::default() };
-    household::work_in(&config, &wishes, async |household, signals| {
+    open_app::with_app(&config, &wishes, async |app, signals| {
         tokio::select! {
-            lines = measure(&household.system, args) => lines.and_then(|lines| tell(&lines, args)),
+            lines = measure(&app.system, args) => lines.and_then(|lines| tell(&lines, args)),
             stop = signals.next() => Ok(stop.exit_code()),
         }
     })
 }
 
-async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<Line>> {
+async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<BenchRecord>> {
     // What changes from one question to the next cannot be measured.
     let Some(model) = system.steady_model().await? else {
         bail!("{} has no model to measure; see 'hob model list'", system.engine().key());
@@ -50,10 +50,10 @@ async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<Line>> {
         let _waiting = Spinner::start(format!("loading {}", one_line(&model)));
         bench.warm_up().await?;
     }
-    let machine = Machine::from(&hob_config::hardware::detect().await);
+    let machine = BenchMachine::from(&hob_config::hardware::detect().await);
     let found = ask(&bench, args).await?;
     let date = jiff::Timestamp::now().to_string();
-    let line = |found| Line {
+    let line = |found| BenchRecord {
         date: date.clone(),
         hob: env!("CARGO_PKG_VERSION").to_owned(),
         engine: engine.clone(),
@@ -64,40 +64,40 @@ async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<Line>> {
     Ok(found.into_iter().map(line).collect())
 }
 
-async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<Found>> {
+async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<BenchResult>> {
     let wants = |benchmark| args.benchmark.is_none_or(|wanted| wanted == benchmark);
     // As many as are asked at once, at least: fewer would not show what a crowd does.
-    let crowds: Vec<(usize, usize)> = if wants(Benchmark::Throughput) {
-        CROWDS.map(|at_once| (at_once, args.samples.max(at_once))).into()
+    let levels: Vec<(usize, usize)> = if wants(Benchmark::Throughput) {
+        CONCURRENCY.map(|at_once| (at_once, args.samples.max(at_once))).into()
     } else {
         Vec::new()
     };
     let alone = if wants(Benchmark::Latency) { args.samples } else { 0 };
-    let progress = bar(alone + crowds.iter().map(|(_, samples)| samples).sum::<usize>());
+    let progress = bar(alone + levels.iter().map(|(_, samples)| samples).sum::<usize>());
     let answered = || progress.inc(1);
 
     let mut found = Vec::new();
     if alone > 0 {
         progress.set_message("latency");
-        found.extend(Found::latency(&bench.rush(alone, 1, &answered).await?));
+        found.extend(BenchResult::latency(&bench.rush(alone, 1, &answered).await?));
     }
-    for (at_once, samples) in crowds {
+    for (at_once, samples) in levels {
         progress.set_message(format!("throughput, {at_once} at once"));
-        found.push(Found::throughput(&bench.rush(samples, at_once, &answered).await?, at_once));
+        found.push(BenchResult::throughput(&bench.rush(samples, at_once, &answered).await?, at_once));
     }
     Ok(found)
 }
 
 /// A bar on a terminal; nothing when piped.
-fn bar(questions: usize) -> Shown {
-    let bar = Shown::new(ProgressBar::new(questions as u64));
+fn bar(questions: usize) -> ActiveBar {
+    let bar = ActiveBar::new(ProgressBar::new(questions as u64));
     if let Ok(style) = ProgressStyle::with_template("{msg:.cyan} [{bar:24}] {pos}/{len} {eta:.dim}") {
         bar.set_style(style.progress_chars("=> "));
     }
     bar
 }
 
-fn tell(lines: &[Line], args: &BenchRunArgs) -> Result<ExitCode> {
+fn tell(lines: &[BenchRecord], args: &BenchRunArgs) -> Result<ExitCode> {
     // The file first: a reader of stdout who leaves must not cost what took long to measure.
     if let Some(path) = &args.output {
         append(lines, path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -110,7 +110,7 @@ fn tell(lines: &[Line], args: &BenchRunArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn append(lines: &[Line], path: &Path) -> Result<()> {
+fn append(lines: &[BenchRecord], path: &Path) -> Result<()> {
     let mut text = String::new();
     for line in lines {
         text.push_str(&serde_json::to_string(line)?);
@@ -120,8 +120,8 @@ fn append(lines: &[Line], path: &Path) -> Result<()> {
     Ok(file.write_all(text.as_bytes())?)
 }
 
-fn print(lines: &[Line]) -> Result<()> {
-    let Some(Line { engine, model, machine, .. }) = lines.first() else { return Ok(()) };
+fn print(lines: &[BenchRecord]) -> Result<()> {
+    let Some(BenchRecord { engine, model, machine, .. }) = lines.first() else { return Ok(()) };
     table::print_facts(&[
         ("Engine", one_line(engine)),
         ("Model", one_line(model)),
@@ -145,8 +145,8 @@ fn print(lines: &[Line]) -> Result<()> {
     Ok(())
 }
 
-fn time_rows(found: &Found) -> Vec<Vec<String>> {
-    let Found::Latency { samples, latency, first_token } = found else { return Vec::new() };
+fn time_rows(found: &BenchResult) -> Vec<Vec<String>> {
+    let BenchResult::Latency { samples, latency, first_token } = found else { return Vec::new() };
     [("whole answer", latency), ("first token", first_token)]
         .map(|(what, times)| {
             let times = [times.mean, times.p50, times.p95, times.min, times.max].map(time);
@@ -155,8 +155,8 @@ fn time_rows(found: &Found) -> Vec<Vec<String>> {
         .into()
 }
 
-fn rate_row(found: &Found) -> Option<Vec<String>> {
-    let Found::Throughput { concurrency, samples, tokens, seconds, tokens_per_second } = found else {
+fn rate_row(found: &BenchResult) -> Option<Vec<String>> {
+    let BenchResult::Throughput { concurrency, samples, tokens, seconds, tokens_per_second } = found else {
         return None;
     };
     Some(vec![

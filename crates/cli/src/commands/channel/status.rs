@@ -9,13 +9,13 @@ use hob_system::channels;
 use serde_json::json;
 
 use super::{NO_GATEWAY, is_gateway_wanted};
-use crate::commands::model::Format;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::progress::Spinner;
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
 
-pub async fn run(config: &Config, url: Option<&str>, format: Format) -> Result<ExitCode> {
+pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Result<ExitCode> {
     let bridge = channels::gateway(&config.channel, url)?;
     let (report, names) = {
         let _waiting = Spinner::start("connecting to the gateway");
@@ -30,14 +30,14 @@ pub async fn run(config: &Config, url: Option<&str>, format: Format) -> Result<E
         (ChannelStatus::NotConfigured, Some(NO_GATEWAY.to_owned()))
     };
     match format {
-        Format::Json => output::json(&json!({
+        OutputFormat::Json => output::json(&json!({
             "status": status.as_str(),
             "connected": connected,
             "gateway_url": report.gateway_url,
             "channels": names,
             "message": trouble,
         }))?,
-        Format::People => {
+        OutputFormat::Text => {
             let names = if names.is_empty() { "none".to_owned() } else { one_line(&names.join(", ")) };
             print_facts(&[
                 ("Status", status.to_string()),

@@ -4,18 +4,18 @@ use crate::args::AgentChoice;
 use hob_system::store::chats::ChatId;
 
 /// A command as it is explained.
-pub struct Explained {
+pub struct CommandHelp {
     pub name: &'static str,
     pub argument: &'static str,
     pub does: &'static str,
 }
 
-const fn explained(name: &'static str, argument: &'static str, does: &'static str) -> Explained {
-    Explained { name, argument, does }
+const fn explained(name: &'static str, argument: &'static str, does: &'static str) -> CommandHelp {
+    CommandHelp { name, argument, does }
 }
 
 /// All of them, in the order of the help.
-pub const COMMANDS: [Explained; 12] = [
+pub const COMMANDS: [CommandHelp; 12] = [
     explained("/help", "", "show this"),
     explained("/model", "[NAME]", "show the models, or have another one answer"),
     explained("/agent", "[NAME|none]", "show who answers, or have an agent do it, or the model itself"),
@@ -39,7 +39,7 @@ pub enum Switch {
 
 /// What the program is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ChatCommand {
     Help,
     /// `None` to show what there is.
     Model(Option<String>),
@@ -57,54 +57,54 @@ pub enum Command {
 
 /// What was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ChatInput {
     Nothing,
     Message(String),
-    Command(Command),
+    Command(ChatCommand),
     /// A command that cannot be understood, and why.
     Unclear(String),
 }
 
 /// Reads what was typed. A command is one line that begins with a slash; a path, which has several, is a message.
-pub fn read(typed: &str) -> Said {
+pub fn read(typed: &str) -> ChatInput {
     let text = without_continuations(typed);
     let text = text.trim_end();
     if text.trim().is_empty() {
-        return Said::Nothing;
+        return ChatInput::Nothing;
     }
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let is_command = name.starts_with('/') && !name[1..].contains('/') && !text.contains('\n');
     if !is_command {
-        return Said::Message(text.trim().to_owned());
+        return ChatInput::Message(text.trim().to_owned());
     }
     match command(name, rest.trim()) {
-        Ok(command) => Said::Command(command),
-        Err(why) => Said::Unclear(why),
+        Ok(command) => ChatInput::Command(command),
+        Err(why) => ChatInput::Unclear(why),
     }
 }
 
-fn command(name: &str, argument: &str) -> Result<Command, String> {
+fn command(name: &str, argument: &str) -> Result<ChatCommand, String> {
     let given = Some(argument).filter(|argument| !argument.is_empty());
     let needs_none = |command| match given {
         None => Ok(command),
         Some(_) => Err(format!("{name} takes nothing behind it.")),
     };
     match name {
-        "/help" | "/?" => needs_none(Command::Help),
-        "/model" => Ok(Command::Model(given.map(str::to_owned))),
-        "/agent" => given.map(agent).transpose().map(Command::Agent),
-        "/tools" => needs_none(Command::Tools),
-        "/memory" => given.map(switch).transpose().map(Command::Memory),
-        "/retry" => needs_none(Command::Retry),
+        "/help" | "/?" => needs_none(ChatCommand::Help),
+        "/model" => Ok(ChatCommand::Model(given.map(str::to_owned))),
+        "/agent" => given.map(agent).transpose().map(ChatCommand::Agent),
+        "/tools" => needs_none(ChatCommand::Tools),
+        "/memory" => given.map(switch).transpose().map(ChatCommand::Memory),
+        "/retry" => needs_none(ChatCommand::Retry),
         "/save" => {
             let file = given.ok_or("/save needs the name of a file, such as /save chat.md")?;
-            Ok(Command::Save(file.to_owned()))
+            Ok(ChatCommand::Save(file.to_owned()))
         }
-        "/new" => needs_none(Command::New),
-        "/list" => needs_none(Command::List),
-        "/resume" => number(name, argument).map(Command::Resume),
-        "/forget" => number(name, argument).map(Command::Forget),
-        "/quit" | "/exit" => needs_none(Command::Quit),
+        "/new" => needs_none(ChatCommand::New),
+        "/list" => needs_none(ChatCommand::List),
+        "/resume" => number(name, argument).map(ChatCommand::Resume),
+        "/forget" => number(name, argument).map(ChatCommand::Forget),
+        "/quit" | "/exit" => needs_none(ChatCommand::Quit),
         _ => Err(unknown(name)),
     }
 }
@@ -130,7 +130,7 @@ fn switch(word: &str) -> Result<Switch, String> {
 }
 
 fn unknown(name: &str) -> String {
-    let distance = |known: &Explained| strsim::damerau_levenshtein(known.name, name);
+    let distance = |known: &CommandHelp| strsim::damerau_levenshtein(known.name, name);
     let nearest = COMMANDS.iter().min_by_key(|known| distance(known)).filter(|known| distance(known) <= 2);
     let names: Vec<&str> = COMMANDS.iter().map(|known| known.name).collect();
     match nearest {
@@ -176,36 +176,36 @@ mod tests {
     #[test]
     fn a_line_is_a_message_unless_it_is_a_command() {
         for message in ["hello", "/etc/passwd is what?", "a /help", "/help\nme", "what?"] {
-            assert_eq!(read(message), Said::Message(message.to_owned()));
+            assert_eq!(read(message), ChatInput::Message(message.to_owned()));
         }
-        assert_eq!(read(" /tmp?"), Said::Message("/tmp?".into()), "a space makes it a message");
-        assert_eq!(read(" \n "), Said::Nothing);
+        assert_eq!(read(" /tmp?"), ChatInput::Message("/tmp?".into()), "a space makes it a message");
+        assert_eq!(read(" \n "), ChatInput::Nothing);
     }
 
     #[test]
     fn commands_are_read_with_what_stands_behind_them() {
         let id = ChatId::parse("12").expect("a number");
         for (line, command) in [
-            ("/help", Command::Help),
-            ("/?", Command::Help),
-            ("/model", Command::Model(None)),
-            ("/model  qwen3:8b ", Command::Model(Some("qwen3:8b".into()))),
-            ("/agent", Command::Agent(None)),
-            ("/agent none", Command::Agent(Some(AgentChoice::None))),
-            ("/agent react", Command::Agent(Some(AgentChoice::Agent(AgentKey::React)))),
-            ("/tools", Command::Tools),
-            ("/memory", Command::Memory(None)),
-            ("/memory off", Command::Memory(Some(Switch::Off))),
-            ("/retry", Command::Retry),
-            ("/save my chat.md", Command::Save("my chat.md".into())),
-            ("/new", Command::New),
-            ("/list", Command::List),
-            ("/resume 12", Command::Resume(id)),
-            ("/forget 12", Command::Forget(id)),
-            ("/quit", Command::Quit),
-            ("/exit", Command::Quit),
+            ("/help", ChatCommand::Help),
+            ("/?", ChatCommand::Help),
+            ("/model", ChatCommand::Model(None)),
+            ("/model  qwen3:8b ", ChatCommand::Model(Some("qwen3:8b".into()))),
+            ("/agent", ChatCommand::Agent(None)),
+            ("/agent none", ChatCommand::Agent(Some(AgentChoice::None))),
+            ("/agent react", ChatCommand::Agent(Some(AgentChoice::Agent(AgentKey::React)))),
+            ("/tools", ChatCommand::Tools),
+            ("/memory", ChatCommand::Memory(None)),
+            ("/memory off", ChatCommand::Memory(Some(Switch::Off))),
+            ("/retry", ChatCommand::Retry),
+            ("/save my chat.md", ChatCommand::Save("my chat.md".into())),
+            ("/new", ChatCommand::New),
+            ("/list", ChatCommand::List),
+            ("/resume 12", ChatCommand::Resume(id)),
+            ("/forget 12", ChatCommand::Forget(id)),
+            ("/quit", ChatCommand::Quit),
+            ("/exit", ChatCommand::Quit),
         ] {
-            assert_eq!(read(line), Said::Command(command), "{line}");
+            assert_eq!(read(line), ChatInput::Command(command), "{line}");
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
             ("/new conversation", "/new takes nothing behind it."),
         ] {
             match read(line) {
-                Said::Unclear(why) => assert!(why.contains(expected), "{line}: {why}"),
+                ChatInput::Unclear(why) => assert!(why.contains(expected), "{line}: {why}"),
                 other => panic!("{line}: {other:?}"),
             }
         }
@@ -230,13 +230,13 @@ mod tests {
 
     #[test]
     fn every_command_that_is_explained_is_known() {
-        for Explained { name, argument, .. } in COMMANDS {
+        for CommandHelp { name, argument, .. } in COMMANDS {
             let line = match argument {
                 "FILE" => format!("{name} x"),
                 "ID" => format!("{name} 1"),
                 _ => name.to_owned(),
             };
-            assert!(matches!(read(&line), Said::Command(_)), "{line}");
+            assert!(matches!(read(&line), ChatInput::Command(_)), "{line}");
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
         assert!(is_complete("one \\\\"), "a backslash itself");
         assert!(!is_complete("```rust\nfn main"));
         assert!(is_complete("```rust\nfn main() {}\n```"));
-        assert_eq!(read("one \\\ntwo"), Said::Message("one \ntwo".into()));
-        assert_eq!(read("C:\\\\\ntwo"), Said::Message("C:\\\\\ntwo".into()));
+        assert_eq!(read("one \\\ntwo"), ChatInput::Message("one \ntwo".into()));
+        assert_eq!(read("C:\\\\\ntwo"), ChatInput::Message("C:\\\\\ntwo".into()));
     }
 }

@@ -28,7 +28,7 @@ const PROMPT: &str = "> ";
 
 /// What came of waiting for a line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Typed {
+pub enum EditorEvent {
     Line(String),
     /// Ctrl-C.
     Interrupt,
@@ -38,8 +38,8 @@ pub enum Typed {
 
 /// A line, and how wide the terminal was when it was typed.
 #[derive(Debug)]
-pub struct Input {
-    pub typed: Typed,
+pub struct EditorInput {
+    pub typed: EditorEvent,
     pub width: Option<usize>,
 }
 
@@ -52,11 +52,11 @@ pub struct EditorOptions {
     pub is_stdout: bool,
 }
 
-type Reply = oneshot::Sender<Result<Input>>;
+type InputReply = oneshot::Sender<Result<EditorInput>>;
 
 /// The editor's thread. It ends with its value, or with the program when it waits for a key.
 pub struct Editor {
-    wishes: mpsc::Sender<Reply>,
+    wishes: mpsc::Sender<InputReply>,
 }
 
 impl Editor {
@@ -70,7 +70,7 @@ impl Editor {
     }
 
     /// Begins to wait for a line.
-    pub fn read(&self) -> oneshot::Receiver<Result<Input>> {
+    pub fn read(&self) -> oneshot::Receiver<Result<EditorInput>> {
         let (reply, input) = oneshot::channel();
         // An editor that is gone shows when the reply is waited for.
         let _ = self.wishes.send(reply);
@@ -78,7 +78,7 @@ impl Editor {
     }
 }
 
-fn serve(options: &EditorOptions, wished: &mpsc::Receiver<Reply>) {
+fn serve(options: &EditorOptions, wished: &mpsc::Receiver<InputReply>) {
     let mut editor = open(options);
     for reply in wished {
         let input = match &mut editor {
@@ -90,7 +90,7 @@ fn serve(options: &EditorOptions, wished: &mpsc::Receiver<Reply>) {
     }
 }
 
-fn open(options: &EditorOptions) -> rustyline::Result<rustyline::Editor<Assistance, FileHistory>> {
+fn open(options: &EditorOptions) -> rustyline::Result<rustyline::Editor<EditorHelper, FileHistory>> {
     let config = Config::builder()
         .max_history_size(REMEMBERED)?
         .history_ignore_dups(true)?
@@ -99,7 +99,7 @@ fn open(options: &EditorOptions) -> rustyline::Result<rustyline::Editor<Assistan
         .behavior(if options.is_stdout { Behavior::Stdio } else { Behavior::PreferTerm })
         .build();
     let mut editor = rustyline::Editor::with_config(config)?;
-    editor.set_helper(Some(Assistance));
+    editor.set_helper(Some(EditorHelper));
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
     // There is none the first time, and one that cannot be read is no reason not to talk.
     if let Err(error) = editor.load_history(&options.history) {
@@ -108,25 +108,28 @@ fn open(options: &EditorOptions) -> rustyline::Result<rustyline::Editor<Assistan
     Ok(editor)
 }
 
-fn read(editor: &mut rustyline::Editor<Assistance, FileHistory>, options: &EditorOptions) -> Result<Input> {
+fn read(
+    editor: &mut rustyline::Editor<EditorHelper, FileHistory>,
+    options: &EditorOptions,
+) -> Result<EditorInput> {
     let styled = if options.has_colours { format!("{NAME}{PROMPT}{NAME:#}") } else { PROMPT.to_owned() };
     let typed = match editor.readline(&(PROMPT, styled)) {
-        Ok(line) => Typed::Line(line),
-        Err(ReadlineError::Interrupted) => Typed::Interrupt,
-        Err(ReadlineError::Eof) => Typed::End,
+        Ok(line) => EditorEvent::Line(line),
+        Err(ReadlineError::Interrupted) => EditorEvent::Interrupt,
+        Err(ReadlineError::Eof) => EditorEvent::End,
         Err(error) => return Err(error).context("cannot read what is typed"),
     };
-    if let Typed::Line(line) = &typed
+    if let EditorEvent::Line(line) = &typed
         && line.len() <= LONGEST_REMEMBERED
     {
         remember(editor, line, &options.history);
     }
     let width = editor.dimensions().map(|(columns, _)| usize::from(columns));
-    Ok(Input { typed, width })
+    Ok(EditorInput { typed, width })
 }
 
 /// At once, so that a program that is killed has lost nothing.
-fn remember(editor: &mut rustyline::Editor<Assistance, FileHistory>, line: &str, file: &Path) {
+fn remember(editor: &mut rustyline::Editor<EditorHelper, FileHistory>, line: &str, file: &Path) {
     let written = editor.add_history_entry(line).and_then(|_| editor.append_history(file));
     if let Err(error) = written {
         tracing::debug!(%error, "a line is not remembered");
@@ -134,16 +137,16 @@ fn remember(editor: &mut rustyline::Editor<Assistance, FileHistory>, line: &str,
 }
 
 /// What the editor knows of our lines.
-struct Assistance;
+struct EditorHelper;
 
-impl Helper for Assistance {}
-impl Highlighter for Assistance {}
+impl Helper for EditorHelper {}
+impl Highlighter for EditorHelper {}
 
-impl Hinter for Assistance {
+impl Hinter for EditorHelper {
     type Hint = String;
 }
 
-impl Completer for Assistance {
+impl Completer for EditorHelper {
     type Candidate = String;
 
     fn complete(
@@ -156,7 +159,7 @@ impl Completer for Assistance {
     }
 }
 
-impl Validator for Assistance {
+impl Validator for EditorHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match is_complete(context.input()) {
             true => ValidationResult::Valid(None),

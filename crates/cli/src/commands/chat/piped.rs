@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use anyhow::{Error, Result};
 use hob_core::AskError;
 
-use super::answering::{Answer, End, answer};
-use super::archive::Archive;
-use super::house::House;
-use super::page::{Page, Steps};
-use super::session::{Effect, Session};
-use crate::commands::ask::{Thoughts, no_answer, tell_of_early_end};
+use super::answer_view::{AnswerView, StepDisplay};
+use super::answering::{AnswerEnd, ChatAnswer, answer};
+use super::saved_chats::SavedChats;
+use super::session::{ChatEffect, ChatSession};
+use super::target::ChatTarget;
+use crate::commands::ask::{ReasoningDisplay, no_answer, note_truncation};
 use crate::failure;
 use crate::output;
 use crate::signals::Signals;
@@ -18,34 +18,35 @@ use crate::signals::Signals;
 /// Asks, and keeps what was answered.
 pub async fn run(
     message: String,
-    house: &House<'_>,
-    mut session: Session,
-    archive: Option<&Archive>,
+    target: &ChatTarget<'_>,
+    mut session: ChatSession,
+    saved_chats: Option<&SavedChats>,
     signals: &mut Signals,
 ) -> Result<ExitCode> {
-    let Effect::Ask(messages) = session.ask(message) else { return Ok(ExitCode::SUCCESS) };
-    let caller = house.caller(session.settings());
-    let question = house.question(session.settings(), &caller, messages);
-    let steps = if house.thoughts == Thoughts::Shown { Steps::Shown } else { Steps::Hidden };
-    let mut page = Page::new(None, steps, house.thoughts);
-    let Answer { text, model, end } = answer(question, &mut page, signals).await;
+    let ChatEffect::Ask(messages) = session.ask(message) else { return Ok(ExitCode::SUCCESS) };
+    let caller = target.caller(session.settings());
+    let question = target.question(session.settings(), &caller, messages);
+    let steps =
+        if target.reasoning == ReasoningDisplay::Shown { StepDisplay::Shown } else { StepDisplay::Hidden };
+    let mut view = AnswerView::new(None, steps, target.reasoning);
+    let ChatAnswer { text, model, end } = answer(question, &mut view, signals).await;
     let kept_as = end.kept_as();
     let outcome = match end {
-        End::Complete(reason) if text.trim().is_empty() => {
-            return Err(no_answer(Some(&reason), house.max_tokens()));
+        AnswerEnd::Complete(reason) if text.trim().is_empty() => {
+            return Err(no_answer(Some(&reason), target.max_tokens()));
         }
-        End::Complete(reason) => {
-            tell_of_early_end(&reason, house.max_tokens());
+        AnswerEnd::Complete(reason) => {
+            note_truncation(&reason, target.max_tokens());
             Ok(ExitCode::SUCCESS)
         }
-        End::Stopped(stop) => Ok(stop.exit_code()),
-        End::Unshown(_, error) => Err(error.into()),
-        End::Failed(error) => return Err(explain(error, session.turns().len())),
+        AnswerEnd::Stopped(stop) => Ok(stop.exit_code()),
+        AnswerEnd::Unshown(_, error) => Err(error.into()),
+        AnswerEnd::Failed(error) => return Err(explain(error, session.turns().len())),
     };
     let keep = kept_as.and_then(|ending| session.answered(text, ending, model));
-    let (Some(keep), Some(archive)) = (keep, archive) else { return outcome };
+    let (Some(keep), Some(saved_chats)) = (keep, saved_chats) else { return outcome };
     tokio::select! {
-        kept = archive.keep(keep) => {
+        kept = saved_chats.keep(keep) => {
             if let Err(error) = kept {
                 output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
             }

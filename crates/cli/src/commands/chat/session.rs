@@ -7,7 +7,7 @@ use hob_config::Overwrite;
 use hob_core::{Message, Role};
 use hob_system::store::chats::{ChatId, Conversation, Kept, Turn, TurnEnding};
 
-use super::command::{self, Command, Said, Switch};
+use super::command::{self, ChatCommand, ChatInput, Switch};
 use super::transcript::transcript;
 use crate::args::AgentChoice;
 use crate::output::number::counted;
@@ -17,7 +17,7 @@ const LONGEST_MESSAGE: usize = 1 << 20;
 
 /// Who answers, and with what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ChatSettings {
     /// `None` for the default.
     pub model: Option<String>,
     pub agent: AgentChoice,
@@ -26,7 +26,7 @@ pub struct Settings {
 
 /// What is to be done.
 #[derive(Debug, PartialEq)]
-pub enum Effect {
+pub enum ChatEffect {
     Nothing,
     Say(String),
     Help,
@@ -36,7 +36,7 @@ pub enum Effect {
     /// Whether there is such a model is to be found out first.
     ChooseModel(String),
     ShowTools,
-    Save(Save),
+    Save(SaveFile),
     List,
     Resume(ChatId),
     Forget(ChatId),
@@ -45,7 +45,7 @@ pub enum Effect {
 
 /// A file to be written.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Save {
+pub struct SaveFile {
     pub file: PathBuf,
     pub text: String,
     pub overwrite: Overwrite,
@@ -53,14 +53,14 @@ pub struct Save {
 
 /// A turn to be kept.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct SaveTurn {
     pub turn: Turn,
-    pub place: Place,
+    pub place: SaveTarget,
 }
 
 /// Where a turn is to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum SaveTarget {
     /// Of a conversation, or of a new one.
     EndOf(Option<ChatId>),
     /// Of the turn whose question was asked again.
@@ -69,7 +69,7 @@ pub enum Place {
 
 /// Whether a question is asked for the first time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Try {
+enum Attempt {
     First,
     /// It is the last turn's, whose answer it may replace.
     Again,
@@ -77,29 +77,29 @@ enum Try {
 
 /// A question without an answer.
 #[derive(Debug)]
-struct Asked {
+struct PendingQuestion {
     question: String,
-    attempt: Try,
+    attempt: Attempt,
 }
 
 /// A conversation.
-pub struct Session {
-    settings: Settings,
+pub struct ChatSession {
+    settings: ChatSettings,
     chat: Option<ChatId>,
     turns: Vec<Turn>,
     /// Where the last turn is kept, or the one that it replaced; `None` where it is not.
     last: Option<Kept>,
-    asked: Option<Asked>,
+    asked: Option<PendingQuestion>,
     /// The file this conversation was written to.
     saved_to: Option<PathBuf>,
 }
 
-impl Session {
-    pub fn new(settings: Settings) -> Self {
-        Session { settings, chat: None, turns: Vec::new(), last: None, asked: None, saved_to: None }
+impl ChatSession {
+    pub fn new(settings: ChatSettings) -> Self {
+        ChatSession { settings, chat: None, turns: Vec::new(), last: None, asked: None, saved_to: None }
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ChatSettings {
         &self.settings
     }
 
@@ -120,35 +120,35 @@ impl Session {
     /// A conversation was deleted. Where it is this one, another begins.
     pub fn forgotten(&mut self, chat: ChatId) {
         if self.chat == Some(chat) {
-            self.begin_anew();
+            self.start_new();
         }
     }
 
     /// Takes what was typed.
-    pub fn hear(&mut self, typed: &str) -> Effect {
+    pub fn handle_input(&mut self, typed: &str) -> ChatEffect {
         if typed.len() > LONGEST_MESSAGE {
-            return Effect::Say(format!(
+            return ChatEffect::Say(format!(
                 "That is longer than {} MiB, which no model can read.",
                 LONGEST_MESSAGE >> 20
             ));
         }
         match command::read(typed) {
-            Said::Nothing => Effect::Nothing,
-            Said::Message(question) => self.ask(question),
-            Said::Command(command) => self.obey(command),
-            Said::Unclear(why) => Effect::Say(why),
+            ChatInput::Nothing => ChatEffect::Nothing,
+            ChatInput::Message(question) => self.ask(question),
+            ChatInput::Command(command) => self.apply(command),
+            ChatInput::Unclear(why) => ChatEffect::Say(why),
         }
     }
 
     /// Asks a question.
-    pub fn ask(&mut self, question: String) -> Effect {
-        self.try_to_ask(question, Try::First)
+    pub fn ask(&mut self, question: String) -> ChatEffect {
+        self.try_to_ask(question, Attempt::First)
     }
 
-    fn try_to_ask(&mut self, question: String, attempt: Try) -> Effect {
+    fn try_to_ask(&mut self, question: String, attempt: Attempt) -> ChatEffect {
         let earlier = match attempt {
-            Try::First => &self.turns[..],
-            Try::Again => &self.turns[..self.turns.len().saturating_sub(1)],
+            Attempt::First => &self.turns[..],
+            Attempt::Again => &self.turns[..self.turns.len().saturating_sub(1)],
         };
         let mut messages: Vec<Message> = earlier
             .iter()
@@ -160,39 +160,39 @@ impl Session {
             })
             .collect();
         messages.push(Message::new(Role::User, question.as_str()));
-        self.asked = Some(Asked { question, attempt });
-        Effect::Ask(messages)
+        self.asked = Some(PendingQuestion { question, attempt });
+        ChatEffect::Ask(messages)
     }
 
-    fn obey(&mut self, command: Command) -> Effect {
+    fn apply(&mut self, command: ChatCommand) -> ChatEffect {
         match command {
-            Command::Help => Effect::Help,
-            Command::Model(None) => Effect::ShowModels,
-            Command::Model(Some(model)) if model == "default" => {
+            ChatCommand::Help => ChatEffect::Help,
+            ChatCommand::Model(None) => ChatEffect::ShowModels,
+            ChatCommand::Model(Some(model)) if model == "default" => {
                 self.settings.model = None;
-                Effect::Say("The default model answers.".to_owned())
+                ChatEffect::Say("The default model answers.".to_owned())
             }
-            Command::Model(Some(model)) => Effect::ChooseModel(model),
-            Command::Agent(wanted) => {
+            ChatCommand::Model(Some(model)) => ChatEffect::ChooseModel(model),
+            ChatCommand::Agent(wanted) => {
                 if let Some(agent) = wanted {
                     self.settings.agent = agent;
                 }
-                Effect::Say(self.who_answers())
+                ChatEffect::Say(self.who_answers())
             }
-            Command::Tools => Effect::ShowTools,
-            Command::Memory(wanted) => {
+            ChatCommand::Tools => ChatEffect::ShowTools,
+            ChatCommand::Memory(wanted) => {
                 if let Some(switch) = wanted {
                     self.settings.memory = switch;
                 }
-                Effect::Say(self.about_memory())
+                ChatEffect::Say(self.about_memory())
             }
-            Command::Retry => self.retry(),
-            Command::Save(file) => self.save(file.into()),
-            Command::New => self.begin_anew(),
-            Command::List => Effect::List,
-            Command::Resume(chat) => Effect::Resume(chat),
-            Command::Forget(chat) => Effect::Forget(chat),
-            Command::Quit => Effect::Leave,
+            ChatCommand::Retry => self.retry(),
+            ChatCommand::Save(file) => self.save(file.into()),
+            ChatCommand::New => self.start_new(),
+            ChatCommand::List => ChatEffect::List,
+            ChatCommand::Resume(chat) => ChatEffect::Resume(chat),
+            ChatCommand::Forget(chat) => ChatEffect::Forget(chat),
+            ChatCommand::Quit => ChatEffect::Leave,
         }
     }
 
@@ -217,38 +217,38 @@ impl Session {
     }
 
     /// A question that has no answer is asked before one that has.
-    fn retry(&mut self) -> Effect {
+    fn retry(&mut self) -> ChatEffect {
         match (self.asked.take(), self.turns.last()) {
-            (Some(Asked { question, attempt }), _) => self.try_to_ask(question, attempt),
+            (Some(PendingQuestion { question, attempt }), _) => self.try_to_ask(question, attempt),
             (None, Some(last)) => {
                 let question = last.question.clone();
-                self.try_to_ask(question, Try::Again)
+                self.try_to_ask(question, Attempt::Again)
             }
-            (None, None) => Effect::Say("Nothing was asked yet.".to_owned()),
+            (None, None) => ChatEffect::Say("Nothing was asked yet.".to_owned()),
         }
     }
 
-    fn save(&mut self, file: PathBuf) -> Effect {
+    fn save(&mut self, file: PathBuf) -> ChatEffect {
         if self.turns.is_empty() {
-            return Effect::Say("Nothing was answered yet, so there is nothing to save.".to_owned());
+            return ChatEffect::Say("Nothing was answered yet, so there is nothing to save.".to_owned());
         }
         let overwrite = match &self.saved_to {
             Some(known) if *known == file => Overwrite::Force,
             _ => Overwrite::Refuse,
         };
-        Effect::Save(Save { file, text: transcript(&self.turns), overwrite })
+        ChatEffect::Save(SaveFile { file, text: transcript(&self.turns), overwrite })
     }
 
     /// A question that has no answer goes along, and can be asked in the new conversation.
-    fn begin_anew(&mut self) -> Effect {
+    fn start_new(&mut self) -> ChatEffect {
         self.chat = None;
         self.turns.clear();
         self.last = None;
         self.saved_to = None;
         if let Some(asked) = &mut self.asked {
-            asked.attempt = Try::First;
+            asked.attempt = Attempt::First;
         }
-        Effect::Say("A new conversation.".to_owned())
+        ChatEffect::Say("A new conversation.".to_owned())
     }
 
     /// The model is there, and answers from now on.
@@ -263,18 +263,18 @@ impl Session {
 
     /// The question was answered, as far as `ending` says; `None` when there is nothing to keep, and the question still has
     /// no answer.
-    pub fn answered(&mut self, answer: String, ending: TurnEnding, model: String) -> Option<Keep> {
+    pub fn answered(&mut self, answer: String, ending: TurnEnding, model: String) -> Option<SaveTurn> {
         if answer.trim().is_empty() {
             return None;
         }
-        let Asked { question, attempt } = self.asked.take()?;
+        let PendingQuestion { question, attempt } = self.asked.take()?;
         let turn = Turn { question, answer, ending, model };
         match attempt {
-            Try::First => self.last = None,
-            Try::Again => drop(self.turns.pop()),
+            Attempt::First => self.last = None,
+            Attempt::Again => drop(self.turns.pop()),
         }
         self.turns.push(turn.clone());
-        Some(Keep { turn, place: self.last.map_or(Place::EndOf(self.chat), Place::InsteadOf) })
+        Some(SaveTurn { turn, place: self.last.map_or(SaveTarget::EndOf(self.chat), SaveTarget::InsteadOf) })
     }
 
     /// The last turn was kept there.
@@ -286,7 +286,7 @@ impl Session {
     /// What can be done about a question that failed.
     pub fn advice(&self, is_overflow: bool) -> String {
         let earlier = match &self.asked {
-            Some(Asked { attempt: Try::Again, .. }) => self.turns.len().saturating_sub(1),
+            Some(PendingQuestion { attempt: Attempt::Again, .. }) => self.turns.len().saturating_sub(1),
             _ => self.turns.len(),
         };
         match (is_overflow, earlier) {

@@ -3,8 +3,8 @@ use hob_system::store::chats::TurnNumber;
 
 use super::*;
 
-fn session() -> Session {
-    Session::new(Settings { model: None, agent: AgentChoice::None, memory: Switch::On })
+fn session() -> ChatSession {
+    ChatSession::new(ChatSettings { model: None, agent: AgentChoice::None, memory: Switch::On })
 }
 
 fn id(number: &str) -> ChatId {
@@ -21,10 +21,10 @@ fn turn(question: &str, answer: &str) -> Turn {
 }
 
 /// A conversation in which these questions were answered by themselves.
-fn with_turns(questions: &[&str]) -> Session {
+fn with_turns(questions: &[&str]) -> ChatSession {
     let mut session = session();
     for (number, question) in (1..).zip(questions) {
-        session.hear(question);
+        session.handle_input(question);
         session.answered(format!("re: {question}"), TurnEnding::Complete, "m".into()).expect("to be kept");
         session.kept(kept(number));
     }
@@ -32,9 +32,9 @@ fn with_turns(questions: &[&str]) -> Session {
 }
 
 /// What the model is asked, a word for each message.
-fn asked(effect: Effect) -> Vec<String> {
+fn asked(effect: ChatEffect) -> Vec<String> {
     match effect {
-        Effect::Ask(messages) => messages
+        ChatEffect::Ask(messages) => messages
             .iter()
             .map(|message| format!("{}: {}", message.role.as_str(), message.content.text()))
             .collect(),
@@ -42,9 +42,9 @@ fn asked(effect: Effect) -> Vec<String> {
     }
 }
 
-fn said(effect: Effect) -> String {
+fn said(effect: ChatEffect) -> String {
     match effect {
-        Effect::Say(text) => text,
+        ChatEffect::Say(text) => text,
         other => panic!("{other:?}"),
     }
 }
@@ -52,28 +52,28 @@ fn said(effect: Effect) -> String {
 #[test]
 fn a_question_brings_along_what_was_said_before() {
     let mut session = with_turns(&["a"]);
-    assert_eq!(asked(session.hear("b")), ["user: a", "assistant: re: a", "user: b"]);
+    assert_eq!(asked(session.handle_input("b")), ["user: a", "assistant: re: a", "user: b"]);
     let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into());
-    assert_eq!(keep, Some(Keep { turn: turn("b", "re: b"), place: Place::EndOf(Some(id("7"))) }));
+    assert_eq!(keep, Some(SaveTurn { turn: turn("b", "re: b"), place: SaveTarget::EndOf(Some(id("7"))) }));
 }
 
 #[test]
 fn an_answer_that_was_stopped_is_kept_as_far_as_it_came() {
     let mut session = session();
-    session.hear("a");
+    session.handle_input("a");
     let keep = session.answered("half of".into(), TurnEnding::Stopped, "m".into()).expect("to be kept");
     assert_eq!(keep.turn, Turn { ending: TurnEnding::Stopped, ..turn("a", "half of") });
-    assert_eq!(asked(session.hear("b")), ["user: a", "assistant: half of", "user: b"]);
+    assert_eq!(asked(session.handle_input("b")), ["user: a", "assistant: half of", "user: b"]);
 }
 
 #[test]
 fn a_retry_takes_the_place_of_the_answer_and_loses_nothing_when_it_fails() {
     let mut session = with_turns(&["a", "b"]);
-    assert_eq!(asked(session.hear("/retry")), ["user: a", "assistant: re: a", "user: b"]);
+    assert_eq!(asked(session.handle_input("/retry")), ["user: a", "assistant: re: a", "user: b"]);
     assert_eq!(session.turns().len(), 2, "the old answer stays until there is a new one");
-    assert_eq!(asked(session.hear("/retry")), ["user: a", "assistant: re: a", "user: b"]);
+    assert_eq!(asked(session.handle_input("/retry")), ["user: a", "assistant: re: a", "user: b"]);
     let keep = session.answered("better".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!(keep.place, Place::InsteadOf(kept(2)));
+    assert_eq!(keep.place, SaveTarget::InsteadOf(kept(2)));
     assert_eq!(session.turns(), [turn("a", "re: a"), turn("b", "better")]);
 }
 
@@ -81,131 +81,135 @@ fn a_retry_takes_the_place_of_the_answer_and_loses_nothing_when_it_fails() {
 fn a_retry_replaces_what_was_kept_of_its_own_question_and_nothing_else() {
     let mut session = with_turns(&["a"]);
     let mut answer = |line: &str, answer: &str| {
-        session.hear(line);
+        session.handle_input(line);
         session.answered(answer.into(), TurnEnding::Complete, "m".into()).expect("to be kept").place
     };
     // Nothing of this is told to be kept, as when the disk is full.
-    assert_eq!(answer("/retry", "better"), Place::InsteadOf(kept(1)));
-    assert_eq!(answer("/retry", "best"), Place::InsteadOf(kept(1)), "the first answer is still there");
-    assert_eq!(answer("b", "lost"), Place::EndOf(Some(id("7"))));
-    assert_eq!(answer("/retry", "good"), Place::EndOf(Some(id("7"))), "the last turn there is another's");
+    assert_eq!(answer("/retry", "better"), SaveTarget::InsteadOf(kept(1)));
+    assert_eq!(answer("/retry", "best"), SaveTarget::InsteadOf(kept(1)), "the first answer is still there");
+    assert_eq!(answer("b", "lost"), SaveTarget::EndOf(Some(id("7"))));
+    assert_eq!(
+        answer("/retry", "good"),
+        SaveTarget::EndOf(Some(id("7"))),
+        "the last turn there is another's"
+    );
     session.kept(kept(5));
-    session.hear("/retry");
+    session.handle_input("/retry");
     let keep = session.answered("better".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!(keep.place, Place::InsteadOf(kept(5)));
+    assert_eq!(keep.place, SaveTarget::InsteadOf(kept(5)));
 }
 
 #[test]
 fn a_question_that_failed_can_be_asked_again() {
     let mut session = with_turns(&["a"]);
-    session.hear("b");
+    session.handle_input("b");
     assert_eq!(session.advice(false), "/retry asks again.");
-    assert_eq!(asked(session.hear("/retry")), ["user: a", "assistant: re: a", "user: b"]);
+    assert_eq!(asked(session.handle_input("/retry")), ["user: a", "assistant: re: a", "user: b"]);
     assert_eq!(session.answered(" \n".into(), TurnEnding::Stopped, "m".into()), None, "nothing was said");
-    assert_eq!(asked(session.hear("/retry")).last().map(String::as_str), Some("user: b"));
+    assert_eq!(asked(session.handle_input("/retry")).last().map(String::as_str), Some("user: b"));
 }
 
 #[test]
 fn a_conversation_that_is_too_long_is_never_cut_in_silence() {
     let mut session = with_turns(&["a", "b"]);
-    session.hear("c");
+    session.handle_input("c");
     let advice = session.advice(true);
     assert!(advice.contains("With 2 turns before it") && advice.contains("/new"), "{advice}");
-    assert_eq!(said(session.hear("/new")), "A new conversation.");
-    assert_eq!(asked(session.hear("/retry")), ["user: c"]);
+    assert_eq!(said(session.handle_input("/new")), "A new conversation.");
+    assert_eq!(asked(session.handle_input("/retry")), ["user: c"]);
     assert!(session.advice(true).contains("Ask a shorter one"));
 }
 
 #[test]
 fn a_new_conversation_knows_nothing_of_the_old_one() {
     let mut session = with_turns(&["a"]);
-    session.hear("/new");
-    assert_eq!(asked(session.hear("b")), ["user: b"]);
+    session.handle_input("/new");
+    assert_eq!(asked(session.handle_input("b")), ["user: b"]);
     let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!(keep.place, Place::EndOf(None));
-    session.hear("/new");
-    assert_eq!(said(session.hear("/retry")), "Nothing was asked yet.");
+    assert_eq!(keep.place, SaveTarget::EndOf(None));
+    session.handle_input("/new");
+    assert_eq!(said(session.handle_input("/retry")), "Nothing was asked yet.");
 }
 
 #[test]
 fn a_conversation_that_was_kept_goes_on() {
     let mut session = with_turns(&["x"]);
-    assert_eq!(session.hear("/resume 9"), Effect::Resume(id("9")));
+    assert_eq!(session.handle_input("/resume 9"), ChatEffect::Resume(id("9")));
     let last = Kept { chat: id("9"), number: TurnNumber::new(3) };
     session.resume(Conversation { turns: vec![turn("a", "1")], last });
-    session.hear("/retry");
+    session.handle_input("/retry");
     let keep = session.answered("1".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!(keep.place, Place::InsteadOf(last));
-    assert_eq!(asked(session.hear("b")), ["user: a", "assistant: 1", "user: b"]);
+    assert_eq!(keep.place, SaveTarget::InsteadOf(last));
+    assert_eq!(asked(session.handle_input("b")), ["user: a", "assistant: 1", "user: b"]);
     let keep = session.answered("2".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
-    assert_eq!(keep.place, Place::EndOf(Some(id("9"))));
+    assert_eq!(keep.place, SaveTarget::EndOf(Some(id("9"))));
 }
 
 #[test]
 fn a_conversation_that_is_forgotten_is_not_gone_on_with() {
     let mut session = with_turns(&["a"]);
-    assert_eq!(session.hear("/forget 9"), Effect::Forget(id("9")));
+    assert_eq!(session.handle_input("/forget 9"), ChatEffect::Forget(id("9")));
     session.forgotten(id("9"));
     assert_eq!(session.turns().len(), 1, "it is another one");
     session.forgotten(id("7"));
-    assert_eq!(asked(session.hear("b")), ["user: b"]);
+    assert_eq!(asked(session.handle_input("b")), ["user: b"]);
 }
 
 #[test]
 fn a_book_is_no_message() {
     let mut session = session();
-    assert!(said(session.hear(&"x".repeat(LONGEST_MESSAGE + 1))).contains("longer than 1 MiB"));
-    assert_eq!(said(session.hear("/retry")), "Nothing was asked yet.");
+    assert!(said(session.handle_input(&"x".repeat(LONGEST_MESSAGE + 1))).contains("longer than 1 MiB"));
+    assert_eq!(said(session.handle_input("/retry")), "Nothing was asked yet.");
 }
 
 #[test]
 fn settings_change_by_command() {
     let mut session = session();
-    assert_eq!(session.hear("/model"), Effect::ShowModels);
-    assert_eq!(session.hear("/model big"), Effect::ChooseModel("big".into()));
+    assert_eq!(session.handle_input("/model"), ChatEffect::ShowModels);
+    assert_eq!(session.handle_input("/model big"), ChatEffect::ChooseModel("big".into()));
     assert_eq!(session.settings().model, None, "not before it is known to be there");
     session.use_model("big".into());
-    assert!(said(session.hear("/agent orchestrator")).contains("orchestrator answers"));
-    assert!(said(session.hear("/memory off")).contains("off"));
-    let changed = Settings {
+    assert!(said(session.handle_input("/agent orchestrator")).contains("orchestrator answers"));
+    assert!(said(session.handle_input("/memory off")).contains("off"));
+    let changed = ChatSettings {
         model: Some("big".into()),
         agent: AgentChoice::Agent(AgentKey::Orchestrator),
         memory: Switch::Off,
     };
     assert_eq!(session.settings(), &changed);
-    session.hear("/model default");
-    session.hear("/agent none");
-    assert_eq!(session.settings(), &Settings { model: None, agent: AgentChoice::None, ..changed });
-    assert!(said(session.hear("/agent")).contains("by itself"));
-    assert_eq!(said(session.hear("/memory")), "The memory is off.");
+    session.handle_input("/model default");
+    session.handle_input("/agent none");
+    assert_eq!(session.settings(), &ChatSettings { model: None, agent: AgentChoice::None, ..changed });
+    assert!(said(session.handle_input("/agent")).contains("by itself"));
+    assert_eq!(said(session.handle_input("/memory")), "The memory is off.");
 }
 
 #[test]
 fn a_file_is_replaced_only_by_the_conversation_it_has() {
     let mut session = session();
-    assert!(said(session.hear("/save a.md")).contains("nothing to save"));
+    assert!(said(session.handle_input("/save a.md")).contains("nothing to save"));
     let mut session = with_turns(&["a"]);
     let overwrite = |effect| match effect {
-        Effect::Save(save) => (save.file, save.overwrite),
+        ChatEffect::Save(save) => (save.file, save.overwrite),
         other => panic!("{other:?}"),
     };
-    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Refuse));
+    assert_eq!(overwrite(session.handle_input("/save a.md")), ("a.md".into(), Overwrite::Refuse));
     session.saved("a.md".into());
-    assert_eq!(overwrite(session.hear("/save a.md")), ("a.md".into(), Overwrite::Force));
-    assert_eq!(overwrite(session.hear("/save b.md")), ("b.md".into(), Overwrite::Refuse));
+    assert_eq!(overwrite(session.handle_input("/save a.md")), ("a.md".into(), Overwrite::Force));
+    assert_eq!(overwrite(session.handle_input("/save b.md")), ("b.md".into(), Overwrite::Refuse));
 }
 
 #[test]
 fn the_rest_is_left_to_the_terminal() {
     let mut session = session();
     for (line, effect) in [
-        ("", Effect::Nothing),
-        ("/help", Effect::Help),
-        ("/tools", Effect::ShowTools),
-        ("/list", Effect::List),
-        ("/quit", Effect::Leave),
+        ("", ChatEffect::Nothing),
+        ("/help", ChatEffect::Help),
+        ("/tools", ChatEffect::ShowTools),
+        ("/list", ChatEffect::List),
+        ("/quit", ChatEffect::Leave),
     ] {
-        assert_eq!(session.hear(line), effect, "{line}");
+        assert_eq!(session.handle_input(line), effect, "{line}");
     }
-    assert!(said(session.hear("/nonsense")).contains("There are /help"));
+    assert!(said(session.handle_input("/nonsense")).contains("There are /help"));
 }

@@ -7,19 +7,19 @@ use hob_system::store::chats::{Turn, TurnEnding};
 
 use super::command::COMMANDS;
 use crate::output;
-use crate::output::markdown::{Look, Markdown};
+use crate::output::markdown::{Markdown, MarkdownLook};
 use crate::output::number::counted;
 use crate::output::style::DIM;
 use crate::output::table;
 use crate::output::text::printable;
 
 /// What was said last, for somebody who comes back.
-pub fn show_last(turns: &[Turn], look: Option<Look>) -> Result<()> {
+pub fn show_last(turns: &[Turn], look: Option<MarkdownLook>) -> Result<()> {
     let Some(last) = turns.last() else { return Ok(()) };
     if turns.len() > 1 {
         output::note(format_args!("… {} before", counted(turns.len() - 1, "turn")));
     }
-    output::complain(format_args!("{DIM}> {}{DIM:#}", printable(&last.question)));
+    output::stderr_line(format_args!("{DIM}> {}{DIM:#}", printable(&last.question)));
     if let Some(look) = look {
         let mut markdown = Markdown::new(look);
         let shown = markdown.push(&last.answer) + &markdown.finish();
@@ -28,7 +28,7 @@ pub fn show_last(turns: &[Turn], look: Option<Look>) -> Result<()> {
     if last.ending == TurnEnding::Stopped {
         output::note("(stopped)");
     }
-    output::complain("");
+    output::stderr_line("");
     Ok(())
 }
 

@@ -24,7 +24,7 @@ mod unix {
         }
 
         /// What is typed is not shown, and kept for the next line, until the value is gone.
-        pub fn hush(&self) -> Hush<'_> {
+        pub fn echo_off(&self) -> EchoOff<'_> {
             if let Some(found) = &self.found {
                 let mut quiet = found.clone();
                 // Keys are kept as they are: the end of a line, or of everything, is for the line editor to read.
@@ -32,7 +32,7 @@ mod unix {
                 // A terminal that does not obey shows what is typed, which is no reason to stop.
                 let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &quiet);
             }
-            Hush { terminal: self }
+            EchoOff { terminal: self }
         }
 
         fn restore(&self) {
@@ -55,11 +55,11 @@ mod unix {
     }
 
     /// Silence.
-    pub struct Hush<'a> {
+    pub struct EchoOff<'a> {
         terminal: &'a Terminal,
     }
 
-    impl Drop for Hush<'_> {
+    impl Drop for EchoOff<'_> {
         fn drop(&mut self) {
             self.terminal.restore();
         }
@@ -76,6 +76,6 @@ mod other {
             Terminal
         }
 
-        pub fn hush(&self) {}
+        pub fn echo_off(&self) {}
     }
 }

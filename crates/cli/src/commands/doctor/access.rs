@@ -4,31 +4,35 @@ use std::net::IpAddr;
 
 use hob_config::ServerConfig;
 
-use super::report::{Check, Status};
+use super::report::{CheckStatus, DoctorCheck};
 
 const NAME: &str = "access";
 
-pub fn check(server: &ServerConfig) -> Check {
+pub fn check(server: &ServerConfig) -> DoctorCheck {
     let host = &server.host;
     let any_page = server.cors_origins.iter().any(|origin| origin == "*");
     if server.api_key.is_some() && !is_inside(host) {
-        Check::new(NAME, Status::Good, format!("'hob serve' answers everybody who has its key ({host})"))
+        DoctorCheck::new(
+            NAME,
+            CheckStatus::Good,
+            format!("'hob serve' answers everybody who has its key ({host})"),
+        )
     } else if server.api_key.is_none() && any_page {
         let message = "'hob serve' answers every web page that a browser here opens ([server] cors_origins has \"*\", no key)";
-        Check::new(NAME, Status::Warning, message)
+        DoctorCheck::new(NAME, CheckStatus::Warning, message)
             .advise("Set HOB_API_KEY to ask for a key, or name the pages in [server] cors_origins")
     } else if server.api_key.is_none() && !server.allowed_hosts.is_empty() {
         let names = server.allowed_hosts.join(", ");
         let message =
             format!("'hob serve' answers anyone who reaches it as {names} ([server] allowed_hosts, no key)");
-        Check::new(NAME, Status::Warning, message).advise(
+        DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
             "Set HOB_API_KEY to ask for a key: a tunnel or proxy with that name makes everyone look like this machine",
         )
     } else if is_inside(host) {
-        Check::new(NAME, Status::Good, format!("'hob serve' answers this machine only ({host})"))
+        DoctorCheck::new(NAME, CheckStatus::Good, format!("'hob serve' answers this machine only ({host})"))
     } else {
         let message = format!("'hob serve' answers everybody who reaches this machine ({host}, no key)");
-        Check::new(NAME, Status::Warning, message).advise(
+        DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
             "Set [server] host = \"127.0.0.1\" to keep it to this machine, or HOB_API_KEY to ask for a key",
         )
     }
@@ -50,12 +54,12 @@ mod tests {
         let open = ServerConfig::default();
         let inside = |host: &str| ServerConfig { host: host.into(), ..ServerConfig::default() };
         let locked = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
-        assert_eq!(check(&open).status, Status::Warning);
+        assert_eq!(check(&open).status, CheckStatus::Warning);
         assert!(check(&open).advice.is_some());
         for safe in [inside("127.0.0.1"), inside("::1"), inside("localhost"), locked] {
-            assert_eq!(check(&safe).status, Status::Good, "{}", safe.host);
+            assert_eq!(check(&safe).status, CheckStatus::Good, "{}", safe.host);
         }
-        assert_eq!(check(&inside("192.168.0.7")).status, Status::Warning);
+        assert_eq!(check(&inside("192.168.0.7")).status, CheckStatus::Warning);
     }
 
     #[test]
@@ -68,14 +72,14 @@ mod tests {
         };
         for host in ["127.0.0.1", "0.0.0.0"] {
             let open = check(&named(host, None));
-            assert_eq!(open.status, Status::Warning, "{host}");
+            assert_eq!(open.status, CheckStatus::Warning, "{host}");
             assert!(
                 open.message.contains("anyone who reaches it as hob.example.org, nas"),
                 "{}",
                 open.message
             );
             assert!(open.advice.unwrap().contains("HOB_API_KEY"));
-            assert_eq!(check(&named(host, Some("s3cret"))).status, Status::Good, "{host}");
+            assert_eq!(check(&named(host, Some("s3cret"))).status, CheckStatus::Good, "{host}");
         }
     }
 
@@ -88,9 +92,9 @@ mod tests {
             ..ServerConfig::default()
         };
         let open = check(&to_all(None));
-        assert_eq!(open.status, Status::Warning);
+        assert_eq!(open.status, CheckStatus::Warning);
         assert!(open.message.contains("every web page"), "{}", open.message);
         assert!(open.advice.unwrap().contains("HOB_API_KEY"));
-        assert_eq!(check(&to_all(Some("s3cret"))).status, Status::Good);
+        assert_eq!(check(&to_all(Some("s3cret"))).status, CheckStatus::Good);
     }
 }

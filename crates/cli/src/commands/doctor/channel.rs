@@ -7,12 +7,12 @@ use hob_config::Config;
 use hob_core::ChannelStatus;
 use hob_system::channels;
 
-use super::report::{Check, Status};
+use super::report::{CheckStatus, DoctorCheck};
 
 /// A gateway that is there answers at once.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-pub async fn check(config: &Config, home: &Path) -> Vec<Check> {
+pub async fn check(config: &Config, home: &Path) -> Vec<DoctorCheck> {
     let mut checks = Vec::new();
     if config.channel.enabled {
         checks.push(gateway(config).await);
@@ -23,42 +23,42 @@ pub async fn check(config: &Config, home: &Path) -> Vec<Check> {
     checks
 }
 
-async fn gateway(config: &Config) -> Check {
+async fn gateway(config: &Config) -> DoctorCheck {
     const NAME: &str = "channel";
     let url = &config.channel.gateway_url;
     let bridge = match channels::gateway(&config.channel, None) {
         Ok(bridge) => bridge,
         Err(error) => {
-            return Check::new(NAME, Status::Warning, error.to_string())
+            return DoctorCheck::new(NAME, CheckStatus::Warning, error.to_string())
                 .advise("Correct [channel] gateway_url");
         }
     };
-    let status = tokio::time::timeout(PATIENCE, bridge.connect()).await;
+    let status = tokio::time::timeout(TIMEOUT, bridge.connect()).await;
     let trouble = bridge.report().trouble;
     bridge.close().await;
     match status {
         Ok(ChannelStatus::Connected) => {
-            Check::new(NAME, Status::Good, format!("the gateway at {url} answers"))
+            DoctorCheck::new(NAME, CheckStatus::Good, format!("the gateway at {url} answers"))
         }
         _ => {
-            let silent = || format!("the gateway at {url} does not answer within {} s", PATIENCE.as_secs());
-            Check::new(NAME, Status::Warning, trouble.unwrap_or_else(silent))
+            let silent = || format!("the gateway at {url} does not answer within {} s", TIMEOUT.as_secs());
+            DoctorCheck::new(NAME, CheckStatus::Warning, trouble.unwrap_or_else(silent))
                 .advise("Start the gateway, correct [channel] gateway_url, or set [channel] enabled = false")
         }
     }
 }
 
-fn whatsapp(config: &Config, home: &Path) -> Check {
+fn whatsapp(config: &Config, home: &Path) -> DoctorCheck {
     const NAME: &str = "whatsapp";
     let session = channels::program(config, home).auth_dir;
     let is_linked = session.read_dir().is_ok_and(|mut files| files.next().is_some());
     if !channels::installer(home).is_complete() {
-        Check::new(NAME, Status::Warning, "the WhatsApp bridge is not installed")
+        DoctorCheck::new(NAME, CheckStatus::Warning, "the WhatsApp bridge is not installed")
             .advise("Install and link it with 'hob channel login whatsapp'")
     } else if !is_linked {
-        Check::new(NAME, Status::Warning, "no phone is linked")
+        DoctorCheck::new(NAME, CheckStatus::Warning, "no phone is linked")
             .advise("Link yours with 'hob channel login whatsapp'")
     } else {
-        Check::new(NAME, Status::Good, "linked; 'hob serve' connects to it")
+        DoctorCheck::new(NAME, CheckStatus::Good, "linked; 'hob serve' connects to it")
     }
 }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use hob_system::store::StoreError;
 use hob_system::{Database, DatabaseKind, inspect_databases};
 
-use super::report::{Check, Status};
+use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::memory;
 
 /// Looks at them all. An answer needs none of them, so nothing here is worse than a warning. Blocks.
-pub fn check(home: &Path) -> Vec<Check> {
+pub fn check(home: &Path) -> Vec<DoctorCheck> {
     inspect_databases(home).iter().map(check_one).collect()
 }
 
-fn check_one(database: &Database) -> Check {
+fn check_one(database: &Database) -> DoctorCheck {
     let Database { path, kind, condition } = database;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let shown = path.display();
@@ -23,16 +23,16 @@ fn check_one(database: &Database) -> Check {
                 DatabaseKind::Record => "not there yet; the first answer makes it",
                 DatabaseKind::Memory => "not there yet; 'hob memory index PATH' makes it",
             };
-            return Check::new(name, Status::Off, message);
+            return DoctorCheck::new(name, CheckStatus::Off, message);
         }
         Ok(Some(found)) if found.steps_behind > 0 => {
             let message = format!(
                 "{}, from an older Hob; it is brought up to date when it is next used",
                 memory(found.bytes)
             );
-            return Check::new(name, Status::Good, message);
+            return DoctorCheck::new(name, CheckStatus::Good, message);
         }
-        Ok(Some(found)) => return Check::new(name, Status::Good, memory(found.bytes)),
+        Ok(Some(found)) => return DoctorCheck::new(name, CheckStatus::Good, memory(found.bytes)),
         Err(error) => error,
     };
     let (message, advice) = match error {
@@ -65,7 +65,7 @@ fn check_one(database: &Database) -> Check {
             (format!("it cannot be used: {source}"), move_away(path, "failed", "try again"))
         }
     };
-    Check::new(name, Status::Warning, message).advise(advice)
+    DoctorCheck::new(name, CheckStatus::Warning, message).advise(advice)
 }
 
 /// How to put a database aside so that nothing of it is lost: what was written last may stand in a file beside it, which

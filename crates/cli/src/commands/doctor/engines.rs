@@ -7,26 +7,26 @@ use hob_config::{Config, EngineKey};
 use hob_core::{Engine, EngineError, ModelInfo};
 use hob_system::{Because, Chosen, NoEngine, Tried};
 
-use super::program::is_program;
-use super::report::{Check, Status};
+use super::executable::is_program;
+use super::report::{CheckStatus, DoctorCheck};
 use crate::advice;
+use crate::engine_status::{EngineState, EngineStatus};
 use crate::failure;
 use crate::local;
 use crate::output::number::counted;
-use crate::survey::{State, Surveyed};
 
 /// Who would answer a question now.
-pub enum Answering<'a> {
-    Nobody,
+pub enum EngineToAsk<'a> {
+    None,
     /// Somebody whom Hob starts or fetches when it is needed.
     Startable,
     /// An engine that runs, with its models if it lists them.
     Engine(Arc<dyn Engine>, Option<&'a [ModelInfo]>),
 }
 
-/// What is wanted of engines.
+/// What the configuration expects of the engines.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct EngineExpectations<'a> {
     pub config: &'a Config,
     /// Whether it matters that the default one does not answer.
     pub is_default_missed: bool,
@@ -35,31 +35,35 @@ pub struct Wanted<'a> {
 }
 
 /// How one engine is. Only those that somebody wants are missed when they do not run.
-pub fn check(surveyed: &Surveyed, wanted: Wanted<'_>) -> Check {
-    let Wanted { config, is_default_missed, .. } = wanted;
-    let (key, address) = (surveyed.engine.key(), surveyed.engine.address());
+pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> DoctorCheck {
+    let EngineExpectations { config, is_default_missed, .. } = expectations;
+    let (key, address) = (status.engine.key(), status.engine.address());
     let default = config.engine.default.iter().filter(|_| is_default_missed);
     let is_default = default.chain(&config.engine.pool).any(|wanted| wanted.as_str() == key);
-    let missed = if is_default { Status::Warning } else { Status::Off };
+    let missed = if is_default { CheckStatus::Warning } else { CheckStatus::Off };
     let missing = |message: String, advice: String| {
-        let check = Check::new(key, missed, message);
+        let check = DoctorCheck::new(key, missed, message);
         if is_default { check.advise(advice) } else { check }
     };
-    match &surveyed.state {
-        State::Answers { models } => {
+    match &status.state {
+        EngineState::Available { models } => {
             let models = counted(models.len(), "model");
             let place = if address.is_empty() { "in this program" } else { address };
-            match surveyed.silent_hosts.as_slice() {
-                [] => Check::new(key, Status::Good, format!("{place}, {models}")),
+            match status.silent_hosts.as_slice() {
+                [] => DoctorCheck::new(key, CheckStatus::Good, format!("{place}, {models}")),
                 [first, ..] => {
-                    let silent = surveyed.silent_hosts.join(", ");
-                    Check::new(key, Status::Warning, format!("{place}, {models}; no answer from {silent}"))
-                        .advise(advice::how_to_start(key, first))
+                    let silent = status.silent_hosts.join(", ");
+                    DoctorCheck::new(
+                        key,
+                        CheckStatus::Warning,
+                        format!("{place}, {models}; no answer from {silent}"),
+                    )
+                    .advise(advice::how_to_start(key, first))
                 }
             }
         }
-        State::Failing { reason, refused } => {
-            let status = if is_default { Status::Bad } else { Status::Warning };
+        EngineState::Failing { reason, refused } => {
+            let status = if is_default { CheckStatus::Bad } else { CheckStatus::Warning };
             let advice = match (refused, key) {
                 (Some(401 | 403), "cloud") => {
                     "Set the provider's key anew: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY"
@@ -68,9 +72,9 @@ pub fn check(surveyed: &Surveyed, wanted: Wanted<'_>) -> Check {
                 (Some(401 | 403), _) => format!("Set [engine.{key}] api_key to the key that it wants"),
                 _ => format!("See whether it is {key} that listens there, and what its log says"),
             };
-            Check::new(key, status, format!("{address}: {reason}")).advise(advice)
+            DoctorCheck::new(key, status, format!("{address}: {reason}")).advise(advice)
         }
-        State::NotSetUp => {
+        EngineState::NotConfigured => {
             let message = match key {
                 "embedded" => "has no model yet; 'hob model pull smollm2-135m-instruct' gets one",
                 _ => "no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY",
@@ -78,20 +82,26 @@ pub fn check(surveyed: &Surveyed, wanted: Wanted<'_>) -> Check {
             missing(message.to_owned(), advice::how_to_start(key, address))
         }
         // On a fresh machine that is so for vLLM, whose usual port is ours too. Nobody misses it there.
-        State::Ourselves => {
+        EngineState::OwnAddress => {
             missing(format!("{address} is where Hob itself listens"), advice::how_to_part(key))
         }
-        State::Silent
+        EngineState::NotResponding
             if key == EngineKey::Llamacpp.as_str() && config.engine.llamacpp.binary_path.is_some() =>
         {
-            Check::new(key, Status::Off, format!("{address} is not running; Hob starts it when it is needed"))
+            DoctorCheck::new(
+                key,
+                CheckStatus::Off,
+                format!("{address} is not running; Hob starts it when it is needed"),
+            )
         }
-        State::Silent => missing(format!("{address} does not answer"), advice::how_to_start(key, address)),
+        EngineState::NotResponding => {
+            missing(format!("{address} does not answer"), advice::how_to_start(key, address))
+        }
     }
 }
 
 /// A setting by which no engine can be made.
-pub fn check_unmade(error: EngineError) -> Check {
+pub fn check_unmade(error: EngineError) -> DoctorCheck {
     let advice = match &error {
         EngineError::NotConfigured { engine, .. } if engine == EngineKey::Cloud.as_str() => {
             "Set the provider's key anew, or unset it: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY"
@@ -102,16 +112,16 @@ pub fn check_unmade(error: EngineError) -> Check {
         }
         _ => "Correct [engine] in the configuration".to_owned(),
     };
-    Check::new("engine", Status::Bad, failure::explain(&error.into())).advise(advice)
+    DoctorCheck::new("engine", CheckStatus::Bad, failure::explain(&error.into())).advise(advice)
 }
 
 /// Model files of the embedded engine that cannot be loaded.
-pub fn check_files(config: &Config, home: &Path) -> Vec<Check> {
+pub fn check_files(config: &Config, home: &Path) -> Vec<DoctorCheck> {
     let broken = local::broken_models(config, home).into_iter();
     let check = broken.map(|(id, problem)| {
-        Check::new(
+        DoctorCheck::new(
             EngineKey::Embedded.as_str(),
-            Status::Warning,
+            CheckStatus::Warning,
             format!("the model file of '{id}' cannot be used: {problem}"),
         )
         .advise(format!("Remove it with 'hob model rm {id}', then pull it again"))
@@ -122,11 +132,11 @@ pub fn check_files(config: &Config, home: &Path) -> Vec<Check> {
 /// Which engine answers by the rules of selection.
 pub fn check_choice<'a>(
     chosen: Result<Chosen, NoEngine>,
-    found: &'a [Surveyed],
-    wanted: Wanted<'_>,
-) -> (Answering<'a>, Check) {
+    found: &'a [EngineStatus],
+    expectations: EngineExpectations<'_>,
+) -> (EngineToAsk<'a>, DoctorCheck) {
     const NAME: &str = "engine";
-    let Wanted { config, is_default_missed, can_fetch } = wanted;
+    let EngineExpectations { config, is_default_missed, can_fetch } = expectations;
     let none = match chosen {
         Ok(Chosen { engine, because }) => {
             let check = match because {
@@ -135,26 +145,28 @@ pub fn check_choice<'a>(
                         "{} answers; {key}, which 'hob init' recommends here, does not run",
                         engine.key()
                     );
-                    Check::new(NAME, Status::Good, message)
+                    DoctorCheck::new(NAME, CheckStatus::Good, message)
                         .advise(format!("Nothing needs it. For larger models: {}", how_to_have(&key, found)))
                 }
                 Because::Fallback { instead_of: Some(key) } => {
                     let message = format!("{} answers in place of {key}", engine.key());
-                    Check::new(NAME, Status::Warning, message)
+                    DoctorCheck::new(NAME, CheckStatus::Warning, message)
                         .advise(format!("Start {key}, or set [engine] default = \"{}\"", engine.key()))
                 }
-                Because::Fallback { instead_of: None } => {
-                    Check::new(NAME, Status::Good, format!("{} answers; no default is set", engine.key()))
-                }
-                Because::Default | Because::Given => Check::new(
+                Because::Fallback { instead_of: None } => DoctorCheck::new(
                     NAME,
-                    Status::Good,
+                    CheckStatus::Good,
+                    format!("{} answers; no default is set", engine.key()),
+                ),
+                Because::Default | Because::Given => DoctorCheck::new(
+                    NAME,
+                    CheckStatus::Good,
                     format!("{} answers{}", engine.key(), beside(&engine, config)),
                 ),
             };
             let answering = match has_default_model(&engine, found, config) {
-                Some(surveyed) => Answering::Engine(Arc::clone(&surveyed.engine), models(surveyed)),
-                None => Answering::Engine(engine, None),
+                Some(status) => EngineToAsk::Engine(Arc::clone(&status.engine), models(status)),
+                None => EngineToAsk::Engine(engine, None),
             };
             return (answering, check);
         }
@@ -162,81 +174,87 @@ pub fn check_choice<'a>(
     };
     match managed_binary(config) {
         Some(binary) if is_program(binary) => {
-            let check =
-                Check::new(NAME, Status::Good, format!("Hob starts {} when it is needed", binary.display()));
-            (Answering::Startable, check)
+            let check = DoctorCheck::new(
+                NAME,
+                CheckStatus::Good,
+                format!("Hob starts {} when it is needed", binary.display()),
+            );
+            (EngineToAsk::Startable, check)
         }
         Some(binary) => {
-            let check = Check::new(
+            let check = DoctorCheck::new(
                 NAME,
-                Status::Bad,
+                CheckStatus::Bad,
                 format!("'{}' is no program that can be started", binary.display()),
             )
             .advise("Correct [engine.llamacpp] binary_path, or make the file executable with 'chmod +x'");
-            (Answering::Nobody, check)
+            (EngineToAsk::None, check)
         }
         // Whoever chose nothing is given a model by the first question.
         None if !is_default_missed && has_embedded(found) && !can_fetch => {
             let message = "none runs, and the small model that the first question would fetch is out of reach: the model hub \
                            does not answer, and there is no pip to ask instead";
-            let check = Check::new(NAME, Status::Bad, message).advise(
+            let check = DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(
                 "See whether this machine is online, or set HF_ENDPOINT to a hub that it reaches; or start an engine of \
                  yours, such as with 'ollama serve'; or take in a model file: 'hob model pull FILE.gguf'",
             );
-            (Answering::Nobody, check)
+            (EngineToAsk::None, check)
         }
         None if !is_default_missed && has_embedded(found) => {
             let message =
                 "none runs; the first question fetches a small model (about 100 MB) that Hob runs by itself";
-            let check = Check::new(NAME, Status::Good, message).advise(
+            let check = DoctorCheck::new(NAME, CheckStatus::Good, message).advise(
                 "Get it now with 'hob model pull smollm2-135m-instruct', or start an engine of yours, such as with \
                  'ollama serve'",
             );
-            (Answering::Startable, check)
+            (EngineToAsk::Startable, check)
         }
         None => {
             let mut advice = remedy(&none);
             if has_embedded(found) {
                 advice += "; or let Hob answer by itself: 'hob model pull smollm2-135m-instruct'";
             }
-            (Answering::Nobody, Check::new(NAME, Status::Bad, "no engine answers").advise(advice))
+            (EngineToAsk::None, DoctorCheck::new(NAME, CheckStatus::Bad, "no engine answers").advise(advice))
         }
     }
 }
 
 /// What to do so that an engine answers.
-fn how_to_have(key: &str, found: &[Surveyed]) -> String {
-    let surveyed = found.iter().find(|surveyed| surveyed.engine.key() == key);
-    let is_ours = surveyed.is_some_and(|surveyed| matches!(surveyed.state, State::Ourselves));
+fn how_to_have(key: &str, found: &[EngineStatus]) -> String {
+    let status = found.iter().find(|status| status.engine.key() == key);
+    let is_ours = status.is_some_and(|status| matches!(status.state, EngineState::OwnAddress));
     match is_ours {
         true => advice::how_to_start_beside_us(key),
-        false => advice::how_to_start(key, surveyed.map_or("", |surveyed| surveyed.engine.address())),
+        false => advice::how_to_start(key, status.map_or("", |status| status.engine.address())),
     }
 }
 
-fn has_embedded(found: &[Surveyed]) -> bool {
-    found.iter().any(|surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str())
+fn has_embedded(found: &[EngineStatus]) -> bool {
+    found.iter().any(|status| status.engine.key() == EngineKey::Embedded.as_str())
 }
 
 /// The models that an engine lists.
-fn models(surveyed: &Surveyed) -> Option<&[ModelInfo]> {
-    match &surveyed.state {
-        State::Answers { models } => Some(models.as_slice()),
-        State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => None,
+fn models(status: &EngineStatus) -> Option<&[ModelInfo]> {
+    match &status.state {
+        EngineState::Available { models } => Some(models.as_slice()),
+        EngineState::OwnAddress
+        | EngineState::NotConfigured
+        | EngineState::NotResponding
+        | EngineState::Failing { .. } => None,
     }
 }
 
 /// The engine that answers for the default model: one of the pool that has it, else the chosen one.
 fn has_default_model<'a>(
     chosen: &Arc<dyn Engine>,
-    found: &'a [Surveyed],
+    found: &'a [EngineStatus],
     config: &Config,
-) -> Option<&'a Surveyed> {
-    let of = |key: &str| found.iter().find(|surveyed| surveyed.engine.key() == key);
-    let has = |surveyed: &&Surveyed| {
+) -> Option<&'a EngineStatus> {
+    let of = |key: &str| found.iter().find(|status| status.engine.key() == key);
+    let has = |status: &&EngineStatus| {
         let default = config.default_model().unwrap_or_default();
-        let listed = models(surveyed).unwrap_or_default();
-        listed.iter().any(|model| surveyed.engine.means(default, &model.id))
+        let listed = models(status).unwrap_or_default();
+        listed.iter().any(|model| status.engine.means(default, &model.id))
     };
     let pool = config.engine.pool.iter().filter_map(|key| of(key.as_str()));
     let first = of(chosen.key());

@@ -2,28 +2,28 @@
 
 use hob_config::{Config, Hardware, OddKey};
 
-use super::report::{Check, Status};
+use super::report::{CheckStatus, DoctorCheck};
 use super::summary;
 
-pub fn check(hardware: &Hardware) -> Vec<Check> {
-    let mut checks = vec![Check::new("machine", Status::Good, summary(hardware))];
+pub fn check(hardware: &Hardware) -> Vec<DoctorCheck> {
+    let mut checks = vec![DoctorCheck::new("machine", CheckStatus::Good, summary(hardware))];
     checks.extend(hardware.notes.iter().map(|note| {
-        Check::new("machine", Status::Warning, note)
+        DoctorCheck::new("machine", CheckStatus::Warning, note)
             .advise("Graphics cards it knows of are not seen; check its driver")
     }));
     checks
 }
 
 /// Keys that cannot work, each with its variable.
-pub fn check_odd_keys(config: &Config) -> impl Iterator<Item = Check> {
+pub fn check_odd_keys(config: &Config) -> impl Iterator<Item = DoctorCheck> {
     config.provider_keys.odd_ones().into_iter().map(|OddKey { variable, problem }| {
-        Check::new("keys", Status::Warning, format!("{variable} {problem}"))
+        DoctorCheck::new("keys", CheckStatus::Warning, format!("{variable} {problem}"))
             .advise(format!("Set {variable} to the key as the provider shows it, or unset it"))
     })
 }
 
 /// Which providers have a key; the keys themselves are nobody's business.
-pub fn check_keys(config: &Config) -> Option<Check> {
+pub fn check_keys(config: &Config) -> Option<DoctorCheck> {
     let keys = &config.provider_keys;
     let present: Vec<&str> =
         [("OpenAI", &keys.openai), ("Anthropic", &keys.anthropic), ("Gemini", &keys.gemini)]
@@ -31,5 +31,5 @@ pub fn check_keys(config: &Config) -> Option<Check> {
             .filter_map(|(provider, key)| key.as_ref().map(|_| provider))
             .collect();
     let message = format!("for {}", present.join(", "));
-    (!present.is_empty()).then(|| Check::new("keys", Status::Good, message))
+    (!present.is_empty()).then(|| DoctorCheck::new("keys", CheckStatus::Good, message))
 }

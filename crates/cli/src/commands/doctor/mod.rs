@@ -2,16 +2,16 @@
 
 mod access;
 mod channel;
+mod config_file;
 mod databases;
 mod energy;
 mod engines;
-mod file;
+mod executable;
+mod features;
 mod home;
 mod machine;
 mod model;
-mod parts;
 mod port;
-mod program;
 mod proxy;
 mod report;
 
@@ -23,27 +23,27 @@ use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_system::{Wishes, choose, default_model, is_default_missed};
 
-use self::engines::Answering;
-use self::report::{Check, Report};
+use self::engines::EngineToAsk;
+use self::report::{DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
+use crate::engine_status::check_engines;
 use crate::local;
 use crate::output::progress::Spinner;
-use crate::survey::survey;
 
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
-    let (mut checks, config) = file::check(&environment);
+    let (mut checks, config) = config_file::check(&environment);
     let report = block_on(async {
         let _waiting = Spinner::start("looking around");
         let home = environment.config_dir().ok();
         let (hardware, kept, rest) =
-            tokio::join!(detect(), look_at_home(home.clone()), look(config.as_ref(), home.as_deref()));
+            tokio::join!(detect(), check_home(home.clone()), check_rest(config.as_ref(), home.as_deref()));
         let (can_answer, rest) = rest?;
         checks.extend(machine::check(&hardware));
         checks.extend(kept);
         checks.extend(rest);
-        Ok(Report::new(can_answer, checks))
+        Ok(DoctorReport::new(can_answer, checks))
     })?;
     if args.json {
         report.print_json()?;
@@ -54,17 +54,17 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
 }
 
 /// Hob's directory and its databases, on a thread that may wait for the disk.
-async fn look_at_home(home: Option<PathBuf>) -> Vec<Check> {
+async fn check_home(home: Option<PathBuf>) -> Vec<DoctorCheck> {
     let Some(home) = home else { return Vec::new() };
     // A failure is a panic, which has been told of already.
-    let look = move || [vec![home::check(&home)], databases::check(&home)].concat();
-    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    let check = move || [vec![home::check(&home)], databases::check(&home)].concat();
+    tokio::task::spawn_blocking(check).await.unwrap_or_default()
 }
 
 /// Everything that depends on the configuration. Without one that can be read nothing can be said of the rest.
-async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec<Check>)> {
+async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec<DoctorCheck>)> {
     let (Some(config), Some(home)) = (config, home) else { return Ok((false, Vec::new())) };
-    let mut checks: Vec<Check> = machine::check_odd_keys(config).collect();
+    let mut checks: Vec<DoctorCheck> = machine::check_odd_keys(config).collect();
     let engines = match hob_system::engines(config, home) {
         Ok(engines) => engines,
         Err(error) => {
@@ -74,25 +74,25 @@ async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec
     };
     let wishes = Wishes::default();
     let (found, chosen, port, sandbox, channels, energy) = tokio::join!(
-        survey(&engines, config),
+        check_engines(&engines, config),
         choose(&engines, config, &wishes),
         port::check(&config.server),
-        parts::sandbox(config),
+        features::sandbox(config),
         channel::check(config, home),
         energy::check(config),
     );
     let is_default_missed = is_default_missed(config, home);
     // Only where nobody answers would anything be fetched.
     let can_fetch = chosen.is_err() && !is_default_missed && local::can_fetch_starter(config, home).await;
-    let wanted = engines::Wanted { config, is_default_missed, can_fetch };
-    checks.extend(found.iter().map(|surveyed| engines::check(surveyed, wanted)));
+    let expectations = engines::EngineExpectations { config, is_default_missed, can_fetch };
+    checks.extend(found.iter().map(|status| engines::check(status, expectations)));
     checks.extend(engines::check_files(config, home));
-    let (answering, check) = engines::check_choice(chosen, &found, wanted);
+    let (answering, check) = engines::check_choice(chosen, &found, expectations);
     checks.push(check);
     let can_answer = match answering {
-        Answering::Nobody => false,
-        Answering::Startable => true,
-        Answering::Engine(engine, models) => {
+        EngineToAsk::None => false,
+        EngineToAsk::Startable => true,
+        EngineToAsk::Engine(engine, models) => {
             let default = default_model(config, home, &engine).await.ok().flatten();
             let (has_model, check) = model::check(engine.as_ref(), models, default.as_deref());
             checks.push(check);
@@ -103,9 +103,9 @@ async fn look(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec
     checks.extend(machine::check_keys(config));
     checks.extend(proxy::check(&found));
     checks.extend(sandbox);
-    checks.extend(parts::mcp(config));
+    checks.extend(features::mcp(config));
     checks.extend(channels);
-    checks.extend(parts::telemetry(config));
+    checks.extend(features::telemetry(config));
     checks.extend(energy);
     // Last: it is what a beginner may leave as it is.
     checks.push(access::check(&config.server));

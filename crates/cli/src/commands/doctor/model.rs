@@ -3,14 +3,14 @@
 use hob_core::model::AUTO;
 use hob_core::{Engine, ModelInfo, ModelKind};
 
-use super::report::{Check, Status};
+use super::report::{CheckStatus, DoctorCheck};
 use crate::advice;
 use crate::output::text::one_line;
 
 const NAME: &str = "model";
 
 /// Whether a question that names no model can be answered.
-pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&str>) -> (bool, Check) {
+pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&str>) -> (bool, DoctorCheck) {
     let key = engine.key();
     // Whoever has models can be asked for one of them; the others need one first.
     let offered = models.unwrap_or_default().iter().find(|model| model.kind == ModelKind::Text);
@@ -26,33 +26,45 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
     match (wanted, models) {
         (Some(AUTO), Some(_)) => (
             true,
-            Check::new(NAME, Status::Good, format!("{AUTO}: one of {key}'s is chosen for each question")),
+            DoctorCheck::new(
+                NAME,
+                CheckStatus::Good,
+                format!("{AUTO}: one of {key}'s is chosen for each question"),
+            ),
         ),
         (Some(wanted), Some(models)) if models.iter().any(|model| engine.means(wanted, &model.id)) => {
-            (true, Check::new(NAME, Status::Good, one_line(wanted)))
+            (true, DoctorCheck::new(NAME, CheckStatus::Good, one_line(wanted)))
         }
         (Some(wanted), Some(_)) if engine.lists_every_model() => {
-            let check =
-                Check::new(NAME, Status::Bad, format!("{key} has no model '{wanted}', which is the default"));
+            let check = DoctorCheck::new(
+                NAME,
+                CheckStatus::Bad,
+                format!("{key} has no model '{wanted}', which is the default"),
+            );
             (false, check.advise(how_to_get(wanted)))
         }
         (Some(wanted), _) => {
-            (true, Check::new(NAME, Status::Good, format!("{wanted}, which {key} does not list")))
+            (true, DoctorCheck::new(NAME, CheckStatus::Good, format!("{wanted}, which {key} does not list")))
         }
         // A model that makes vectors is nobody's default: it cannot answer.
         (None, Some(models)) => match models.iter().find(|model| model.kind == ModelKind::Text) {
-            Some(first) => {
-                (true, Check::new(NAME, Status::Good, format!("{}, the first of {key}", one_line(&first.id))))
-            }
+            Some(first) => (
+                true,
+                DoctorCheck::new(
+                    NAME,
+                    CheckStatus::Good,
+                    format!("{}, the first of {key}", one_line(&first.id)),
+                ),
+            ),
             None => {
-                let check = Check::new(NAME, Status::Bad, format!("{key} has no model"));
+                let check = DoctorCheck::new(NAME, CheckStatus::Bad, format!("{key} has no model"));
                 (false, check.advise(advice::how_to_get_a_model(key)))
             }
         },
         (None, None) => {
-            let check = Check::new(
+            let check = DoctorCheck::new(
                 NAME,
-                Status::Bad,
+                CheckStatus::Bad,
                 format!("{key} does not list its models, and no default is set"),
             );
             (false, check.advise("Set [intelligence] default_model"))
@@ -71,18 +83,22 @@ mod tests {
         let engine = ScriptedEngine::saying(&[]);
         let one = [ModelInfo::named("m")];
         for (models, wanted, status) in [
-            (Some(&one[..]), None, Status::Good),
-            (Some(&one[..]), Some("m"), Status::Good),
-            (Some(&one[..]), Some("auto"), Status::Good),
-            (Some(&[][..]), Some("auto"), Status::Bad),
-            (Some(&one[..]), Some("other"), Status::Bad),
-            (Some(&[][..]), None, Status::Bad),
-            (None, None, Status::Bad),
-            (None, Some("m"), Status::Good),
+            (Some(&one[..]), None, CheckStatus::Good),
+            (Some(&one[..]), Some("m"), CheckStatus::Good),
+            (Some(&one[..]), Some("auto"), CheckStatus::Good),
+            (Some(&[][..]), Some("auto"), CheckStatus::Bad),
+            (Some(&one[..]), Some("other"), CheckStatus::Bad),
+            (Some(&[][..]), None, CheckStatus::Bad),
+            (None, None, CheckStatus::Bad),
+            (None, Some("m"), CheckStatus::Good),
         ] {
             let (can_answer, check) = check(&engine, models, wanted);
-            assert_eq!((can_answer, check.status), (status == Status::Good, status), "{models:?} {wanted:?}");
-            assert_eq!(check.advice.is_some(), status == Status::Bad);
+            assert_eq!(
+                (can_answer, check.status),
+                (status == CheckStatus::Good, status),
+                "{models:?} {wanted:?}"
+            );
+            assert_eq!(check.advice.is_some(), status == CheckStatus::Bad);
         }
     }
 }

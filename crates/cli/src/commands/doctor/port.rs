@@ -5,41 +5,46 @@ use std::io;
 use hob_config::ServerConfig;
 use tokio::net::TcpListener;
 
-use super::report::{Check, Status};
-use crate::neighbour::{self, Neighbour};
+use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::counted;
+use crate::running_server::{self, ServerProbe};
 
 const NAME: &str = "port";
 
-pub async fn check(config: &ServerConfig) -> Check {
+pub async fn check(config: &ServerConfig) -> DoctorCheck {
     let (host, port) = (config.host.as_str(), config.port);
     match TcpListener::bind((host, port)).await {
-        Ok(_) => Check::new(NAME, Status::Good, format!("{port} is free for 'hob serve'")),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match neighbour::look(host, port).await {
-            Neighbour::Hob { health: 503 } => {
-                let message = format!("Hob runs on {port} already, but its engine does not answer");
-                Check::new(NAME, Status::Warning, message)
-                    .advise("Start that engine again, or end and start 'hob serve', which then chooses anew")
-            }
-            Neighbour::Hob { .. } => match neighbour::unrecorded_calls(host, port).await {
-                None => Check::new(NAME, Status::Good, format!("Hob runs on {port} already")),
-                Some(lost) => {
-                    let message = format!(
-                        "Hob runs on {port} already, but cannot write hob.db: {} lost so far",
-                        counted(lost, "call")
-                    );
-                    Check::new(NAME, Status::Warning, message).advise(
-                        "Its log says why; once hob.db can be written, Hob records calls again by itself",
+        Ok(_) => DoctorCheck::new(NAME, CheckStatus::Good, format!("{port} is free for 'hob serve'")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            match running_server::probe(host, port).await {
+                ServerProbe::Hob { health: 503 } => {
+                    let message = format!("Hob runs on {port} already, but its engine does not answer");
+                    DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
+                        "Start that engine again, or end and start 'hob serve', which then chooses anew",
                     )
                 }
-            },
-            Neighbour::Stranger | Neighbour::Nobody => {
-                Check::new(NAME, Status::Warning, format!("something else listens on {port}"))
-                    .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port")
+                ServerProbe::Hob { .. } => match running_server::unrecorded_calls(host, port).await {
+                    None => DoctorCheck::new(NAME, CheckStatus::Good, format!("Hob runs on {port} already")),
+                    Some(lost) => {
+                        let message = format!(
+                            "Hob runs on {port} already, but cannot write hob.db: {} lost so far",
+                            counted(lost, "call")
+                        );
+                        DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
+                            "Its log says why; once hob.db can be written, Hob records calls again by itself",
+                        )
+                    }
+                },
+                ServerProbe::OtherProgram | ServerProbe::NoListener => {
+                    DoctorCheck::new(NAME, CheckStatus::Warning, format!("something else listens on {port}"))
+                        .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port")
+                }
             }
-        },
-        Err(error) => Check::new(NAME, Status::Warning, format!("cannot listen on {host}:{port}: {error}"))
-            .advise(remedy(&error)),
+        }
+        Err(error) => {
+            DoctorCheck::new(NAME, CheckStatus::Warning, format!("cannot listen on {host}:{port}: {error}"))
+                .advise(remedy(&error))
+        }
     }
 }
 

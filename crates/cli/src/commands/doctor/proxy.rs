@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use hob_core::Engine;
 use url::{Host, Url};
 
-use super::report::{Check, Status};
-use crate::survey::{State, Surveyed};
+use super::report::{CheckStatus, DoctorCheck};
+use crate::engine_status::{EngineState, EngineStatus};
 
 const NAME: &str = "proxy";
 
@@ -15,25 +15,27 @@ const VARIABLES: [&str; 6] =
     ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
 
 /// What goes through a proxy, and whether an engine that is silent may be silent because of it.
-pub fn check(found: &[Surveyed]) -> Option<Check> {
+pub fn check(found: &[EngineStatus]) -> Option<DoctorCheck> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let variable = VARIABLES.into_iter().find(is_set)?;
     let spared =
         ["no_proxy", "NO_PROXY"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
-    let lost = found.iter().find_map(|surveyed| match surveyed.state {
-        State::Silent | State::Failing { .. } => lost_behind_proxy(surveyed.engine.as_ref(), &spared),
-        State::Ourselves | State::NotSetUp | State::Answers { .. } => None,
+    let lost = found.iter().find_map(|status| match status.state {
+        EngineState::NotResponding | EngineState::Failing { .. } => {
+            lost_behind_proxy(status.engine.as_ref(), &spared)
+        }
+        EngineState::OwnAddress | EngineState::NotConfigured | EngineState::Available { .. } => None,
     });
     Some(match lost {
         // The value is not shown: it may hold a password.
-        None => Check::new(
+        None => DoctorCheck::new(
             NAME,
-            Status::Good,
+            CheckStatus::Good,
             format!("{variable} is set; what is not on this machine is asked through it"),
         ),
-        Some((engine, host)) => Check::new(
+        Some((engine, host)) => DoctorCheck::new(
             NAME,
-            Status::Warning,
+            CheckStatus::Warning,
             format!("{engine} at {host} is asked through the proxy of {variable}"),
         )
         .advise(format!(

@@ -14,7 +14,7 @@ const TRY_IT: &str = "hob ask 'Hello'";
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum CheckStatus {
     Good,
     /// Not there, and not needed.
     Off,
@@ -25,17 +25,17 @@ pub enum Status {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct DoctorCheck {
     pub name: String,
-    pub status: Status,
+    pub status: CheckStatus,
     pub message: String,
     /// What to do about it.
     pub advice: Option<String>,
 }
 
-impl Check {
-    pub fn new(name: impl Into<String>, status: Status, message: impl Into<String>) -> Self {
-        Check { name: name.into(), status, message: message.into(), advice: None }
+impl DoctorCheck {
+    pub fn new(name: impl Into<String>, status: CheckStatus, message: impl Into<String>) -> Self {
+        DoctorCheck { name: name.into(), status, message: message.into(), advice: None }
     }
 
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
@@ -46,7 +46,7 @@ impl Check {
 
 /// Everything that was looked at.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     /// Whether a question can be answered.
     #[serde(rename = "ok")]
     can_answer: bool,
@@ -55,16 +55,16 @@ pub struct Report {
     /// What that is about.
     #[serde(skip)]
     about: Option<String>,
-    checks: Vec<Check>,
+    checks: Vec<DoctorCheck>,
 }
 
-impl Report {
-    pub fn new(can_answer: bool, checks: Vec<Check>) -> Self {
+impl DoctorReport {
+    pub fn new(can_answer: bool, checks: Vec<DoctorCheck>) -> Self {
         let (about, next) = match next_step(&checks) {
             Some((about, advice)) => (Some(about.to_owned()), advice.to_owned()),
             None => (None, TRY_IT.to_owned()),
         };
-        Report { can_answer, next, about, checks }
+        DoctorReport { can_answer, next, about, checks }
     }
 
     pub fn can_answer(&self) -> bool {
@@ -77,16 +77,16 @@ impl Report {
 
     pub fn print(&self) -> io::Result<()> {
         let width = self.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
-        for Check { name, status, message, advice } in &self.checks {
+        for DoctorCheck { name, status, message, advice } in &self.checks {
             let (style, mark) = match status {
-                Status::Good => (GOOD, '✓'),
-                Status::Off => (DIM, '·'),
-                Status::Warning => (WARNING, '!'),
-                Status::Bad => (BAD, '✗'),
+                CheckStatus::Good => (GOOD, '✓'),
+                CheckStatus::Off => (DIM, '·'),
+                CheckStatus::Warning => (WARNING, '!'),
+                CheckStatus::Bad => (BAD, '✗'),
             };
             let indent = width + 4;
             let message = printable(message).trim().replace('\n', &format!("\n{:indent$}", ""));
-            if *status == Status::Off {
+            if *status == CheckStatus::Off {
                 output::line(format_args!("{DIM}{mark} {name:width$}  {message}{DIM:#}"))?;
             } else {
                 output::line(format_args!("{style}{mark}{style:#} {NAME}{name:width$}{NAME:#}  {message}"))?;
@@ -98,30 +98,30 @@ impl Report {
         output::line("")?;
         let about = self.about.as_deref().map(|about| format!(" ({about})")).unwrap_or_default();
         match self.verdict() {
-            Verdict::Ready => output::line(format_args!("{GOOD}Ready.{GOOD:#} Try it: {TRY_IT}")),
-            Verdict::ReadyBut => {
+            DoctorVerdict::Ready => output::line(format_args!("{GOOD}Ready.{GOOD:#} Try it: {TRY_IT}")),
+            DoctorVerdict::ReadyBut => {
                 output::line(format_args!("{GOOD}Ready.{GOOD:#} Try it: {TRY_IT}"))?;
                 output::line(format_args!("{STRONG}Then{about}:{STRONG:#} {}", one_line(&self.next)))
             }
-            Verdict::NotReady => output::line(format_args!(
+            DoctorVerdict::NotReady => output::line(format_args!(
                 "{BAD}Not ready.{BAD:#} {STRONG}Next{about}:{STRONG:#} {}",
                 one_line(&self.next)
             )),
         }
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> DoctorVerdict {
         if !self.can_answer {
-            Verdict::NotReady
+            DoctorVerdict::NotReady
         } else if self.about.is_none() {
-            Verdict::Ready
+            DoctorVerdict::Ready
         } else {
-            Verdict::ReadyBut
+            DoctorVerdict::ReadyBut
         }
     }
 }
 
-enum Verdict {
+enum DoctorVerdict {
     Ready,
     /// A question can be answered, and something is still wrong.
     ReadyBut,
@@ -129,28 +129,28 @@ enum Verdict {
 }
 
 /// What to do about the worst of it; of equals, the first, since each thing needs those before it.
-fn next_step(checks: &[Check]) -> Option<(&str, &str)> {
+fn next_step(checks: &[DoctorCheck]) -> Option<(&str, &str)> {
     let first = |status| {
         let mut such = checks.iter().filter(move |check| check.status == status);
         such.find_map(|check| Some((check.name.as_str(), check.advice.as_deref()?)))
     };
-    first(Status::Bad).or_else(|| first(Status::Warning))
+    first(CheckStatus::Bad).or_else(|| first(CheckStatus::Warning))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(status: Status, advice: &str) -> Check {
-        Check::new("x", status, "m").advise(advice)
+    fn check(status: CheckStatus, advice: &str) -> DoctorCheck {
+        DoctorCheck::new("x", status, "m").advise(advice)
     }
 
     #[test]
     fn the_worst_comes_first_and_of_equals_the_first() {
-        let (good, warning) = (check(Status::Good, "nothing"), check(Status::Warning, "tidy up"));
-        let (bad, worse) = (check(Status::Bad, "mend"), check(Status::Bad, "mend too"));
+        let (good, warning) = (check(CheckStatus::Good, "nothing"), check(CheckStatus::Warning, "tidy up"));
+        let (bad, worse) = (check(CheckStatus::Bad, "mend"), check(CheckStatus::Bad, "mend too"));
         assert_eq!(next_step(std::slice::from_ref(&good)), None);
-        assert_eq!(Report::new(true, vec![good.clone()]).next, TRY_IT);
+        assert_eq!(DoctorReport::new(true, vec![good.clone()]).next, TRY_IT);
         assert_eq!(next_step(&[good.clone(), warning.clone()]), Some(("x", "tidy up")));
         assert_eq!(next_step(&[good, warning, bad, worse]), Some(("x", "mend")));
     }

@@ -13,14 +13,14 @@ const LEFT_OUT: &str = "…";
 
 /// A stretch of text.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ExcerptPart {
     pub text: String,
     /// Whether this is what was looked for.
     pub is_hit: bool,
 }
 
 /// About `most` characters, where most of the words that were found are, or from the beginning when none was.
-pub fn excerpt(passage: &Passage, most: usize) -> Vec<Piece> {
+pub fn excerpt(passage: &Passage, most: usize) -> Vec<ExcerptPart> {
     let Passage { text, marks, .. } = passage;
     let first = best_start(text, marks, most.saturating_sub(BEFORE));
     let start = text[..first].char_indices().rev().nth(BEFORE).map_or(0, |(at, _)| at);
@@ -28,7 +28,7 @@ pub fn excerpt(passage: &Passage, most: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut push = |text: &str, is_hit: bool| {
         if !text.is_empty() {
-            pieces.push(Piece { text: spaced(text), is_hit });
+            pieces.push(ExcerptPart { text: spaced(text), is_hit });
         }
     };
     if start > 0 {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn shown(passage: &Passage, most: usize) -> String {
-        let mark = |piece: Piece| if piece.is_hit { format!("[{}]", piece.text) } else { piece.text };
+        let mark = |piece: ExcerptPart| if piece.is_hit { format!("[{}]", piece.text) } else { piece.text };
         excerpt(passage, most).into_iter().map(mark).collect()
     }
 

@@ -3,12 +3,12 @@
 use anyhow::{Result, bail};
 use hob_config::Config;
 
-use crate::args::Network;
+use crate::args::NetworkAccess;
 use crate::output;
 use crate::output::number::counted;
 
 pub async fn run(config: &Config, path: &str) -> Result<()> {
-    let forgotten = super::documents(config, Network::Offline)?.forget(path).await?;
+    let forgotten = super::documents(config, NetworkAccess::Offline)?.forget(path).await?;
     if forgotten.sources == 0 {
         bail!(
             "nothing is remembered of {path}. Write the path as it was indexed; 'hob memory search' shows paths."

@@ -11,12 +11,12 @@ use hob_system::documents::index::count;
 use hob_system::documents::{Indexing, Listener};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{Bar, Named};
+use super::progress::{IndexBar, NamedFiles};
 use crate::args::MemoryIndexArgs;
 use crate::output;
 use crate::output::number::{counted, memory};
 
-pub async fn run(mut config: Config, args: MemoryIndexArgs, named: Named) -> Result<()> {
+pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -> Result<()> {
     if let Some(size) = args.chunk_size {
         config.memory.chunk_size = size;
     }
@@ -24,7 +24,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: Named) -> Res
         config.memory.chunk_overlap = overlap;
     }
     let documents = super::documents(&config, args.offline.into())?;
-    let bar = Arc::new(Bar::new(named));
+    let bar = Arc::new(IndexBar::new(named));
     let shown = Arc::clone(&bar);
     let listener: Listener = Arc::new(move |progress| shown.show(progress));
     let backend = args.backend.unwrap_or_else(|| documents.backend());

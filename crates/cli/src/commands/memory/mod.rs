@@ -3,10 +3,10 @@
 mod excerpt;
 mod forget;
 mod index;
+mod index_progress;
 mod progress;
-mod read;
+mod reader_process;
 mod search;
-mod standing;
 mod stats;
 
 use std::process::ExitCode;
@@ -21,16 +21,16 @@ use hob_system::memory::{HouseMemory, MemoryWiring};
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_system::{ChannelService, WorkshopParts};
 
-use crate::args::{MemoryCommand, Network};
+use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
 use crate::local;
 use crate::settings;
 use crate::signals::Signals;
 
-pub use progress::Named;
-pub use read::{read_file, reader};
+pub use progress::NamedFiles;
+pub use reader_process::{read_file, reader};
 
-pub fn run(command: MemoryCommand, named: Named) -> Result<ExitCode> {
+pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
     let config = settings::load()?;
     block_on(async {
         let mut signals = Signals::listen()?;
@@ -51,7 +51,7 @@ pub fn run(command: MemoryCommand, named: Named) -> Result<ExitCode> {
 }
 
 /// The memory as this command line has it.
-fn documents(config: &Config, network: Network) -> Result<Arc<Documents>> {
+fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(Arc::clone(HouseMemory::new(config, &settings::home()?, wiring)?.documents()))
@@ -59,7 +59,7 @@ fn documents(config: &Config, network: Network) -> Result<Arc<Documents>> {
 
 /// What the tools of the house work with where there is no engine.
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
-    let memory: Arc<dyn Memory> = documents(config, Network::Offline)?;
+    let memory: Arc<dyn Memory> = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
     let channels = open_channels(config, &home, &EventBus::new())?;
     let tasks: Arc<dyn Schedule> = Arc::new(open_tasks(&home, task_options(contract(channels.as_ref()))));

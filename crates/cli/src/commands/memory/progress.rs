@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use hob_system::documents::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::standing::Standing;
+use super::index_progress::IndexProgressState;
 use crate::output;
-use crate::output::screen::Shown;
+use crate::output::screen::ActiveBar;
 use crate::output::text::one_line;
 
 const TICK: Duration = Duration::from_millis(100);
@@ -22,43 +22,48 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Which files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedFiles {
     /// Those that could not be read.
     Broken,
     /// Those that were left out, too.
     Skipped,
 }
 
-impl From<u8> for Named {
+impl From<u8> for NamedFiles {
     /// By how often `-v` was given.
     fn from(verbose: u8) -> Self {
-        if verbose == 0 { Named::Broken } else { Named::Skipped }
+        if verbose == 0 { NamedFiles::Broken } else { NamedFiles::Skipped }
     }
 }
 
-pub struct Bar {
-    named: Named,
+pub struct IndexBar {
+    named: NamedFiles,
     /// How often it changes.
     every: Duration,
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<IndexBarState>,
 }
 
 #[derive(Default)]
-struct State {
+struct IndexBarState {
     /// `None` where there is no terminal, and at the end.
-    bar: Option<Shown>,
-    standing: Standing,
+    bar: Option<ActiveBar>,
+    progress_state: IndexProgressState,
     /// When the figures were last shown, since the beginning.
     shown: Duration,
     is_over: bool,
 }
 
-impl Bar {
-    pub fn new(named: Named) -> Self {
+impl IndexBar {
+    pub fn new(named: NamedFiles) -> Self {
         let (bar, every) =
             if io::stderr().is_terminal() { (Some(bar()), REFRESH) } else { (None, LINE_EVERY) };
-        Bar { named, every, began: Instant::now(), state: Mutex::new(State { bar, ..State::default() }) }
+        IndexBar {
+            named,
+            every,
+            began: Instant::now(),
+            state: Mutex::new(IndexBarState { bar, ..IndexBarState::default() }),
+        }
     }
 
     pub fn show(&self, progress: Progress<'_>) {
@@ -66,7 +71,7 @@ impl Bar {
             Progress::Warning(warning) => {
                 return output::warning(one_line(&format!("{}: {}", warning.path.display(), warning.reason)));
             }
-            Progress::Skipped(skipped) if self.named == Named::Skipped => {
+            Progress::Skipped(skipped) if self.named == NamedFiles::Skipped => {
                 let text = format!("skipped {}: {}", skipped.path.display(), skipped.reason);
                 return output::note(one_line(&text));
             }
@@ -74,13 +79,13 @@ impl Bar {
         }
         let elapsed = self.began.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.standing.hear(&progress, elapsed);
+        state.progress_state.update(&progress, elapsed);
         if state.is_over || elapsed < state.shown + self.every {
             return;
         }
         state.shown = elapsed;
-        let line = state.standing.line(elapsed);
-        let (done, of) = state.standing.position();
+        let line = state.progress_state.line(elapsed);
+        let (done, of) = state.progress_state.position();
         let Some(bar) = &state.bar else {
             output::note(line);
             return;
@@ -100,8 +105,8 @@ impl Bar {
     }
 }
 
-fn bar() -> Shown {
-    let bar = Shown::new(ProgressBar::no_length());
+fn bar() -> ActiveBar {
+    let bar = ActiveBar::new(ProgressBar::no_length());
     if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} [{bar:24}] {wide_msg}") {
         bar.set_style(style.progress_chars("=> "));
     }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use hob_config::Config;
 use hob_core::{Found, Memory, MemoryBackend, MemoryQuery, Passage};
 
-use super::excerpt::{Piece, excerpt};
+use super::excerpt::{ExcerptPart, excerpt};
 use crate::args::MemorySearchArgs;
 use crate::output;
 use crate::output::progress::Spinner;
@@ -51,11 +51,11 @@ fn print_rows(found: &Found) -> io::Result<()> {
 
 /// For people with a wide terminal: the passage beside its source, and in it the words that were found.
 fn print_table(found: &Found) -> io::Result<()> {
-    let here = Here::of_this_process();
+    let here = ShortPaths::from_process();
     let row = |passage: &Passage| {
         let place = here.shortened(passage.location().to_string());
         let pieces = excerpt(passage, SHOWN).into_iter();
-        let text = pieces.fold(Marked::default(), |cell, Piece { text, is_hit }| {
+        let text = pieces.fold(Marked::default(), |cell, ExcerptPart { text, is_hit }| {
             let text = printable(&text);
             if is_hit { cell.standing_out(&text) } else { cell.plain(&text) }
         });
@@ -70,14 +70,14 @@ fn print_table(found: &Found) -> io::Result<()> {
 
 /// For people with a narrow one: the passage below its source.
 fn print_blocks(found: &Found) -> io::Result<()> {
-    let here = Here::of_this_process();
+    let here = ShortPaths::from_process();
     let mut out = anstream::stdout();
     for passage in &found.passages {
         let place = one_line(&here.shortened(passage.location().to_string()));
         let title = one_line(&passage.title);
         writeln!(out, "{:>4}  {NAME}{place}{NAME:#}  {DIM}{title}{DIM:#}", score(found, passage))?;
         write!(out, "      ")?;
-        for Piece { text, is_hit } in excerpt(passage, SHOWN) {
+        for ExcerptPart { text, is_hit } in excerpt(passage, SHOWN) {
             let text = printable(&text);
             if is_hit {
                 write!(out, "{WARNING}{text}{WARNING:#}")?;
@@ -92,14 +92,14 @@ fn print_blocks(found: &Found) -> io::Result<()> {
 
 /// Where somebody sits, so that a path can be said as they would say it.
 #[derive(Default)]
-struct Here {
+struct ShortPaths {
     directory: Option<PathBuf>,
     home: Option<PathBuf>,
 }
 
-impl Here {
-    fn of_this_process() -> Self {
-        Here { directory: std::env::current_dir().ok(), home: std::env::home_dir() }
+impl ShortPaths {
+    fn from_process() -> Self {
+        ShortPaths { directory: std::env::current_dir().ok(), home: std::env::home_dir() }
     }
 
     /// The place from here, or from home, if it lies below one of them.
@@ -172,10 +172,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_path_is_said_from_here_or_from_home() {
-        let here = Here { directory: Some("/home/ann/work".into()), home: Some("/home/ann".into()) };
+        let here = ShortPaths { directory: Some("/home/ann/work".into()), home: Some("/home/ann".into()) };
         let said = ["/home/ann/work/notes/a.md:3", "/home/ann/b.pdf page 2", "/srv/c.md:1", "note:12:1"]
             .map(|place| here.shortened(place.to_owned()));
         assert_eq!(said, ["notes/a.md:3", "~/b.pdf page 2", "/srv/c.md:1", "note:12:1"]);
-        assert_eq!(Here::default().shortened("/srv/c.md:1".to_owned()), "/srv/c.md:1");
+        assert_eq!(ShortPaths::default().shortened("/srv/c.md:1".to_owned()), "/srv/c.md:1");
     }
 }

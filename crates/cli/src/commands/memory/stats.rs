@@ -4,24 +4,24 @@ use anyhow::Result;
 use hob_config::Config;
 use hob_core::{Memory, MemoryBackend, MemoryStats};
 
-use crate::args::Network;
-use crate::commands::model::Format;
+use crate::args::NetworkAccess;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::number::{counted, memory};
 use crate::output::table;
 use crate::output::text::one_line;
 use crate::output::time;
 
-pub async fn run(config: &Config, backend: Option<MemoryBackend>, format: Format) -> Result<()> {
-    let documents = super::documents(config, Network::Offline)?;
+pub async fn run(config: &Config, backend: Option<MemoryBackend>, format: OutputFormat) -> Result<()> {
+    let documents = super::documents(config, NetworkAccess::Offline)?;
     let mut stats = documents.stats().await?;
     stats.backend = backend.unwrap_or(stats.backend);
     match format {
-        Format::Json => output::json(&stats)?,
-        Format::People if stats.sources == 0 => {
+        OutputFormat::Json => output::json(&stats)?,
+        OutputFormat::Text if stats.sources == 0 => {
             output::note("Nothing is remembered yet. Fill the memory with 'hob memory index PATH'.");
         }
-        Format::People => table::print_facts(&facts(&stats))?,
+        OutputFormat::Text => table::print_facts(&facts(&stats))?,
     }
     Ok(())
 }

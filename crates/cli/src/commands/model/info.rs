@@ -9,14 +9,14 @@ use hob_system::{ModelDetails, ollama};
 use serde_json::{Value, json};
 use strsim::jaro_winkler;
 
+use super::check_all_engines;
 use super::list::describe;
-use super::{Format, look_around};
 use crate::advice;
-use crate::output;
+use crate::engine_status::{EngineState, EngineStatus};
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
-use crate::survey::{State, Surveyed};
+use crate::output::{self, OutputFormat};
 
 /// Names at least this alike, of 1.0, are taken for a slip of the fingers.
 const ALIKE: f64 = 0.8;
@@ -24,21 +24,21 @@ const ALIKE: f64 = 0.8;
 /// So many of them are offered.
 const MOST_OFFERS: usize = 3;
 
-pub async fn run(config: &Config, name: &str, format: Format) -> Result<ExitCode> {
-    let found = look_around(config).await?;
+pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<ExitCode> {
+    let found = check_all_engines(config).await?;
     let mut known = Vec::new();
-    for Surveyed { engine, state, .. } in &found {
-        let State::Answers { models } = state else { continue };
+    for EngineStatus { engine, state, .. } in &found {
+        let EngineState::Available { models } = state else { continue };
         let Some(model) = models.iter().find(|model| engine.means(name, &model.id)) else { continue };
         let details = if engine.key() == "ollama" { ask_ollama(config, &model.id).await? } else { None };
-        known.push(Known { engine: engine.key(), address: engine.address(), model, details });
+        known.push(ModelOnEngine { engine: engine.key(), address: engine.address(), model, details });
     }
     if known.is_empty() {
         return Err(not_found(name, &found));
     }
     match format {
-        Format::Json => output::json(&known.iter().map(Known::as_json).collect::<Vec<_>>())?,
-        Format::People => {
+        OutputFormat::Json => output::json(&known.iter().map(ModelOnEngine::as_json).collect::<Vec<_>>())?,
+        OutputFormat::Text => {
             for (index, model) in known.iter().enumerate() {
                 if index > 0 {
                     output::line("")?;
@@ -60,7 +60,7 @@ async fn ask_ollama(config: &Config, model: &str) -> Result<Option<ModelDetails>
 }
 
 /// A model on one engine.
-struct Known<'a> {
+struct ModelOnEngine<'a> {
     engine: &'a str,
     address: &'a str,
     model: &'a ModelInfo,
@@ -68,7 +68,7 @@ struct Known<'a> {
     details: Option<ModelDetails>,
 }
 
-impl Known<'_> {
+impl ModelOnEngine<'_> {
     fn parameters(&self) -> Option<u64> {
         self.details.as_ref().and_then(|details| details.parameters).or(self.model.parameters)
     }
@@ -113,10 +113,13 @@ impl Known<'_> {
     }
 }
 
-pub fn not_found(name: &str, found: &[Surveyed]) -> Error {
-    let names = found.iter().flat_map(|surveyed| match &surveyed.state {
-        State::Answers { models } => models.as_slice(),
-        State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => &[],
+pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {
+    let names = found.iter().flat_map(|status| match &status.state {
+        EngineState::Available { models } => models.as_slice(),
+        EngineState::OwnAddress
+        | EngineState::NotConfigured
+        | EngineState::NotResponding
+        | EngineState::Failing { .. } => &[],
     });
     let meant = match near(name, names.map(|model| model.id.as_str())).as_slice() {
         [] => String::new(),

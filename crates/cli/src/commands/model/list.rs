@@ -10,13 +10,13 @@ use hob_core::{ModelInfo, ModelKind};
 use hob_system::ollama;
 use serde_json::{Value, json};
 
-use super::{Format, asked, chosen, look_around, silent};
-use crate::output;
+use super::{asked, check_all_engines, chosen, silent};
+use crate::engine_status::{EngineState, EngineStatus};
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
+use crate::output::{self, OutputFormat};
 use crate::settings;
-use crate::survey::{State, Surveyed};
 
 /// How many models Ollama is asked about at once, and how long it may take for each.
 const QUESTIONS: usize = 4;
@@ -30,24 +30,24 @@ const COLUMNS: [Column; 5] = [
     Column::Numbers("VRAM"),
 ];
 
-pub async fn run(config: &Config, format: Format) -> Result<ExitCode> {
-    let mut found = look_around(config).await?;
-    for Surveyed { engine, state, .. } in &mut found {
-        if let (State::Answers { models }, "ollama") = (state, engine.key()) {
+pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
+    let mut found = check_all_engines(config).await?;
+    for EngineStatus { engine, state, .. } in &mut found {
+        if let (EngineState::Available { models }, "ollama") = (state, engine.key()) {
             add_contexts(config, models).await?;
         }
     }
     let default = default(config, &found).await?;
-    let listed: Vec<Listed> = found
+    let listed: Vec<ModelRow> = found
         .iter()
-        .flat_map(|surveyed| models(surveyed).iter().map(|model| (surveyed.engine.key(), model)))
-        .map(|(engine, model)| Listed { engine, model, is_default: default == Some((engine, &model.id)) })
+        .flat_map(|status| models(status).iter().map(|model| (status.engine.key(), model)))
+        .map(|(engine, model)| ModelRow { engine, model, is_default: default == Some((engine, &model.id)) })
         .collect();
     match format {
-        Format::Json => output::json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>())?,
-        Format::People => print(&listed)?,
+        OutputFormat::Json => output::json(&listed.iter().map(ModelRow::as_json).collect::<Vec<_>>())?,
+        OutputFormat::Text => print(&listed)?,
     }
-    tell_of_others(&found);
+    note_other_engines(&found);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -66,31 +66,34 @@ async fn add_contexts(config: &Config, models: &mut [ModelInfo]) -> Result<()> {
 }
 
 /// The default model, and the engine that answers with it; `None` where that is chosen for each question, or is not there.
-async fn default<'a>(config: &Config, found: &'a [Surveyed]) -> Result<Option<(&'a str, &'a str)>> {
+async fn default<'a>(config: &Config, found: &'a [EngineStatus]) -> Result<Option<(&'a str, &'a str)>> {
     let Some(chosen) = chosen(config, found).await else { return Ok(None) };
     let default = hob_system::default_model(config, &settings::home()?, &chosen.engine).await;
     let Some(default) = default.ok().flatten() else { return Ok(None) };
-    Ok(asked(chosen, found, config).into_iter().find_map(|surveyed| {
-        let model = models(surveyed).iter().find(|model| surveyed.engine.means(&default, &model.id))?;
-        Some((surveyed.engine.key(), model.id.as_str()))
+    Ok(asked(chosen, found, config).into_iter().find_map(|status| {
+        let model = models(status).iter().find(|model| status.engine.means(&default, &model.id))?;
+        Some((status.engine.key(), model.id.as_str()))
     }))
 }
 
-pub fn models(surveyed: &Surveyed) -> &[ModelInfo] {
-    match &surveyed.state {
-        State::Answers { models } => models,
-        State::Ourselves | State::NotSetUp | State::Silent | State::Failing { .. } => &[],
+pub fn models(status: &EngineStatus) -> &[ModelInfo] {
+    match &status.state {
+        EngineState::Available { models } => models,
+        EngineState::OwnAddress
+        | EngineState::NotConfigured
+        | EngineState::NotResponding
+        | EngineState::Failing { .. } => &[],
     }
 }
 
 /// A line of the list.
-struct Listed<'a> {
+struct ModelRow<'a> {
     engine: &'a str,
     model: &'a ModelInfo,
     is_default: bool,
 }
 
-impl Listed<'_> {
+impl ModelRow<'_> {
     fn as_json(&self) -> Value {
         let mut value = describe(self.engine, self.model);
         value["default"] = json!(self.is_default);
@@ -114,7 +117,7 @@ pub fn describe(engine: &str, model: &ModelInfo) -> Value {
     })
 }
 
-fn print(listed: &[Listed<'_>]) -> Result<()> {
+fn print(listed: &[ModelRow<'_>]) -> Result<()> {
     let rows: Vec<Vec<String>> = listed.iter().map(row).collect();
     if rows.is_empty() {
         output::note("No engine has a model yet. Get one, such as with 'hob model pull qwen3:0.6b'.");
@@ -124,7 +127,7 @@ fn print(listed: &[Listed<'_>]) -> Result<()> {
     Ok(())
 }
 
-fn row(Listed { engine, model, is_default }: &Listed<'_>) -> Vec<String> {
+fn row(ModelRow { engine, model, is_default }: &ModelRow<'_>) -> Vec<String> {
     let known = |number: Option<u64>, shown: fn(u64) -> String| number.map_or_else(|| "-".to_owned(), shown);
     vec![
         (*engine).to_owned(),
@@ -140,9 +143,9 @@ fn row(Listed { engine, model, is_default }: &Listed<'_>) -> Vec<String> {
     ]
 }
 
-fn tell_of_others(found: &[Surveyed]) {
-    for Surveyed { engine, state, .. } in found {
-        if let State::Failing { reason, .. } = state {
+fn note_other_engines(found: &[EngineStatus]) {
+    for EngineStatus { engine, state, .. } in found {
+        if let EngineState::Failing { reason, .. } = state {
             output::warning(format_args!("{} does not list its models: {reason}", engine.key()));
         }
     }

@@ -15,10 +15,10 @@ use hob_system::{Wishes, choose};
 
 use crate::args::ModelCommand;
 use crate::commands::block_on;
+use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::local;
 use crate::output::progress::Spinner;
 use crate::settings;
-use crate::survey::{State, Surveyed, survey};
 
 pub fn run(command: ModelCommand) -> Result<ExitCode> {
     let config = settings::load()?;
@@ -37,32 +37,21 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
     }
 }
 
-/// For whom to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    People,
-    Json,
-}
-
-impl From<bool> for Format {
-    /// From the flag `--json`.
-    fn from(json: bool) -> Self {
-        if json { Format::Json } else { Format::People }
-    }
-}
-
 /// All engines; an error when none of them answers.
-async fn look_around(config: &Config) -> Result<Vec<Surveyed>> {
+async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
     let engines = hob_system::engines(config, &settings::home()?)?;
     let found = {
         let _waiting = Spinner::start("asking the engines");
-        survey(&engines, config).await
+        check_engines(&engines, config).await
     };
-    if found.iter().any(|surveyed| matches!(surveyed.state, State::Answers { .. } | State::Failing { .. })) {
+    if found
+        .iter()
+        .any(|status| matches!(status.state, EngineState::Available { .. } | EngineState::Failing { .. }))
+    {
         return Ok(found);
     }
     let addresses: Vec<String> = found.iter().filter_map(silent).collect();
-    let own = match found.iter().any(|surveyed| surveyed.engine.key() == EngineKey::Embedded.as_str()) {
+    let own = match found.iter().any(|status| status.engine.key() == EngineKey::Embedded.as_str()) {
         true => "; get Hob a model of its own with 'hob model pull smollm2-135m-instruct'",
         false => "",
     };
@@ -70,27 +59,30 @@ async fn look_around(config: &Config) -> Result<Vec<Surveyed>> {
 }
 
 /// The engine that answers, by the rules of selection, among those that were found to answer.
-async fn chosen<'a>(config: &Config, found: &'a [Surveyed]) -> Option<&'a Surveyed> {
+async fn chosen<'a>(config: &Config, found: &'a [EngineStatus]) -> Option<&'a EngineStatus> {
     let answering: Vec<Arc<dyn Engine>> = found
         .iter()
-        .filter(|surveyed| matches!(surveyed.state, State::Answers { .. }))
-        .map(|surveyed| Arc::clone(&surveyed.engine))
+        .filter(|status| matches!(status.state, EngineState::Available { .. }))
+        .map(|status| Arc::clone(&status.engine))
         .collect();
     let chosen = choose(&answering, config, &Wishes::default()).await.ok()?;
-    found.iter().find(|surveyed| surveyed.engine.key() == chosen.engine.key())
+    found.iter().find(|status| status.engine.key() == chosen.engine.key())
 }
 
 /// The engines that are asked for a model: the one that answers, and those of the pool.
-fn asked<'a>(chosen: &'a Surveyed, found: &'a [Surveyed], config: &Config) -> Vec<&'a Surveyed> {
-    let in_pool = |key: &EngineKey| found.iter().find(|surveyed| surveyed.engine.key() == key.as_str());
+fn asked<'a>(chosen: &'a EngineStatus, found: &'a [EngineStatus], config: &Config) -> Vec<&'a EngineStatus> {
+    let in_pool = |key: &EngineKey| found.iter().find(|status| status.engine.key() == key.as_str());
     let others = config.engine.pool.iter().filter_map(in_pool);
     std::iter::once(chosen).chain(others.filter(|other| other.engine.key() != chosen.engine.key())).collect()
 }
 
 /// An engine that does not answer, with its address.
-fn silent(surveyed: &Surveyed) -> Option<String> {
-    match &surveyed.state {
-        State::Silent => Some(format!("{} at {}", surveyed.engine.key(), surveyed.engine.address())),
-        State::Ourselves | State::NotSetUp | State::Failing { .. } | State::Answers { .. } => None,
+fn silent(status: &EngineStatus) -> Option<String> {
+    match &status.state {
+        EngineState::NotResponding => Some(format!("{} at {}", status.engine.key(), status.engine.address())),
+        EngineState::OwnAddress
+        | EngineState::NotConfigured
+        | EngineState::Failing { .. }
+        | EngineState::Available { .. } => None,
     }
 }

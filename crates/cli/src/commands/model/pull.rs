@@ -12,18 +12,18 @@ use hob_config::Config;
 use hob_core::Engine;
 use hob_system::{PullProgress, ollama};
 
-use self::bars::Bars;
-use self::lines::Lines;
+use self::bars::LayerBars;
+use self::lines::LayerLines;
 use crate::advice;
 use crate::output;
 use crate::output::text::one_line;
 use crate::signals::Signals;
 
 /// Layers that are shown; a model has about five.
-const MOST_LAYERS: usize = 64;
+const MAX_LAYERS: usize = 64;
 
 /// Shows the steps of a download.
-trait Show {
+trait PullDisplay {
     fn step(&mut self, step: &PullProgress);
     fn clear(&mut self);
 }
@@ -43,8 +43,11 @@ pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
         );
     }
     let mut signals = Signals::listen()?;
-    let mut show: Box<dyn Show> =
-        if io::stderr().is_terminal() { Box::new(Bars::default()) } else { Box::new(Lines::default()) };
+    let mut show: Box<dyn PullDisplay> = if io::stderr().is_terminal() {
+        Box::new(LayerBars::default())
+    } else {
+        Box::new(LayerLines::default())
+    };
     let download = async {
         let mut steps = ollama.pull(model).await?;
         while let Some(step) = steps.next().await {

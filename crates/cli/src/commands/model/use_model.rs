@@ -9,7 +9,7 @@ use hob_core::model::{AUTO, DEFAULT_MODEL};
 
 use super::info::not_found;
 use super::list::models;
-use super::{asked, chosen, look_around};
+use super::{asked, check_all_engines, chosen};
 use crate::output;
 use crate::output::text::one_line;
 
@@ -38,18 +38,18 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
 
 /// The model as its engine names it.
 async fn find(config: &Config, name: &str) -> Result<String> {
-    let found = look_around(config).await?;
-    let having = found.iter().find_map(|surveyed| {
-        let model = models(surveyed).iter().find(|model| surveyed.engine.means(name, &model.id))?;
-        Some((surveyed, model))
+    let found = check_all_engines(config).await?;
+    let having = found.iter().find_map(|status| {
+        let model = models(status).iter().find(|model| status.engine.means(name, &model.id))?;
+        Some((status, model))
     });
     let Some((engine, model)) = having else { return Err(not_found(name, &found)) };
     if model.kind == ModelKind::Embedding {
         bail!("{} makes embeddings and cannot answer questions. Choose another model.", one_line(&model.id));
     }
     if let Some(chosen) = chosen(config, &found).await {
-        let is_asked = |surveyed: &&super::Surveyed| {
-            models(surveyed).iter().any(|listed| surveyed.engine.means(&model.id, &listed.id))
+        let is_asked = |status: &&super::EngineStatus| {
+            models(status).iter().any(|listed| status.engine.means(&model.id, &listed.id))
         };
         if !asked(chosen, &found, config).iter().any(is_asked) {
             let (has, answers) = (engine.engine.key(), chosen.engine.key());

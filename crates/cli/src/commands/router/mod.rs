@@ -23,6 +23,6 @@ pub fn run(command: RouterCommand) -> Result<ExitCode> {
 }
 
 /// Says that there is nothing, which is no failure.
-fn tell_of_nothing() {
+fn note_empty() {
     output::note("Nothing is learnt yet. Ask with --router grpo, or for the model 'auto'.");
 }

@@ -3,20 +3,20 @@
 use anyhow::Result;
 use hob_system::store::Routing;
 
-use super::tell_of_nothing;
-use crate::commands::consent::Consent;
+use super::note_empty;
+use crate::commands::confirm::Confirmation;
 use crate::output;
 use crate::output::number::counted;
 
-pub fn run(kept: Option<&Routing>, consent: Consent) -> Result<()> {
+pub fn run(kept: Option<&Routing>, confirmation: Confirmation) -> Result<()> {
     let classes = kept.map(Routing::knowledge).transpose()?.map_or(0, |knowledge| knowledge.len());
     let decisions = kept.map(Routing::decisions).transpose()?.unwrap_or(0);
     let Some(kept) = kept.filter(|_| classes > 0 || decisions > 0) else {
-        tell_of_nothing();
+        note_empty();
         return Ok(());
     };
     let what = format!("what was learnt from {} of a model", counted(decisions, "choice"));
-    if !consent.is_given(&what)? {
+    if !confirmation.is_given(&what)? {
         output::note("Nothing was deleted.");
         return Ok(());
     }

@@ -8,33 +8,33 @@ use hob_system::store::Routing;
 use hob_system::store::routing::Ratings;
 use serde::Serialize;
 
-use super::tell_of_nothing;
-use crate::commands::model::Format;
+use super::note_empty;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 
 /// All there is to say.
 #[derive(Serialize)]
-struct Report {
+struct RouterReport {
     /// Who chooses, by the configuration.
     router: &'static str,
     /// Choices that are remembered.
     decisions: u64,
     ratings: Ratings,
-    classes: Vec<Class>,
+    classes: Vec<ClassReport>,
 }
 
 /// A class of questions.
 #[derive(Debug, PartialEq, Serialize)]
-struct Class {
+struct ClassReport {
     class: String,
-    models: Vec<Model>,
+    models: Vec<ModelReport>,
 }
 
 /// How a model has done in a class.
 #[derive(Debug, PartialEq, Serialize)]
-struct Model {
+struct ModelReport {
     model: String,
     samples: u64,
     /// From 0 to 1; `null` as long as there was none.
@@ -45,34 +45,34 @@ struct Model {
     exploring: bool,
 }
 
-pub fn run(kept: Option<&Routing>, router: RouterKey, format: Format) -> Result<()> {
-    let report = Report {
+pub fn run(kept: Option<&Routing>, router: RouterKey, format: OutputFormat) -> Result<()> {
+    let report = RouterReport {
         router: router.as_str(),
         decisions: kept.map(Routing::decisions).transpose()?.unwrap_or(0),
         ratings: kept.map(Routing::ratings).transpose()?.unwrap_or_default(),
         classes: kept.map(Routing::knowledge).transpose()?.as_ref().map(classes).unwrap_or_default(),
     };
     match format {
-        Format::Json => output::json(&report)?,
-        Format::People if report.classes.is_empty() => tell_of_nothing(),
-        Format::People => print(&report)?,
+        OutputFormat::Json => output::json(&report)?,
+        OutputFormat::Text if report.classes.is_empty() => note_empty(),
+        OutputFormat::Text => print(&report)?,
     }
     Ok(())
 }
 
 /// The classes in order; in each the likeliest model first.
-fn classes(knowledge: &Knowledge) -> Vec<Class> {
+fn classes(knowledge: &Knowledge) -> Vec<ClassReport> {
     knowledge.iter().map(|(class, record)| of_class(*class, record)).collect()
 }
 
-fn of_class(class: QueryClass, record: &ClassRecord) -> Class {
+fn of_class(class: QueryClass, record: &ClassRecord) -> ClassReport {
     let names: Vec<&String> = record.models.keys().collect();
     let shares = probabilities(record, &names);
-    let mut models: Vec<Model> = record
+    let mut models: Vec<ModelReport> = record
         .models
         .iter()
         .zip(shares)
-        .map(|((model, known), probability)| Model {
+        .map(|((model, known), probability)| ModelReport {
             model: model.clone(),
             samples: known.samples,
             mean_reward: known.mean_reward(),
@@ -81,10 +81,10 @@ fn of_class(class: QueryClass, record: &ClassRecord) -> Class {
         })
         .collect();
     models.sort_by(|one, other| other.probability.total_cmp(&one.probability));
-    Class { class: class.to_string(), models }
+    ClassReport { class: class.to_string(), models }
 }
 
-fn print(report: &Report) -> Result<()> {
+fn print(report: &RouterReport) -> Result<()> {
     let facts = [
         ("Router", report.router.to_owned()),
         ("Choices", report.decisions.to_string()),
@@ -105,8 +105,8 @@ fn print(report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn rows(class: &Class) -> Vec<Vec<String>> {
-    let row = |model: &Model| {
+fn rows(class: &ClassReport) -> Vec<Vec<String>> {
+    let row = |model: &ModelReport| {
         vec![
             class.class.clone(),
             one_line(&model.model),

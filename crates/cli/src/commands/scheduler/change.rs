@@ -7,8 +7,8 @@ use hob_system::TaskBook;
 
 use super::{read_id, with_advice};
 use crate::args::SchedulerTaskArgs;
-use crate::commands::model::Format;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::time;
 
 pub async fn pause(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
@@ -41,8 +41,8 @@ async fn change(
 ) -> Result<()> {
     let task = book.change(&read_id(&args.id)?, change).await.map_err(with_advice)?;
     match args.json.into() {
-        Format::Json => output::json(&task)?,
-        Format::People => output::line(tell(&task, book))?,
+        OutputFormat::Json => output::json(&task)?,
+        OutputFormat::Text => output::line(tell(&task, book))?,
     }
     Ok(())
 }

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::with_advice;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
-use crate::commands::model::Format;
 use crate::commands::{block_on, memory};
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
 use crate::output::time;
@@ -34,7 +34,7 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
         check_tools(&config, &task).await?;
         let task = book.create(task).await.map_err(with_advice)?;
         print(&task, format)?;
-        if format == Format::People && !config.scheduler.enabled {
+        if format == OutputFormat::Text && !config.scheduler.enabled {
             output::note(
                 "It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true.",
             );
@@ -90,9 +90,9 @@ async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
     Ok(found?)
 }
 
-fn print(task: &Task, format: Format) -> Result<()> {
+fn print(task: &Task, format: OutputFormat) -> Result<()> {
     let upcoming: Vec<_> = task.timetable.upcoming(task.created_at).take(SHOWN_RUNS).collect();
-    if format == Format::Json {
+    if format == OutputFormat::Json {
         let mut value = serde_json::to_value(task)?;
         if let Value::Object(fields) = &mut value {
             fields.insert(

@@ -6,8 +6,8 @@ use hob_system::TaskBook;
 use jiff::Timestamp;
 
 use super::with_advice;
-use crate::commands::model::Format;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::number::counted;
 use crate::output::table::{self, Column};
 use crate::output::text::{one_line, shortened};
@@ -27,37 +27,37 @@ const LONGEST: usize = 60;
 
 /// Which tasks are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum TaskFilter {
     /// Those that have a future: the active and the paused.
     Current,
     All,
     Only(TaskStatus),
 }
 
-impl Shown {
+impl TaskFilter {
     /// From the flags `--all` and `--status`.
     pub fn new(all: bool, status: Option<TaskStatus>) -> Self {
         match status {
-            Some(status) => Shown::Only(status),
-            None if all => Shown::All,
-            None => Shown::Current,
+            Some(status) => TaskFilter::Only(status),
+            None if all => TaskFilter::All,
+            None => TaskFilter::Current,
         }
     }
 
     fn includes(self, status: TaskStatus) -> bool {
         match self {
-            Shown::Current => matches!(status, TaskStatus::Active | TaskStatus::Paused),
-            Shown::All => true,
-            Shown::Only(only) => status == only,
+            TaskFilter::Current => matches!(status, TaskStatus::Active | TaskStatus::Paused),
+            TaskFilter::All => true,
+            TaskFilter::Only(only) => status == only,
         }
     }
 }
 
-pub async fn run(book: &TaskBook, shown: Shown, format: Format) -> Result<()> {
+pub async fn run(book: &TaskBook, shown: TaskFilter, format: OutputFormat) -> Result<()> {
     let mut tasks = book.list(None).await.map_err(with_advice)?;
     let of_all = tasks.len();
     tasks.retain(|task| shown.includes(task.status));
-    if format == Format::Json {
+    if format == OutputFormat::Json {
         return Ok(output::json(&tasks)?);
     }
     if !tasks.is_empty() {
@@ -69,7 +69,7 @@ pub async fn run(book: &TaskBook, shown: Shown, format: Format) -> Result<()> {
         output::note("There are no such tasks.");
     }
     let hidden = of_all - tasks.len();
-    if shown == Shown::Current && hidden > 0 {
+    if shown == TaskFilter::Current && hidden > 0 {
         let are = if hidden == 1 { "is" } else { "are" };
         output::note(format_args!(
             "{} {are} over and not shown; --all shows everything.",

@@ -6,8 +6,8 @@ use hob_core::{Schedule, TaskRun, Zone};
 use hob_system::TaskBook;
 
 use super::{read_id, with_advice};
-use crate::commands::model::Format;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
 use crate::output::text::{one_line, shortened};
 use crate::output::time;
@@ -23,15 +23,15 @@ const COLUMNS: [Column; 5] = [
 /// As much of a result as fits on a line; `--json` has all of it.
 const SHOWN: usize = 100;
 
-pub async fn run(book: &TaskBook, id: &str, lines: usize, format: Format) -> Result<()> {
+pub async fn run(book: &TaskBook, id: &str, lines: usize, format: OutputFormat) -> Result<()> {
     let task = book.get(&read_id(id)?).await.map_err(with_advice)?;
     let runs = book.runs(&task.id, lines).await.map_err(with_advice)?;
     match format {
-        Format::Json => output::json(&runs)?,
-        Format::People if runs.is_empty() => {
+        OutputFormat::Json => output::json(&runs)?,
+        OutputFormat::Text if runs.is_empty() => {
             output::note(format_args!("{} has not run yet.", task.id));
         }
-        Format::People => {
+        OutputFormat::Text => {
             let zone = &task.timetable.zone;
             table::print(&COLUMNS, &runs.iter().map(|run| row(run, zone)).collect::<Vec<_>>())?;
         }

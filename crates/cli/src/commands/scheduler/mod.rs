@@ -18,9 +18,9 @@ use hob_core::{NoChannels, ScheduleError, TaskId};
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_system::{TaskBook, Wishes};
 
-use self::list::Shown;
-use crate::args::{SchedulerCommand, SchedulerHouseArgs};
-use crate::commands::{block_on, household};
+use self::list::TaskFilter;
+use crate::args::{SchedulerCommand, SchedulerEngineArgs};
+use crate::commands::{block_on, open_app};
 use crate::settings;
 
 pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
@@ -29,7 +29,7 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
         SchedulerCommand::Start(args) => start::run(args),
         SchedulerCommand::Run(args) => run::run(args),
         SchedulerCommand::List { all, status, json } => {
-            with_book(async |book| list::run(book, Shown::new(all, status), json.into()).await)
+            with_book(async |book| list::run(book, TaskFilter::new(all, status), json.into()).await)
         }
         SchedulerCommand::Show { id, json } => {
             with_book(async |book| show::run(book, &id, json.into()).await)
@@ -51,13 +51,13 @@ fn with_book(work: impl AsyncFnOnce(&TaskBook) -> Result<()>) -> Result<ExitCode
     })
 }
 
-/// The house in which tasks run: flags over file over defaults.
-fn house(args: SchedulerHouseArgs) -> Result<(Config, Wishes)> {
+/// The configuration and options for running tasks: flags override the file, the file overrides the defaults.
+fn run_settings(args: SchedulerEngineArgs) -> Result<(Config, Wishes)> {
     let mut config = settings::load()?;
     if let Some(model) = args.model {
         config.use_model(&model);
     }
-    Ok((config, household::wishes(args.engine, args.offline.into())))
+    Ok((config, open_app::open_options(args.engine, args.offline.into())))
 }
 
 /// The id as it was typed.

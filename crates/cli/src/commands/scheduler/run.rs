@@ -8,43 +8,43 @@ use hob_core::schedule::RunOutcome;
 use hob_core::{NoChannels, Schedule, TaskRun};
 use hob_system::startup::tasks::{open_tasks, task_options};
 
-use super::{house, read_id, with_advice};
+use super::{read_id, run_settings, with_advice};
 use crate::args::SchedulerRunArgs;
-use crate::commands::model::Format;
-use crate::commands::{block_on, household};
+use crate::commands::{block_on, open_app};
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::progress::Spinner;
 use crate::output::text::printable;
 use crate::settings;
 
 pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
-    let SchedulerRunArgs { id, json, house: wanted } = args;
+    let SchedulerRunArgs { id, json, engine } = args;
     let id = read_id(&id)?;
-    let (mut config, wishes) = house(wanted)?;
+    let (mut config, wishes) = run_settings(engine)?;
     // That is for those who stay.
     config.engine.embedded.tune = false;
     let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
     // Before an engine is looked for, which takes its time.
     block_on(async { book.get(&id).await.map_err(with_advice) })?;
-    household::work_in(&config, &wishes, async |household, signals| {
+    open_app::with_app(&config, &wishes, async |app, signals| {
         let running = async {
             let _waiting = Spinner::start(format!("running {id}"));
-            household.scheduler.run_to_end(&id).await.map_err(with_advice)
+            app.scheduler.run_to_end(&id).await.map_err(with_advice)
         };
         tokio::pin!(running);
         tokio::select! {
             run = &mut running => run.and_then(|run| print(&run, json.into())).map(|()| ExitCode::SUCCESS),
             stop = signals.next() => {
                 // It is written down as interrupted before we leave.
-                household.scheduler.cut();
+                app.scheduler.cut();
                 running.await.map(|_| stop.exit_code())
             }
         }
     })
 }
 
-fn print(run: &TaskRun, format: Format) -> Result<()> {
-    if format == Format::Json {
+fn print(run: &TaskRun, format: OutputFormat) -> Result<()> {
+    if format == OutputFormat::Json {
         output::json(run)?;
     } else if let Some(result) = &run.result {
         output::line(printable(result))?;

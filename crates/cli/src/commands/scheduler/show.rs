@@ -6,17 +6,17 @@ use hob_system::TaskBook;
 use jiff::Timestamp;
 
 use super::{read_id, with_advice};
-use crate::commands::model::Format;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::table::print_facts;
 use crate::output::text::{one_line, printable};
 use crate::output::time;
 
-pub async fn run(book: &TaskBook, id: &str, format: Format) -> Result<()> {
+pub async fn run(book: &TaskBook, id: &str, format: OutputFormat) -> Result<()> {
     let task = book.get(&read_id(id)?).await.map_err(with_advice)?;
     match format {
-        Format::Json => output::json(&task)?,
-        Format::People => print_facts(&facts(&task, book.now()))?,
+        OutputFormat::Json => output::json(&task)?,
+        OutputFormat::Text => print_facts(&facts(&task, book.now()))?,
     }
     Ok(())
 }

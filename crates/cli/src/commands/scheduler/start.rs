@@ -6,35 +6,35 @@ use anyhow::Result;
 use hob_core::{Schedule, TaskStatus};
 use hob_system::Household;
 
-use super::{house, with_advice};
+use super::{run_settings, with_advice};
 use crate::advice;
 use crate::args::SchedulerStartArgs;
-use crate::commands::household;
+use crate::commands::open_app;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
 use crate::output::time;
 
 pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
-    let (config, wishes) = house(args.house)?;
-    household::work_in(&config, &wishes, async |household, signals| {
+    let (config, wishes) = run_settings(args.engine)?;
+    open_app::with_app(&config, &wishes, async |app, signals| {
         // A book that cannot be read is better known now than at the first slot.
-        print_summary(household).await?;
-        household.scheduler.start();
+        print_summary(app).await?;
+        app.scheduler.start();
         signals.next().await;
         let grace = config.server.shutdown_grace;
-        // What has not ended then is cut off when the house closes.
+        // What has not ended then is cut off when the app closes.
         tokio::select! {
-            () = household.scheduler.drain(grace) => {}
-            _ = household::second_signal("tasks", grace, signals) => {}
+            () = app.scheduler.drain(grace) => {}
+            _ = open_app::second_signal("tasks", grace, signals) => {}
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn print_summary(household: &Household) -> Result<()> {
-    let book = household.scheduler.book();
+async fn print_summary(app: &Household) -> Result<()> {
+    let book = app.scheduler.book();
     let tasks = book.list(Some(TaskStatus::Active)).await.map_err(with_advice)?;
-    let engine = household.system.engine();
+    let engine = app.system.engine();
     let next = tasks.first().and_then(|task| {
         let at = task.next_run?;
         Some(format!("{}, {}", task.id, time::next_run(at, book.now(), &task.timetable.zone)))

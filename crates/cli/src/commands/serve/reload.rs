@@ -6,15 +6,15 @@ use anyhow::Result;
 use hob_config::Config;
 use hob_server::{RELOADED_KEYS, Server, ServerControl};
 
-use super::{apply, warn_of_strangers};
+use super::{apply, warn_if_open};
 use crate::args::ServeArgs;
 use crate::failure;
 use crate::output;
 use crate::settings;
-use crate::signals::{Asked, Signals};
+use crate::signals::{ServerSignal, Signals};
 
 /// The settings of a server that runs.
-pub struct Settings {
+pub struct RunningSettings {
     control: ServerControl,
     address: SocketAddr,
     /// What it was started with, which goes before the file.
@@ -23,16 +23,16 @@ pub struct Settings {
     config: Config,
 }
 
-impl Settings {
+impl RunningSettings {
     pub fn new(server: &Server, config: &Config, args: ServeArgs) -> Self {
-        Settings { control: server.control(), address: server.address(), args, config: config.clone() }
+        RunningSettings { control: server.control(), address: server.address(), args, config: config.clone() }
     }
 
     /// Reads them again as often as somebody asks for that, until somebody asks for the end.
     pub async fn reload_until_stopped(&mut self, signals: &mut Signals) {
-        while signals.next_of_server().await == Asked::Reload {
+        while signals.next_for_server().await == ServerSignal::Reload {
             match self.reload() {
-                Ok(changes) => changes.tell(),
+                Ok(changes) => changes.print(),
                 Err(error) => output::warning(format_args!(
                     "the configuration was not reloaded, and the old one stays: {}",
                     failure::explain(&error)
@@ -45,13 +45,13 @@ impl Settings {
         let mut new = settings::load()?;
         apply(self.args.clone(), &mut new);
         let changes = Changes::between(&self.config, &new);
-        if !changes.taken_over.is_empty() {
+        if !changes.applied.is_empty() {
             self.control.reload(&new.server);
             let server = &mut self.config.server;
             server.api_key = new.server.api_key;
             server.allowed_hosts = new.server.allowed_hosts;
             server.cors_origins = new.server.cors_origins;
-            warn_of_strangers(self.address, server);
+            warn_if_open(self.address, server);
         }
         Ok(changes)
     }
@@ -60,27 +60,27 @@ impl Settings {
 /// The keys whose values are others than before.
 #[derive(Debug, PartialEq, Eq)]
 struct Changes {
-    taken_over: Vec<String>,
+    applied: Vec<String>,
     /// What holds from the start of a server to its end.
-    for_later: Vec<String>,
+    after_restart: Vec<String>,
 }
 
 impl Changes {
     fn between(old: &Config, new: &Config) -> Self {
         let is_reloaded = |key: &String| RELOADED_KEYS.contains(&key.as_str());
-        let (taken_over, for_later) = old.changed_keys(new).into_iter().partition(is_reloaded);
-        Changes { taken_over, for_later }
+        let (applied, after_restart) = old.changed_keys(new).into_iter().partition(is_reloaded);
+        Changes { applied, after_restart }
     }
 
-    fn tell(&self) {
-        match &self.taken_over[..] {
+    fn print(&self) {
+        match &self.applied[..] {
             [] => output::note(
                 "configuration reloaded: nothing that can change while the server runs has changed",
             ),
             keys => output::note(format_args!("configuration reloaded: {}", keys.join(", "))),
         }
-        if !self.for_later.is_empty() {
-            output::warning(format_args!("{}: takes effect after a restart", self.for_later.join(", ")));
+        if !self.after_restart.is_empty() {
+            output::warning(format_args!("{}: takes effect after a restart", self.after_restart.join(", ")));
         }
     }
 }
@@ -96,8 +96,8 @@ mod tests {
         new.server.port = 9000;
         new.memory.chunk_size = 7;
         let expected = Changes {
-            taken_over: vec!["server.cors_origins".into()],
-            for_later: vec!["server.port".into(), "memory.chunk_size".into()],
+            applied: vec!["server.cors_origins".into()],
+            after_restart: vec!["server.port".into(), "memory.chunk_size".into()],
         };
         assert_eq!(Changes::between(&old, &new), expected);
     }

@@ -3,22 +3,22 @@
 use anyhow::Result;
 use hob_system::store::Telemetry;
 
-use super::tell_of_nothing;
-use crate::commands::consent::Consent;
+use super::note_empty;
+use crate::commands::confirm::Confirmation;
 use crate::output;
 use crate::output::number::counted;
 
-pub fn run(telemetry: Option<&Telemetry>, consent: Consent) -> Result<()> {
+pub fn run(telemetry: Option<&Telemetry>, confirmation: Confirmation) -> Result<()> {
     let Some(telemetry) = telemetry else {
-        tell_of_nothing();
+        note_empty();
         return Ok(());
     };
     let calls = telemetry.overview(None)?.figures.calls;
     if calls == 0 {
-        tell_of_nothing();
+        note_empty();
         return Ok(());
     }
-    if !consent.is_given(&format!("the record of {}", counted(calls, "call")))? {
+    if !confirmation.is_given(&format!("the record of {}", counted(calls, "call")))? {
         output::note("Nothing was deleted.");
         return Ok(());
     }

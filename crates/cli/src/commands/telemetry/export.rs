@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use hob_system::store::telemetry::Row;
 use hob_system::store::{StoreError, Telemetry};
 
-use super::tell_of_nothing;
+use super::note_empty;
 use crate::args::ExportFormat;
 
 pub fn run(telemetry: Option<&Telemetry>, format: ExportFormat, output: Option<&Path>) -> Result<()> {
     if telemetry.is_none() {
-        tell_of_nothing();
+        note_empty();
     }
     let rows = telemetry.into_iter().flat_map(|telemetry| telemetry.export(None));
     match output {

@@ -28,6 +28,6 @@ pub fn run(command: TelemetryCommand) -> Result<ExitCode> {
 }
 
 /// Says that there is nothing, which is no failure.
-fn tell_of_nothing() {
+fn note_empty() {
     output::note("Nothing is recorded yet.");
 }

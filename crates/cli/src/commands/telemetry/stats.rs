@@ -10,9 +10,9 @@ use hob_system::store::{StoreError, Telemetry};
 use serde::Serialize;
 
 use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, timing};
-use super::tell_of_nothing;
-use crate::commands::model::Format;
+use super::note_empty;
 use crate::output;
+use crate::output::OutputFormat;
 use crate::output::number::counted;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
@@ -23,7 +23,7 @@ const DAYS: u32 = 14;
 
 /// All there is to say.
 #[derive(Serialize)]
-struct Report {
+struct StatsReport {
     overview: Overview,
     models: Vec<ModelFigures>,
     engines: Vec<EngineFigures>,
@@ -31,9 +31,9 @@ struct Report {
     days: Vec<DayFigures>,
 }
 
-impl Report {
+impl StatsReport {
     fn read(telemetry: &Telemetry, top: usize, now: SystemTime) -> Result<Self, StoreError> {
-        Ok(Report {
+        Ok(StatsReport {
             overview: telemetry.overview(None)?,
             models: telemetry.top_models(None, top)?,
             engines: telemetry.engines(None)?,
@@ -43,7 +43,7 @@ impl Report {
     }
 
     fn empty() -> Self {
-        Report {
+        StatsReport {
             overview: Overview { recorded_since: None, figures: Figures::default() },
             models: Vec::new(),
             engines: Vec::new(),
@@ -53,20 +53,20 @@ impl Report {
     }
 }
 
-pub fn run(telemetry: Option<&Telemetry>, top: usize, format: Format) -> Result<()> {
+pub fn run(telemetry: Option<&Telemetry>, top: usize, format: OutputFormat) -> Result<()> {
     let report = match telemetry {
-        Some(telemetry) => Report::read(telemetry, top, SystemTime::now())?,
-        None => Report::empty(),
+        Some(telemetry) => StatsReport::read(telemetry, top, SystemTime::now())?,
+        None => StatsReport::empty(),
     };
     match format {
-        Format::Json => output::json(&report)?,
-        Format::People if report.overview.figures.calls == 0 => tell_of_nothing(),
-        Format::People => print(&report)?,
+        OutputFormat::Json => output::json(&report)?,
+        OutputFormat::Text if report.overview.figures.calls == 0 => note_empty(),
+        OutputFormat::Text => print(&report)?,
     }
     Ok(())
 }
 
-fn print(report: &Report) -> Result<()> {
+fn print(report: &StatsReport) -> Result<()> {
     table::print_facts(&overview(report))?;
     // A column of dashes would tell nobody anything.
     let figures = if report.overview.figures.measured > 0 { Tables::WithEnergy } else { Tables::Plain };
@@ -110,7 +110,7 @@ impl Tables {
     }
 }
 
-fn overview(report: &Report) -> Vec<(&'static str, String)> {
+fn overview(report: &StatsReport) -> Vec<(&'static str, String)> {
     let Overview { recorded_since, figures } = &report.overview;
     let tokens = format!(
         "{} in ({} from a cache), {} out",

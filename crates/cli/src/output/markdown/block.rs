@@ -7,7 +7,7 @@ use super::canvas::{Canvas, Margin};
 use super::fence::Fence;
 use super::table::Table;
 use super::words::Words;
-use super::{COLON, Look, parsable, parser};
+use super::{COLON, MarkdownLook, parsable, parser};
 use crate::output::style::{DIM, NAME, STRONG};
 use crate::output::text::printable;
 
@@ -15,7 +15,7 @@ use crate::output::text::printable;
 const RULE: usize = 40;
 
 /// The block in lines, without a newline at the end. What a block begins with stays what it begins with when the block goes on.
-pub fn render(source: &str, look: Look) -> String {
+pub fn render(source: &str, look: MarkdownLook) -> String {
     let mut renderer = Renderer {
         source,
         look,
@@ -38,7 +38,7 @@ pub fn render(source: &str, look: Look) -> String {
 
 struct Renderer<'a> {
     source: &'a str,
-    look: Look,
+    look: MarkdownLook,
     canvas: Canvas,
     words: Words,
     /// Of the text that is open, the innermost last.

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
-use super::Look;
-use super::words::{Piece, Word};
+use super::MarkdownLook;
+use super::words::{TextPiece, Word};
 use crate::output::style::DIM;
 
 /// What stands before every line of an item or of a quotation.
@@ -18,7 +18,7 @@ pub enum Margin {
 
 /// The lines so far. The last one is open, so that text can only ever be added.
 pub struct Canvas {
-    look: Look,
+    look: MarkdownLook,
     out: String,
     margins: Vec<Margin>,
     /// Columns of the current line that are taken; `None` while its margin is not there yet.
@@ -30,7 +30,7 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    pub fn new(look: Look) -> Self {
+    pub fn new(look: MarkdownLook) -> Self {
         Canvas {
             look,
             out: String::new(),
@@ -79,11 +79,11 @@ impl Canvas {
         self.is_marked = true;
     }
 
-    pub fn words(&mut self, pieces: Vec<Piece>) {
+    pub fn words(&mut self, pieces: Vec<TextPiece>) {
         for piece in pieces {
             match piece {
-                Piece::Word(word) => self.word(&word),
-                Piece::Break => self.newline(),
+                TextPiece::Word(word) => self.word(&word),
+                TextPiece::Break => self.newline(),
             }
         }
     }

@@ -3,12 +3,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn look(width: usize) -> Look {
-    Look::new(width, true)
+fn look(width: usize) -> MarkdownLook {
+    MarkdownLook::new(width, true)
 }
 
 /// The text pushed in these pieces.
-fn shown(look: Look, pieces: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+fn shown(look: MarkdownLook, pieces: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut markdown = Markdown::new(look);
     let mut out: String = pieces.into_iter().map(|piece| markdown.push(piece.as_ref())).collect();
     out += &markdown.finish();
@@ -88,7 +88,7 @@ fn an_answer_reads_well() {
 
 #[test]
 fn without_colours_the_signs_say_it() {
-    let look = Look::new(60, false);
+    let look = MarkdownLook::new(60, false);
     let text = shown(look, ["## Title\n\nSome **bold** and *soft* `code`.\n\n- [ ] open\n- [x] done\n"]);
     assert!(!text.contains('\u{1b}'), "{text}");
     insta::assert_snapshot!(text, @"
@@ -134,7 +134,7 @@ fn scripts_without_spaces_flow_too() {
 #[test]
 fn a_text_cannot_command_the_terminal() {
     // Without colours there is nothing to be seen that is not written.
-    let plain = Look::new(80, false);
+    let plain = MarkdownLook::new(80, false);
     for (text, expected) in [
         ("\u{1b}]0;owned\u{7}\u{9b}2J x\n\n```\n\u{1b}[2J\n```\n", "]0;owned2J x\n\n```\n[2J\n```\n"),
         ("&#27;[2J x", "[2J x\n"),
@@ -244,7 +244,7 @@ proptest! {
 
     #[test]
     fn nothing_in_a_text_commands_the_terminal(text in snippets()) {
-        let shown = shown(Look::new(30, false), [&text]);
+        let shown = shown(MarkdownLook::new(30, false), [&text]);
         prop_assert!(!shown.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{text:?}: {shown:?}");
     }
 

@@ -49,16 +49,16 @@ fn parser(parsable: &str) -> Parser<'_> {
 
 /// Where the text is shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct MarkdownLook {
     width: usize,
     has_colours: bool,
 }
 
-impl Look {
+impl MarkdownLook {
     /// Columns of the terminal, and whether it shows colours. Without them, what they would say is said by Markdown's own
     /// signs.
     pub fn new(width: usize, has_colours: bool) -> Self {
-        Look { width: width.max(NARROWEST), has_colours }
+        MarkdownLook { width: width.max(NARROWEST), has_colours }
     }
 
     fn style(self, style: Style) -> Style {
@@ -68,7 +68,7 @@ impl Look {
 
 /// A text under way.
 pub struct Markdown {
-    look: Look,
+    look: MarkdownLook,
     /// What is not completely shown. Begins where a block does, or a line of `fence`.
     source: String,
     /// What is shown of the block that `source` begins with.
@@ -80,7 +80,7 @@ pub struct Markdown {
 }
 
 impl Markdown {
-    pub fn new(look: Look) -> Self {
+    pub fn new(look: MarkdownLook) -> Self {
         Markdown { look, source: String::new(), shown: String::new(), fence: None, has_begun: false }
     }
 

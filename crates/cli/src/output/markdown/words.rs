@@ -25,7 +25,7 @@ impl Word {
 }
 
 #[derive(Debug)]
-pub enum Piece {
+pub enum TextPiece {
     Word(Word),
     /// The end of a line.
     Break,
@@ -34,7 +34,7 @@ pub enum Piece {
 /// Words as they are collected.
 #[derive(Debug, Default)]
 pub struct Words {
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
     /// The last character, if the last word may go on.
     last: Option<char>,
     is_spaced: bool,
@@ -49,13 +49,13 @@ impl Words {
                 continue;
             }
             match (self.pieces.last_mut(), self.last) {
-                (Some(Piece::Word(word)), Some(last)) if !may_break(last, character) => {
+                (Some(TextPiece::Word(word)), Some(last)) if !may_break(last, character) => {
                     word.push(character, style);
                 }
                 _ => {
                     let mut word = Word { is_spaced: std::mem::take(&mut self.is_spaced), ..Word::default() };
                     word.push(character, style);
-                    self.pieces.push(Piece::Word(word));
+                    self.pieces.push(TextPiece::Word(word));
                 }
             }
             self.last = Some(character);
@@ -63,12 +63,12 @@ impl Words {
     }
 
     pub fn break_line(&mut self) {
-        self.pieces.push(Piece::Break);
+        self.pieces.push(TextPiece::Break);
         self.last = None;
         self.is_spaced = false;
     }
 
-    pub fn take(&mut self) -> Vec<Piece> {
+    pub fn take(&mut self) -> Vec<TextPiece> {
         std::mem::take(self).pieces
     }
 }

@@ -6,24 +6,24 @@ use std::time::Duration;
 use hob_system::PullProgress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::{MOST_LAYERS, Show};
+use super::{MAX_LAYERS, PullDisplay};
 use crate::output::text::one_line;
 
 const BAR: &str = "{prefix:.cyan} {bar:30.green/dim} {binary_bytes:>11} of {binary_total_bytes:<11} {binary_bytes_per_sec:.dim} {eta:.dim}";
 const STATUS: &str = "{spinner:.cyan} {msg:.dim}";
 
-pub struct Bars {
+pub struct LayerBars {
     all: MultiProgress,
     status: ProgressBar,
     layers: HashMap<String, ProgressBar>,
 }
 
-impl Default for Bars {
+impl Default for LayerBars {
     fn default() -> Self {
         let all = MultiProgress::new();
         let status = all.add(ProgressBar::new_spinner().with_style(style(STATUS)));
         status.enable_steady_tick(Duration::from_millis(100));
-        Bars { all, status, layers: HashMap::new() }
+        LayerBars { all, status, layers: HashMap::new() }
     }
 }
 
@@ -34,12 +34,12 @@ fn style(template: &str) -> ProgressStyle {
         .progress_chars("━━─")
 }
 
-impl Show for Bars {
+impl PullDisplay for LayerBars {
     fn step(&mut self, step: &PullProgress) {
         self.status.set_message(one_line(&step.status));
         let (Some(digest), Some(total)) = (&step.digest, step.total) else { return };
         if !self.layers.contains_key(digest) {
-            if self.layers.len() >= MOST_LAYERS {
+            if self.layers.len() >= MAX_LAYERS {
                 return;
             }
             let bar = ProgressBar::new(total).with_style(style(BAR)).with_prefix(super::short(digest));

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 
 use hob_system::PullProgress;
 
-use super::{MOST_LAYERS, Show, short};
+use super::{MAX_LAYERS, PullDisplay, short};
 use crate::output;
 use crate::output::number::memory;
 use crate::output::text::one_line;
 
 #[derive(Default)]
-pub struct Lines {
+pub struct LayerLines {
     last_status: String,
     /// How many quarters of each layer were told of.
     layers: HashMap<String, u64>,
 }
 
-impl Lines {
+impl LayerLines {
     /// The line for a step; `None` when it is too little news.
     fn news(&mut self, step: &PullProgress) -> Option<String> {
         let (Some(digest), Some(total)) = (&step.digest, step.total) else {
@@ -26,7 +26,7 @@ impl Lines {
             return is_new.then_some(status);
         };
         let quarters = step.completed.unwrap_or(0).saturating_mul(4).checked_div(total).unwrap_or(4).min(4);
-        let has_room = self.layers.len() < MOST_LAYERS;
+        let has_room = self.layers.len() < MAX_LAYERS;
         match self.layers.get_mut(digest) {
             Some(told) if *told >= quarters => return None,
             Some(told) => *told = quarters,
@@ -39,10 +39,10 @@ impl Lines {
     }
 }
 
-impl Show for Lines {
+impl PullDisplay for LayerLines {
     fn step(&mut self, step: &PullProgress) {
         if let Some(line) = self.news(step) {
-            output::complain(line);
+            output::stderr_line(line);
         }
     }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_long_download_takes_few_lines() {
-        let mut lines = Lines::default();
+        let mut lines = LayerLines::default();
         let mut steps = vec![status("pulling manifest"), status("pulling manifest")];
         steps.extend((0..=1000).map(|done| layer("sha256:0123456789abcdef", 1000, Some(done))));
         steps.push(layer("sha256:ffff", 0, None));
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn a_server_that_invents_layers_is_not_believed_for_ever() {
-        let mut lines = Lines::default();
+        let mut lines = LayerLines::default();
         let steps = (0..10_000).map(|number| layer(&number.to_string(), 1, None));
-        assert_eq!(steps.filter_map(|step| lines.news(&step)).count(), MOST_LAYERS);
+        assert_eq!(steps.filter_map(|step| lines.news(&step)).count(), MAX_LAYERS);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hob_agent::agent;
+use hob_agents::agent;
 use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};

@@ -1,0 +1,93 @@
+//! `current_time`: what the clock says, here or elsewhere.
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{Clock, Effect, Reach, Tool, ToolError, ToolSpec};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Unit};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The tool.
+pub struct CurrentTime {
+    clock: Arc<dyn Clock>,
+}
+
+impl CurrentTime {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        CurrentTime { clock }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    timezone: Option<String>,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    name: "current_time".to_owned(),
+    description: "Tells the date, time and weekday.".to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC by default" }
+        },
+        "additionalProperties": false
+    }),
+    reach: Reach::Pure,
+    effect: Effect::None,
+    untrusted_output: false,
+    timeout: None,
+});
+
+#[async_trait]
+impl Tool for CurrentTime {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { timezone } = tool_arguments::read(arguments)?;
+        tell(self.clock.now(), timezone.as_deref().unwrap_or("UTC"))
+    }
+}
+
+fn tell(now: Timestamp, timezone: &str) -> Result<String, ToolError> {
+    let zone = TimeZone::get(timezone).map_err(|_| {
+        let shown: String = timezone.chars().take(60).collect();
+        ToolError::new(format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC"))
+    })?;
+    let time = now.to_zoned(zone).round(Unit::Second).map_err(|error| ToolError::new(error.to_string()))?;
+    // %:z, not the zone's abbreviation: BST is British in one mouth and Bangladeshi in another.
+    Ok(time.strftime("%Y-%m-%dT%H:%M:%S%:z, %A, ").to_string() + timezone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> CurrentTime {
+        CurrentTime::new(Arc::new(move || Timestamp::from_second(seconds).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn the_time_is_told_in_utc_and_elsewhere() {
+        let clock = at(1_767_225_600);
+        let told = clock.call(json!({})).await;
+        assert_eq!(told.as_deref(), Ok("2026-01-01T00:00:00+00:00, Thursday, UTC"));
+        let told = clock.call(json!({ "timezone": "America/New_York" })).await;
+        assert_eq!(told.as_deref(), Ok("2025-12-31T19:00:00-05:00, Wednesday, America/New_York"));
+        let summer = at(1_782_864_000).call(json!({ "timezone": "Europe/Berlin" })).await;
+        assert_eq!(summer.as_deref(), Ok("2026-07-01T02:00:00+02:00, Wednesday, Europe/Berlin"));
+    }
+
+    #[tokio::test]
+    async fn a_place_without_a_clock_is_an_error_the_model_can_mend() {
+        for unknown in ["Mars/Olympus", "", "../../etc/passwd"] {
+            let told = at(0).call(json!({ "timezone": unknown })).await;
+            assert!(told.is_err_and(|error| error.0.contains("IANA name")), "{unknown}");
+        }
+    }
+}

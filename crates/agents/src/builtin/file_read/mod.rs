@@ -1,0 +1,83 @@
+//! `file_read`: text files below directories that the owner of the machine named, and nothing else.
+
+mod open;
+mod text;
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use hob_core::allowed_path::{AllowedRoots, locate};
+use hob_core::tool_arguments;
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use text::Window;
+
+/// The setting that names the directories.
+const SETTING: &str = "[tools] file_roots";
+
+/// The tool.
+#[derive(Debug)]
+pub struct FileRead {
+    options: Arc<AllowedRoots>,
+}
+
+impl FileRead {
+    pub fn new(options: AllowedRoots) -> Self {
+        FileRead { options: Arc::new(options) }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: PathBuf,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    name: "file_read".to_owned(),
+    description:
+        "Reads lines of a text file. Only files below the directories that the user allowed can be read."
+            .to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
+            "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
+            "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines; all by default" }
+        },
+        "required": ["path"],
+        "additionalProperties": false
+    }),
+    reach: Reach::Read,
+    effect: Effect::None,
+    untrusted_output: true,
+    timeout: None,
+});
+
+#[async_trait]
+impl Tool for FileRead {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { path, offset, limit } = tool_arguments::read(arguments)?;
+        if self.options.roots.is_empty() {
+            return Err(ToolError::new(format!(
+                "no file can be read: the user has allowed no directory. The setting is {SETTING} in config.toml."
+            )));
+        }
+        let window = Window { first: offset.unwrap_or(1).max(1), count: limit.unwrap_or(usize::MAX) };
+        let options = Arc::clone(&self.options);
+        let reading = tokio::task::spawn_blocking(move || {
+            let place = locate(&path, &options)?;
+            let file = open::open(&place)?;
+            text::read(file, window, &path)
+        });
+        reading.await.map_err(|error| ToolError::new(format!("reading the file failed: {error}")))?
+    }
+}

@@ -1,0 +1,107 @@
+//! `llm`: a question to the engine that stands apart from the conversation.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{
+    AnswerDefaults, Effect, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError,
+    ToolSpec,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Says which model answers, at the time it is asked; `None` when there is none yet.
+pub type ModelSource = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Whom the tool asks.
+#[derive(Clone)]
+pub struct LlmOptions {
+    pub engine: Arc<dyn Engine>,
+    pub model: ModelSource,
+    pub defaults: AnswerDefaults,
+}
+
+/// The tool.
+pub struct Llm {
+    options: LlmOptions,
+}
+
+impl Llm {
+    pub fn new(options: LlmOptions) -> Self {
+        Llm { options }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    prompt: String,
+    system: Option<String>,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+        name: "llm".to_owned(),
+        description: "Asks a model that does not see this conversation. The prompt must hold everything it needs, such as the text to \
+                      summarise, translate or judge."
+           .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "prompt": { "type": "string" },
+                "system": { "type": ["string", "null"], "description": "How to answer" }
+            },
+            "required": ["prompt"],
+            "additionalProperties": false
+        }),
+        // It only computes: the engine gets no tools, so nothing can come of the answer but text.
+        reach: Reach::Pure,
+        effect: Effect::None,
+        untrusted_output: false,
+        // As long as an engine may take.
+        timeout: Some(Duration::from_secs(120)),
+    }
+});
+
+#[async_trait]
+impl Tool for Llm {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["system"]
+    }
+
+    fn asks_engine(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { prompt, system } = tool_arguments::read(arguments)?;
+        if prompt.trim().is_empty() {
+            return Err(ToolError::new("the prompt is empty"));
+        }
+        let model = (self.options.model)().ok_or_else(|| ToolError::new("there is no model to ask"))?;
+        let system = system.filter(|words| !words.trim().is_empty());
+        let messages = system.map(|words| Message::new(Role::System, words)).into_iter();
+        let request = GenerateRequest {
+            model,
+            messages: messages.chain([Message::new(Role::User, prompt)]).collect(),
+            defaults: self.options.defaults,
+            ..GenerateRequest::default()
+        };
+        let generation = self
+            .options
+            .engine
+            .generate(&request)
+            .await
+            .map_err(|error| ToolError::new(error.to_string()))?;
+        let answer = generation.answer;
+        Ok(match answer.finish_reason {
+            FinishReason::Length => format!("{}\n[the answer was cut off here]", answer.content),
+            _ => answer.content,
+        })
+    }
+}

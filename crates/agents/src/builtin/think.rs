@@ -1,0 +1,50 @@
+//! `think`: a place for a model to put its thoughts in order. It changes nothing and tells nobody.
+
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The tool.
+#[derive(Debug, Default)]
+pub struct Think;
+
+#[derive(Deserialize)]
+struct Arguments {
+    thought: String,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    name: "think".to_owned(),
+    description: "Notes a thought. Use it to plan or to check something before acting; nothing else happens."
+        .to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": { "thought": { "type": "string" } },
+        "required": ["thought"],
+        "additionalProperties": false
+    }),
+    reach: Reach::Pure,
+    effect: Effect::None,
+    untrusted_output: false,
+    timeout: None,
+});
+
+#[async_trait]
+impl Tool for Think {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { thought } = tool_arguments::read(arguments)?;
+        if thought.trim().is_empty() {
+            return Err(ToolError::new("the thought is empty"));
+        }
+        // The thought is in the conversation already, as the arguments of the call: repeating it would cost its tokens twice.
+        Ok("Noted. Go on.".to_owned())
+    }
+}

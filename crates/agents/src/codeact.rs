@@ -1,0 +1,88 @@
+//! The agent that writes code, has it run in the sandbox, and reads the output.
+
+use hob_core::{
+    Answer, EngineError, FinishReason, GenerateRequest, Message, Role, ToolCall, ToolDefinition, ToolResult,
+};
+use serde_json::json;
+
+use crate::code_blocks::{CodeBlock, code_blocks};
+use crate::protocol::{
+    Calls, Earshot, Nothing, Protocol, Reading, Shown, instruct, refuse_forced_call, refuse_what_cannot_hold,
+};
+
+/// The tool that runs the code.
+const INTERPRETER: &str = "code_interpreter";
+const OUTPUT: &str = "Output:\n";
+const INSTRUCTIONS: &str = "You solve tasks by running code. Put code that shall run into a fenced block marked python or sh, \
+    and print what you want to see. It runs in a sandbox, and the next message gives you its output. Every block starts \
+    afresh: it knows nothing of the blocks before it. When you know the answer, write it without such a block. Code that \
+    shall be shown and not run belongs into a block without a mark.";
+
+pub(crate) struct CodeAct;
+
+impl Protocol for CodeAct {
+    fn name(&self) -> &'static str {
+        "codeact"
+    }
+
+    fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
+        let Some(interpreter) = tools.iter().find(|tool| tool.name == INTERPRETER) else {
+            let reason = format!(
+                "it runs the code it writes, and the tool '{INTERPRETER}' is not available to this caller. It needs the sandbox \
+                 ([sandbox] enabled = true) and a caller who may run code"
+            );
+            return Err(EngineError::NotConfigured { engine: self.name().to_owned(), reason });
+        };
+        refuse_what_cannot_hold(self.name(), request)?;
+        refuse_forced_call(self.name(), request)?;
+        // It also says which files there are to read.
+        let about = interpreter.description.as_deref().unwrap_or_default();
+        instruct(&mut request.messages, format!("{INSTRUCTIONS}\n\nAbout the sandbox: {about}"));
+        Ok(())
+    }
+
+    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> Reading {
+        // Code that was cut off in the middle must not run.
+        let whole = |block: &CodeBlock| block.closed || answer.finish_reason != FinishReason::Length;
+        let blocks = code_blocks(&answer.content);
+        let calls: Vec<ToolCall> = blocks.iter().filter(|block| whole(block)).enumerate().map(call).collect();
+        if calls.is_empty() {
+            return Reading::Answer(answer.content.clone());
+        }
+        Reading::Calls(Box::new(Calls {
+            calls,
+            said: Message::new(Role::Assistant, answer.content.as_str()),
+            so_far: answer.content.clone(),
+        }))
+    }
+
+    fn show(&self, _calls: &[ToolCall], results: &[ToolResult]) -> Vec<Shown> {
+        let outputs: Vec<String> = match results {
+            [only] => vec![only.content.clone()],
+            several => {
+                let numbered = several.iter().enumerate();
+                numbered.map(|(at, result)| format!("[block {}]\n{}", at + 1, result.content)).collect()
+            }
+        };
+        // One message for all blocks: many chat templates insist on user and assistant taking turns.
+        let message = Message::new(Role::User, format!("{OUTPUT}{}", outputs.join("\n")));
+        vec![Shown { message, tool: INTERPRETER.to_owned(), label: OUTPUT }]
+    }
+
+    fn earshot(&self) -> Box<dyn Earshot> {
+        Box::new(Nothing)
+    }
+
+    /// A reader expects code to run from top to bottom.
+    fn at_once(&self) -> usize {
+        1
+    }
+}
+
+fn call((at, block): (usize, &CodeBlock)) -> ToolCall {
+    ToolCall {
+        id: format!("block-{}", at + 1),
+        name: INTERPRETER.to_owned(),
+        arguments: json!({ "language": block.language.as_str(), "code": block.code }).to_string(),
+    }
+}

@@ -1,0 +1,67 @@
+//! Agents, which let a model use tools in different ways, and the built-in tools.
+//!
+//! An agent is a [`protocol::Protocol`]: pure code that says how the agent speaks with its model. `turn_loop` drives it, and is
+//! the only part that asks engines and runs tools.
+//!
+//! The crate reaches engines, memory, tasks and channels only through the contracts of `core`. It knows no HTTP server, no
+//! database and no configuration file.
+
+pub mod builtin;
+pub mod capability_tools;
+
+mod code_blocks;
+mod codeact;
+mod orchestrator;
+mod protocol;
+mod react;
+mod react_text;
+mod run_history;
+mod simple;
+mod tools;
+mod turn_loop;
+
+use std::sync::Arc;
+
+use hob_core::Agent;
+
+use codeact::CodeAct;
+use orchestrator::Orchestrator;
+use react::React;
+use simple::Simple;
+use turn_loop::InTurns;
+
+pub use tools::{AllowedAfterUntrusted, RunTools, ToolBox, ToolBoxError};
+
+/// The agents by name.
+pub const AGENTS: [&str; 4] = ["simple", "orchestrator", "react", "codeact"];
+
+/// Other names of agents.
+pub const AGENT_ALIASES: [&str; 1] = ["openhands"];
+
+/// The agent of that name, or of its other name.
+pub fn agent(name: &str) -> Option<Arc<dyn Agent>> {
+    Some(match name {
+        "simple" => Arc::new(InTurns(Simple)),
+        "orchestrator" => Arc::new(InTurns(Orchestrator)),
+        "react" => Arc::new(InTurns(React)),
+        "codeact" | "openhands" => Arc::new(InTurns(CodeAct)),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_answers_to_its_name() {
+        for name in AGENTS {
+            assert_eq!(agent(name).map(|agent| agent.name().to_owned()).as_deref(), Some(name));
+        }
+        for alias in AGENT_ALIASES {
+            assert!(agent(alias).is_some());
+        }
+        assert_eq!(agent("openhands").map(|agent| agent.name().to_owned()).as_deref(), Some("codeact"));
+        assert!(agent("jeeves").is_none());
+    }
+}

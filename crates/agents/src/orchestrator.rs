@@ -1,0 +1,73 @@
+//! The agent that uses the engine's own function calling.
+
+use hob_core::{
+    Answer, Content, EngineError, GenerateRequest, Message, Role, ToolCall, ToolChoice, ToolDefinition,
+    ToolResult,
+};
+
+use crate::protocol::{Calls, Earshot, Everything, Protocol, Reading, Shown, refuse_what_cannot_hold};
+
+pub(crate) struct Orchestrator;
+
+impl Protocol for Orchestrator {
+    fn name(&self) -> &'static str {
+        "orchestrator"
+    }
+
+    fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
+        refuse_what_cannot_hold(self.name(), request)?;
+        let can_be_called = match &request.tool_choice {
+            Some(ToolChoice::Required) => !tools.is_empty(),
+            Some(ToolChoice::Function(name)) => tools.iter().any(|tool| tool.name == *name),
+            Some(ToolChoice::Auto | ToolChoice::None) | None => true,
+        };
+        if !can_be_called {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            let hint = match names.as_slice() {
+                [] => "this caller has no tools".to_owned(),
+                names => format!("the tools of this caller are {}", names.join(", ")),
+            };
+            return Err(EngineError::Unsupported {
+                engine: self.name().to_owned(),
+                field: "tool_choice".to_owned(),
+                hint: Some(hint),
+            });
+        }
+        if request.tool_choice != Some(ToolChoice::None) {
+            request.tools = tools.to_vec();
+        }
+        Ok(())
+    }
+
+    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> Reading {
+        if answer.tool_calls.is_empty() {
+            return Reading::Answer(answer.content.clone());
+        }
+        // Some models write line feeds before a call.
+        let content = match answer.content.as_str() {
+            blank if blank.trim().is_empty() => Content::Empty,
+            text => text.into(),
+        };
+        Reading::Calls(Box::new(Calls {
+            calls: answer.tool_calls.clone(),
+            so_far: content.text().into_owned(),
+            said: Message { tool_calls: answer.tool_calls.clone(), ..Message::new(Role::Assistant, content) },
+        }))
+    }
+
+    fn show(&self, calls: &[ToolCall], results: &[ToolResult]) -> Vec<Shown> {
+        calls
+            .iter()
+            .zip(results)
+            .map(|(call, result)| Shown {
+                message: Message::tool_result(call.id.as_str(), result.content.as_str()),
+                tool: call.name.clone(),
+                label: "",
+            })
+            .collect()
+    }
+
+    fn earshot(&self) -> Box<dyn Earshot> {
+        Box::new(Everything::default())
+    }
+}

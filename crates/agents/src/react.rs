@@ -1,0 +1,174 @@
+//! The agent that thinks aloud and names its actions in plain text, for models without function calling.
+
+use hob_core::{Answer, EngineError, GenerateRequest, Message, Role, ToolCall, ToolDefinition, ToolResult};
+use serde_json::{Map, Value, json};
+
+use crate::protocol::{
+    Calls, Earshot, Protocol, Reading, Shown, instruct, refuse_forced_call, refuse_what_cannot_hold,
+};
+use crate::react_text::{FinalAnswer, Step, parse, render};
+
+const OBSERVATION: &str = "Observation: ";
+/// Keeps a model from inventing the result of its own action.
+const STOP: &str = "\nObservation:";
+/// How many stop sequences chat-completions engines take; the caller's own come first.
+const MOST_STOPS: usize = 4;
+
+pub(crate) struct React;
+
+impl Protocol for React {
+    fn name(&self) -> &'static str {
+        "react"
+    }
+
+    fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
+        refuse_what_cannot_hold(self.name(), request)?;
+        refuse_forced_call(self.name(), request)?;
+        if request.sampling.logprobs {
+            return Err(EngineError::Unsupported {
+                engine: self.name().to_owned(),
+                field: "logprobs".to_owned(),
+                hint: Some("its answer is only a part of what the model writes".to_owned()),
+            });
+        }
+        if tools.is_empty() {
+            return Ok(());
+        }
+        instruct(&mut request.messages, instructions(tools));
+        let stops = &mut request.sampling.stop;
+        if stops.len() < MOST_STOPS {
+            stops.push(STOP.to_owned());
+        }
+        Ok(())
+    }
+
+    fn read(&self, answer: &Answer, tools: &[ToolDefinition]) -> Reading {
+        let step = parse(&answer.content);
+        let said = Message::new(Role::Assistant, render(&step));
+        match step {
+            Step::Answer { answer, .. } => Reading::Answer(answer),
+            Step::Act { thought, action, input } => {
+                let tool = tools.iter().find(|tool| tool.name.eq_ignore_ascii_case(&action));
+                let arguments = arguments(&input, tool);
+                let name = tool.map_or(action, |tool| tool.name.clone());
+                let so_far = if thought.is_empty() { answer.content.trim().to_owned() } else { thought };
+                // The text has no place for an id, and there is never more than one call.
+                let call = ToolCall { id: "action".to_owned(), name, arguments };
+                Reading::Calls(Box::new(Calls { calls: vec![call], said, so_far }))
+            }
+        }
+    }
+
+    fn show(&self, _calls: &[ToolCall], results: &[ToolResult]) -> Vec<Shown> {
+        results
+            .iter()
+            .map(|result| Shown {
+                message: Message::new(Role::User, format!("{OBSERVATION}{}", result.content)),
+                tool: result.tool_name.clone(),
+                label: OBSERVATION,
+            })
+            .collect()
+    }
+
+    fn earshot(&self) -> Box<dyn Earshot> {
+        Box::new(FinalAnswer::default())
+    }
+}
+
+fn instructions(tools: &[ToolDefinition]) -> String {
+    let mut text = String::from(
+        "You can have tools run. To use one, write exactly this and then stop:\n\n\
+         Thought: what you want to find out\n\
+         Action: the name of one tool\n\
+         Action Input: its arguments as one JSON object\n\n\
+         The next message gives you the result after the word Observation. Go on like that until you know enough, and then \
+         write:\n\n\
+         Thought: why you know enough\n\
+         Final Answer: your answer\n\n\
+         The tools:\n",
+    );
+    for tool in tools {
+        let in_full = || {
+            let description = tool.description.as_deref().unwrap_or_default();
+            let parameters = tool.parameters.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string);
+            format!("{}: {description} Arguments: {parameters}", tool.name)
+        };
+        text.push_str(&format!("- {}\n", tool.signature().unwrap_or_else(in_full)));
+    }
+    text
+}
+
+/// The arguments of a call out of what stands behind `Action Input:`. Where a tool has one parameter, a plain text is its
+/// value.
+fn arguments(input: &str, tool: Option<&ToolDefinition>) -> String {
+    if input.is_empty() {
+        return "{}".to_owned();
+    }
+    // Models like to go on behind the object, so only the first value counts.
+    let first = serde_json::Deserializer::from_str(input).into_iter::<Value>().next();
+    if let Some(Ok(Value::Object(object))) = first {
+        return Value::Object(object).to_string();
+    }
+    let Some((name, schema)) = tool.and_then(only_parameter) else { return input.to_owned() };
+    let value = match serde_json::from_str(input) {
+        Ok(value @ Value::String(_)) => value,
+        Ok(value) if schema.get("type") != Some(&json!("string")) => value,
+        _ => Value::String(input.to_owned()),
+    };
+    Value::Object(Map::from_iter([(name.clone(), value)])).to_string()
+}
+
+/// The one parameter of a tool, or the one that it requires.
+fn only_parameter(tool: &ToolDefinition) -> Option<(&String, &Value)> {
+    let parameters = tool.parameters.as_ref()?;
+    let properties = parameters.get("properties")?.as_object()?;
+    if properties.len() == 1 {
+        return properties.iter().next();
+    }
+    match parameters.get("required")?.as_array()?.as_slice() {
+        [required] => properties.get_key_value(required.as_str()?),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(parameters: Value) -> ToolDefinition {
+        ToolDefinition { name: "t".into(), description: None, parameters: Some(parameters), strict: None }
+    }
+
+    #[test]
+    fn a_plain_text_is_the_value_of_the_only_parameter() {
+        let text = tool(json!({ "properties": { "expression": { "type": "string" } } }));
+        let number = tool(json!({ "properties": { "n": { "type": "integer" } } }));
+        let one_required = tool(json!({ "properties": { "url": {}, "depth": {} }, "required": ["url"] }));
+        let two = tool(json!({ "properties": { "a": {}, "b": {} }, "required": ["a", "b"] }));
+        for (input, tool, expected) in [
+            ("2+2", &text, r#"{"expression":"2+2"}"#),
+            ("\"2+2\"", &text, r#"{"expression":"2+2"}"#),
+            ("42", &text, r#"{"expression":"42"}"#),
+            ("42", &number, r#"{"n":42}"#),
+            ("http://a.b", &one_required, r#"{"url":"http://a.b"}"#),
+            ("{\"expression\": \"1\"} and then I wait", &text, r#"{"expression":"1"}"#),
+            ("1, 2", &two, "1, 2"),
+            ("", &two, "{}"),
+        ] {
+            assert_eq!(arguments(input, Some(tool)), expected, "{input}");
+        }
+        assert_eq!(arguments("2+2", None), "2+2");
+    }
+
+    #[test]
+    fn the_callers_stop_sequences_come_first() {
+        let tools = [tool(json!({}))];
+        let mut request = GenerateRequest::default();
+        request.sampling.stop = vec!["END".into()];
+        React.prepare(&mut request, &tools).unwrap();
+        assert_eq!(request.sampling.stop, ["END", "\nObservation:"]);
+        request.sampling.stop = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+        React.prepare(&mut request, &tools).unwrap();
+        assert_eq!(request.sampling.stop, ["a", "b", "c", "d"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! The conversation of a run as it grows, and what is left out of it when it outgrows the model.
+//!
+//! Only results of tools are ever left out, oldest first, and a note stays in their place. What the caller said stays whole.
+
+use hob_core::{Content, GenerateRequest, Message};
+
+use crate::protocol::Shown;
+
+/// The request of the next turn.
+pub(crate) struct Conversation {
+    request: GenerateRequest,
+    /// The results that still stand, oldest first.
+    results: Vec<Standing>,
+}
+
+struct Standing {
+    /// Where its message is.
+    at: usize,
+    label: &'static str,
+    /// What would stand in its place.
+    note: String,
+}
+
+impl Conversation {
+    pub(crate) fn new(request: GenerateRequest) -> Self {
+        Conversation { request, results: Vec::new() }
+    }
+
+    pub(crate) fn request(&self) -> &GenerateRequest {
+        &self.request
+    }
+
+    pub(crate) fn request_mut(&mut self) -> &mut GenerateRequest {
+        &mut self.request
+    }
+
+    pub(crate) fn say(&mut self, message: Message) {
+        self.request.messages.push(message);
+    }
+
+    pub(crate) fn show(&mut self, Shown { message, tool, label }: Shown) {
+        let text = message.content.text();
+        let characters = text.chars().count().saturating_sub(label.chars().count());
+        let note = format!("[result of {tool} left out: {characters} characters]");
+        // A result that is shorter than the note about it may as well stay.
+        if text.len() > label.len() + note.len() {
+            self.results.push(Standing { at: self.request.messages.len(), label, note });
+        }
+        self.request.messages.push(message);
+    }
+
+    /// Leaves out the older half of the results that still stand, so that even a long run fits after a few tries. `false`
+    /// when there is nothing left to leave out.
+    pub(crate) fn leave_out_oldest(&mut self) -> bool {
+        let half = self.results.len().div_ceil(2);
+        for Standing { at, label, note } in self.results.drain(..half) {
+            if let Some(message) = self.request.messages.get_mut(at) {
+                message.content = Content::Text(format!("{label}{note}"));
+            }
+        }
+        half > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::{EngineError, Role};
+    use hob_testkit::Transcript;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn is_outgrown(error: &EngineError) -> bool {
+        error.is_context_overflow()
+    }
+
+    fn refused(status: u16, message: &str) -> EngineError {
+        let (engine, message) = ("e".to_owned(), message.to_owned());
+        EngineError::Refused { engine, status, message, code: None, param: None, retry_after: None }
+    }
+
+    fn result(text: &str) -> Shown {
+        Shown { message: Message::new(Role::User, text), tool: "look".into(), label: "Observation: " }
+    }
+
+    fn texts(conversation: &Conversation) -> Vec<String> {
+        conversation.request().messages.iter().map(|message| message.content.text().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_words_of_real_engines_are_understood() {
+        for engine in ["llama-server", "vllm", "sglang"] {
+            let transcript = Transcript::load(&format!("{engine}/err_ctx_overflow"));
+            let body: Value = serde_json::from_str(&transcript.body).unwrap();
+            let message = body.pointer("/error/message").or(body.get("message")).and_then(Value::as_str);
+            assert!(is_outgrown(&refused(transcript.status, message.unwrap())), "{engine}");
+        }
+        for words in [
+            "prompt is too long: 210012 tokens > 200000 maximum",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            "This model's maximum context length is 8192 tokens.",
+        ] {
+            assert!(is_outgrown(&refused(400, words)), "{words}");
+        }
+    }
+
+    #[test]
+    fn other_trouble_is_no_matter_of_length() {
+        assert!(!is_outgrown(&refused(400, "temperature must be a number")));
+        assert!(!is_outgrown(&refused(500, "context length")));
+        let timeout = EngineError::Timeout { engine: "e".into(), after: std::time::Duration::from_secs(1) };
+        assert!(!timeout.is_context_overflow());
+    }
+
+    #[test]
+    fn the_older_half_goes_first_and_the_callers_words_stay() {
+        let long = "ä".repeat(200);
+        let caller = "a very long question ".repeat(20);
+        let messages = vec![Message::new(Role::User, caller.as_str())];
+        let mut conversation = Conversation::new(GenerateRequest { messages, ..GenerateRequest::default() });
+        for _ in 0..3 {
+            conversation.show(result(&format!("Observation: {long}")));
+        }
+        conversation.show(result("Observation: 4"));
+        let whole = format!("Observation: {long}");
+        let note = "Observation: [result of look left out: 200 characters]".to_owned();
+
+        assert!(conversation.leave_out_oldest());
+        let short = "Observation: 4".to_owned();
+        assert_eq!(texts(&conversation), [caller.clone(), note.clone(), note.clone(), whole, short.clone()]);
+        assert!(conversation.leave_out_oldest());
+        assert_eq!(texts(&conversation), [caller, note.clone(), note.clone(), note, short]);
+        assert!(!conversation.leave_out_oldest());
+    }
+}

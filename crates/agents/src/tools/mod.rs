@@ -1,0 +1,15 @@
+//! The set of all tools, what one run may use of it, and the one place that runs a call.
+//!
+//! Knows no tool in particular, and no agent.
+
+mod loop_guard;
+mod schema_check;
+mod short_schema;
+mod taint;
+mod tool_runner;
+mod tool_set;
+mod truncate;
+
+pub use taint::AllowedAfterUntrusted;
+pub use tool_runner::RunTools;
+pub use tool_set::{ToolBox, ToolBoxError};

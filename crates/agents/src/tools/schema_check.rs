@@ -1,0 +1,105 @@
+//! Reads the arguments of a call, and says in words that help a model what is wrong with them.
+
+use jsonschema::{ValidationError, Validator};
+use serde_json::{Map, Value};
+
+use super::truncate::truncate;
+
+/// More complaints would not help.
+const MOST_COMPLAINTS: usize = 5;
+/// A complaint repeats the value it is about, which may be long.
+const COMPLAINT_CHARACTERS: usize = 300;
+
+/// The arguments as a value. Models leave out the braces of a call without arguments.
+pub(super) fn parse(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    serde_json::from_str(text).map_err(|error| {
+        format!(
+            "the arguments are not JSON ({error}); send one JSON object that follows the schema of the tool"
+        )
+    })
+}
+
+/// Whether the arguments follow the schema, and which field does not.
+pub(super) fn check(schema: &Validator, arguments: &Value) -> Result<(), String> {
+    let complaints: Vec<String> =
+        schema.iter_errors(arguments).take(MOST_COMPLAINTS).map(|error| complaint(&error)).collect();
+    match complaints.as_slice() {
+        [] => Ok(()),
+        some => Err(format!("the arguments do not follow the schema of the tool: {}", some.join("; "))),
+    }
+}
+
+fn complaint(error: &ValidationError<'_>) -> String {
+    let field = error.instance_path().as_str().trim_start_matches('/');
+    let complaint = match field {
+        "" => error.to_string(),
+        field => format!("'{field}': {error}"),
+    };
+    truncate(complaint, COMPLAINT_CHARACTERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn complaints(arguments: Value) -> Result<(), String> {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "expression": { "type": "string" },
+                "options": { "type": "object", "properties": { "digits": { "type": "integer", "maximum": 20 } } },
+            },
+            "required": ["expression"],
+            "additionalProperties": false,
+        });
+        check(&jsonschema::validator_for(&schema).unwrap(), &arguments)
+    }
+
+    #[test]
+    fn the_field_that_is_wrong_is_named() {
+        const HEAD: &str = "the arguments do not follow the schema of the tool: ";
+        let cases = [
+            (json!({ "expression": 5 }), r#"'expression': 5 is not of type "string""#),
+            (json!({}), r#""expression" is a required property"#),
+            (json!([]), r#"[] is not of type "object""#),
+            (
+                json!({ "expression": "1", "options": { "digits": 99 } }),
+                "'options/digits': 99 is greater than the maximum of 20",
+            ),
+            (
+                json!({ "expression": "1", "mode": "x" }),
+                "Additional properties are not allowed ('mode' was unexpected)",
+            ),
+        ];
+        for (arguments, words) in cases {
+            assert_eq!(complaints(arguments), Err(format!("{HEAD}{words}")));
+        }
+        assert_eq!(complaints(json!({ "expression": "1+1" })), Ok(()));
+    }
+
+    #[test]
+    fn a_huge_wrong_value_is_not_repeated_whole() {
+        let complaint = complaints(json!({ "expression": vec![1; 100_000] })).unwrap_err();
+        assert!(complaint.chars().count() < 500, "{complaint}");
+    }
+
+    #[test]
+    fn no_arguments_at_all_are_an_empty_object() {
+        assert_eq!(parse(" \n"), Ok(json!({})));
+        assert_eq!(parse("{\"a\":1}"), Ok(json!({ "a": 1 })));
+    }
+
+    #[test]
+    fn what_is_not_json_says_where() {
+        let reason = parse("{\"a\":1,}").unwrap_err();
+        assert!(
+            reason.starts_with("the arguments are not JSON (trailing comma at line 1 column 8)"),
+            "{reason}"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! A tool as an agent's model is told of it. Every word of it is read before every answer, so it is short: the first sentence of the
+//! description, and names, types and choices of the arguments. The rest is for people, and for programs that ask for all of it.
+
+use serde_json::{Map, Value};
+
+/// What a model does not need to know: calls that break these rules are refused with words that name the rule.
+const LEFT_OUT: [&str; 6] =
+    ["additionalProperties", "description", "minLength", "maxLength", "minimum", "maximum"];
+
+/// The first sentence.
+pub(super) fn short_description(description: &str) -> &str {
+    description.split_once(". ").map_or(description, |(first, _)| &description[..=first.len()])
+}
+
+/// The schema of a tool's arguments, without those in `rare`. A parameter that may be null may as well be absent.
+pub(super) fn short_schema(schema: &Value, rare: &[&str]) -> Value {
+    let mut told = shortened(schema);
+    if let Some(Value::Object(properties)) = told.get_mut("properties") {
+        properties.retain(|name, _| !rare.contains(&name.as_str()));
+    }
+    told
+}
+
+fn shortened(schema: &Value) -> Value {
+    let Value::Object(fields) = schema else { return schema.clone() };
+    let told = fields.iter().filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()));
+    Value::Object(told.map(|(name, value)| (name.clone(), told_field(name, value))).collect::<Map<_, _>>())
+}
+
+fn told_field(name: &str, value: &Value) -> Value {
+    match (name, value) {
+        // Names of parameters, not of rules.
+        ("properties", Value::Object(properties)) => {
+            Value::Object(properties.iter().map(|(name, schema)| (name.clone(), shortened(schema))).collect())
+        }
+        ("type" | "enum", Value::Array(values)) => {
+            let mut values: Vec<Value> =
+                values.iter().filter(|value| !value.is_null() && *value != "null").cloned().collect();
+            match (name, values.len()) {
+                ("type", 1) => values.remove(0),
+                _ => Value::Array(values),
+            }
+        }
+        _ => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_names_types_and_choices() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "minLength": 1 },
+                "minimum": { "type": ["integer", "null"], "minimum": 1, "maximum": 20, "description": "At least" },
+                "status": { "type": ["string", "null"], "enum": ["active", null] },
+                "tools": { "type": ["array", "null"], "items": { "type": "string" } },
+                "description": { "type": "string" },
+                "agent": { "type": "string" }
+            },
+            "required": ["path"],
+            "additionalProperties": false
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string" },
+                "minimum": { "type": "integer" },
+                "status": { "type": "string", "enum": ["active"] },
+                "tools": { "type": "array", "items": { "type": "string" } },
+                "description": { "type": "string" }
+            },
+            "required": ["path"]
+        });
+        assert_eq!(short_schema(&schema, &["agent"]), expected);
+        assert_eq!(short_description("Does it. And more: a.b, 1.5 and so on."), "Does it.");
+        assert_eq!(short_description("Does 1.5 of it."), "Does 1.5 of it.");
+    }
+}

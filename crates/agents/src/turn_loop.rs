@@ -1,0 +1,292 @@
+//! Takes turns with the model until it answers: asks the engine, runs what it wants done, shows it the results.
+//!
+//! Everything happens inside the run's own future, so dropping that ends the engine's work and the tools'.
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use hob_core::{
+    Agent, AgentContext, AgentOutcome, Collector, Delta, EngineError, Event, FinishReason, GenerateRequest,
+    Generation, GenerationStream, Listener, ToolCall, ToolChoice, ToolResult, Usage, Warning,
+};
+
+use crate::protocol::{Calls, Earshot, Protocol, Reading};
+use crate::run_history::Conversation;
+
+/// How many calls of one turn are run. No question takes more; a model that makes more has lost its way.
+const MOST_CALLS: usize = 32;
+
+/// An agent that speaks by this protocol.
+pub(crate) struct InTurns<P>(pub(crate) P);
+
+#[async_trait]
+impl<P: Protocol> Agent for InTurns<P> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    async fn run(
+        &self,
+        request: &GenerateRequest,
+        context: &AgentContext,
+    ) -> Result<AgentOutcome, EngineError> {
+        let tools = context.tools.definitions();
+        let mut request = request.clone();
+        self.0.prepare(&mut request, &tools)?;
+        let mut run = Run::new(&self.0, Conversation::new(request), context);
+        loop {
+            let mut turn = Turn::start(run.turns + 1, self.0.name(), context);
+            let (generation, heard) = run.ask().await?;
+            let Calls { calls, said, so_far } = match self.0.read(&generation.answer, &tools) {
+                Reading::Answer(content) => {
+                    run.tell_rest(&content, &heard).await;
+                    return Ok(run.finish(generation, content));
+                }
+                Reading::Calls(calls) => *calls,
+            };
+            turn.tool_calls = calls.len();
+            // Calls of the last turn are not run: nobody would read the results.
+            let last = run.turns >= context.max_turns;
+            if !last {
+                run.conversation.say(said);
+                run.execute(&calls).await;
+            }
+            if last || context.tools.stopped() {
+                run.tell_rest(&so_far, &heard).await;
+                return Ok(run.cut_short(generation, so_far));
+            }
+            run.last_words = Some(so_far).filter(|words| !words.is_empty()).or(run.last_words);
+        }
+    }
+}
+
+/// A run under way.
+struct Run<'a, P> {
+    protocol: &'a P,
+    conversation: Conversation,
+    context: &'a AgentContext,
+    turns: u32,
+    usage: Option<Usage>,
+    warnings: Vec<Warning>,
+    tool_results: Vec<ToolResult>,
+    /// What the model said in earlier turns, if anything.
+    last_words: Option<String>,
+    /// Whether the listener heard something in an earlier turn.
+    spoken: bool,
+}
+
+impl<'a, P: Protocol> Run<'a, P> {
+    fn new(protocol: &'a P, conversation: Conversation, context: &'a AgentContext) -> Self {
+        Run {
+            protocol,
+            conversation,
+            context,
+            turns: 0,
+            usage: None,
+            warnings: Vec::new(),
+            tool_results: Vec::new(),
+            last_words: None,
+            spoken: false,
+        }
+    }
+
+    /// Asks the engine for the next turn. Gives its answer and what the listener heard of it.
+    async fn ask(&mut self) -> Result<(Generation, String), EngineError> {
+        self.turns += 1;
+        loop {
+            let mut heard = String::new();
+            let error = match self.ask_once(&mut heard).await {
+                Ok(generation) => {
+                    self.usage = sum(self.usage, generation.usage);
+                    generation.warnings.iter().for_each(|warning| self.warn(warning.clone()));
+                    self.spoken |= !heard.is_empty();
+                    return Ok((generation, heard));
+                }
+                Err(error) => error,
+            };
+            let again =
+                error.is_context_overflow() && heard.is_empty() && self.conversation.leave_out_oldest();
+            if !again {
+                return Err(error);
+            }
+            tracing::info!(reason = %error, "results of tools are left out of a conversation that outgrew the model");
+            self.warn(Warning::ContextCompacted);
+        }
+    }
+
+    async fn ask_once(&self, heard: &mut String) -> Result<Generation, EngineError> {
+        let request = self.conversation.request();
+        let Some(listener) = &self.context.listener else {
+            return self.context.engine.generate(request).await;
+        };
+        let stream = self.context.engine.stream(request).await?;
+        let mut earshot = self.protocol.earshot();
+        let mut voice =
+            Voice { listener: listener.as_ref(), earshot: earshot.as_mut(), spoken: self.spoken, heard };
+        let generation = collect(stream, &request.model, &mut voice).await?;
+        generation.ok_or_else(|| EngineError::Interrupted {
+            engine: self.context.engine.key().to_owned(),
+            reason: "it ended without a finish".to_owned(),
+        })
+    }
+
+    /// Runs the calls of a turn side by side and shows the model the results in order, also of those that are too many.
+    async fn execute(&mut self, calls: &[ToolCall]) {
+        self.context.tools.begin_turn();
+        let (run, too_many) = calls.split_at(calls.len().min(MOST_CALLS));
+        let wanted: Vec<_> = run.iter().map(|call| self.context.tools.execute(call)).collect();
+        let mut results: Vec<ToolResult> =
+            stream::iter(wanted).buffered(self.protocol.at_once()).collect().await;
+        results.extend(too_many.iter().map(not_run));
+        for shown in self.protocol.show(calls, &results) {
+            self.conversation.show(shown);
+        }
+        self.tool_results.extend(results);
+        let choice = &mut self.conversation.request_mut().tool_choice;
+        if matches!(choice, Some(ToolChoice::Required | ToolChoice::Function(_))) {
+            // A call that is forced in every turn could never be followed by an answer.
+            *choice = None;
+        }
+    }
+
+    /// Tells the listener what it has not heard of a turn's text.
+    async fn tell_rest(&self, content: &str, heard: &str) {
+        let Some(listener) = &self.context.listener else { return };
+        if let Some(rest) = content.strip_prefix(heard).filter(|rest| !rest.is_empty()) {
+            let paragraph = if heard.is_empty() && self.spoken { "\n\n" } else { "" };
+            listener.text(&format!("{paragraph}{rest}")).await;
+        }
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    fn finish(self, mut generation: Generation, content: String) -> AgentOutcome {
+        generation.answer.content = content;
+        generation.usage = self.usage;
+        generation.warnings = self.warnings;
+        AgentOutcome { generation, turns: self.turns, tool_results: self.tool_results }
+    }
+
+    /// Ends the run with what it has.
+    fn cut_short(mut self, mut generation: Generation, so_far: String) -> AgentOutcome {
+        if self.context.tools.stopped() {
+            self.warn(Warning::LoopStopped);
+        }
+        // The calls are the agent's own: the caller knows nothing of these tools.
+        generation.answer.tool_calls.clear();
+        generation.answer.finish_reason = FinishReason::Length;
+        let content = if so_far.is_empty() { self.last_words.take().unwrap_or_default() } else { so_far };
+        self.finish(generation, content)
+    }
+}
+
+/// Passes a turn's text on to the listener.
+struct Voice<'a> {
+    listener: &'a dyn Listener,
+    earshot: &'a mut dyn Earshot,
+    /// Whether an earlier turn was heard, from which this one stands apart by a blank line.
+    spoken: bool,
+    heard: &'a mut String,
+}
+
+impl Voice<'_> {
+    async fn pass(&mut self, piece: &str) {
+        let audible = self.earshot.hear(piece);
+        if audible.is_empty() {
+            return;
+        }
+        if self.spoken && self.heard.is_empty() {
+            self.listener.text("\n\n").await;
+        }
+        self.heard.push_str(&audible);
+        self.listener.text(&audible).await;
+    }
+}
+
+/// Puts a stream together while its text is passed on; `None` when it broke off.
+async fn collect(
+    stream: GenerationStream,
+    model: &str,
+    voice: &mut Voice<'_>,
+) -> Result<Option<Generation>, EngineError> {
+    let GenerationStream { warnings, mut deltas } = stream;
+    let mut collector = Collector::default();
+    while let Some(delta) = deltas.next().await {
+        let delta = delta?;
+        if let Delta::Text(piece) = &delta
+            && piece.choice == 0
+        {
+            voice.pass(&piece.text).await;
+        }
+        let done = matches!(delta, Delta::Done { .. });
+        collector.push(delta);
+        if done {
+            return Ok(collector.finish(model).map(|generation| Generation { warnings, ..generation }));
+        }
+    }
+    Ok(None)
+}
+
+/// Tells of a turn's start and, whatever becomes of it, of its end: a run that fails or is cancelled drops it.
+struct Turn<'a> {
+    number: u32,
+    agent: &'static str,
+    context: &'a AgentContext,
+    tool_calls: usize,
+}
+
+impl<'a> Turn<'a> {
+    fn start(number: u32, agent: &'static str, context: &'a AgentContext) -> Self {
+        context.events.publish(Event::AgentTurnStart { agent: agent.to_owned(), turn: number });
+        Turn { number, agent, context, tool_calls: 0 }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let (agent, turn) = (self.agent.to_owned(), self.number);
+        self.context.events.publish(Event::AgentTurnEnd { agent, turn, tool_calls: self.tool_calls });
+    }
+}
+
+fn not_run(call: &ToolCall) -> ToolResult {
+    ToolResult {
+        tool_name: call.name.clone(),
+        content: format!(
+            "not run: no more than {MOST_CALLS} calls are run in one turn; make fewer at a time"
+        ),
+        success: false,
+    }
+}
+
+/// Usage of several turns; what nobody counted stays unknown.
+fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+    let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
+    let cached_tokens = match (a.cached_tokens, b.cached_tokens) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+    };
+    Some(Usage {
+        prompt_tokens: a.prompt_tokens.saturating_add(b.prompt_tokens),
+        completion_tokens: a.completion_tokens.saturating_add(b.completion_tokens),
+        cached_tokens,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_summed_and_unknown_only_when_nobody_counted() {
+        let usage =
+            |prompt_tokens, cached_tokens| Usage { prompt_tokens, completion_tokens: 1, cached_tokens };
+        assert_eq!(sum(None, None), None);
+        assert_eq!(sum(None, Some(usage(2, None))), Some(usage(2, None)));
+        let both = Usage { prompt_tokens: 5, completion_tokens: 2, cached_tokens: Some(4) };
+        assert_eq!(sum(Some(usage(2, None)), Some(usage(3, Some(4)))), Some(both));
+    }
+}

@@ -1,0 +1,18 @@
+//! The agents, with an engine that says what it is told to.
+
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should fail loudly"
+)]
+
+mod cancel;
+mod codeact;
+mod compaction;
+mod hostile;
+mod limits;
+mod orchestrator;
+mod react;
+mod simple;
+mod streaming;
+mod support;

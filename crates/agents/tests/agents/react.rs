@@ -1,0 +1,66 @@
+use hob_core::{GenerateRequest, Message, Role};
+
+use crate::support::{House, asking, failed, outcome, says, script, tool, worked};
+
+#[tokio::test]
+async fn it_thinks_acts_observes_and_answers() {
+    let turns = [
+        says(&[
+            "Thought: I must ask.\nAction: echo\nAction Input: {\"text\": \"hi\"}\nObservation: invented",
+        ]),
+        says(&["Thought: I know.\nFinal Answer: It said hi."]),
+    ];
+    let house = House::new(script(turns), &[tool("echo")]);
+    let request = GenerateRequest {
+        messages: vec![Message::new(Role::System, "be kind"), Message::new(Role::User, "ask echo")],
+        ..asking("")
+    };
+    let done = house.run("react", &request).await.unwrap();
+    assert_eq!(done, outcome("It said hi.", 2, vec![worked("echo", "echo: hi")]));
+
+    let second = house.messages(1);
+    assert!(second[0].starts_with("system: be kind\n\nYou can have tools run."), "{}", second[0]);
+    assert!(second[0].contains("\n- echo(text: string): Does echo."), "{}", second[0]);
+    assert_eq!(
+        second[1..],
+        [
+            "user: ask echo",
+            "assistant: Thought: I must ask.\nAction: echo\nAction Input: {\"text\": \"hi\"}",
+            "user: Observation: echo: hi",
+        ]
+    );
+    for asked in house.engine.requests() {
+        assert_eq!((asked.sampling.stop, asked.tools), (vec!["\nObservation:".to_owned()], vec![]));
+    }
+}
+
+#[tokio::test]
+async fn a_plain_text_is_input_enough_for_a_tool_with_one_parameter() {
+    let turns = [says(&["Action: Echo\nAction Input: hi there"]), says(&["Final Answer: ok"])];
+    let house = House::new(script(turns), &[tool("echo")]);
+    let done = house.run("react", &asking("go")).await.unwrap();
+    assert_eq!(done.tool_results, [worked("echo", "echo: hi there")]);
+}
+
+#[tokio::test]
+async fn an_answer_in_neither_form_is_the_final_answer() {
+    let house = House::new(script([says(&["\nParis.\n"])]), &[tool("echo")]);
+    assert_eq!(house.run("react", &asking("capital?")).await.unwrap(), outcome("Paris.", 1, vec![]));
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_an_observation() {
+    let turns = [says(&["Action: telescope\nAction Input: {}"]), says(&["Final Answer: no"])];
+    let house = House::new(script(turns), &[tool("echo")]);
+    let done = house.run("react", &asking("look")).await.unwrap();
+    let told = "there is no tool 'telescope'; the tools are echo";
+    assert_eq!(done, outcome("no", 2, vec![failed("telescope", told)]));
+    assert_eq!(house.messages(1).last().unwrap(), &format!("user: Observation: {told}"));
+}
+
+#[tokio::test]
+async fn without_tools_the_request_stays_as_it_is() {
+    let house = House::new(script([says(&["Hi."])]), &[]);
+    house.run("react", &asking("hi")).await.unwrap();
+    assert_eq!(house.engine.requests(), [asking("hi")]);
+}

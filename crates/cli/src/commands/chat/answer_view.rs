@@ -1,0 +1,101 @@
+//! What an answer is written on: Markdown where a person reads along, the text as it is elsewhere. Tools at work are shown
+//! between the lines.
+
+use std::io;
+
+use crate::commands::ask::ReasoningDisplay;
+use crate::commands::ask::answer_output::AnswerOutput;
+use crate::output;
+use crate::output::markdown::{Markdown, MarkdownLook};
+use crate::output::progress::Spinner;
+use crate::output::text::{one_line, shortened};
+
+/// Characters of a line about a tool.
+const LONGEST_STEP: usize = 200;
+
+pub struct AnswerView {
+    output: AnswerOutput,
+    reasoning: ReasoningDisplay,
+    steps: StepDisplay,
+    /// `None` where the text is written as it is.
+    look: Option<MarkdownLook>,
+    markdown: Option<Markdown>,
+    waiting: Option<Spinner>,
+    /// What is waited for.
+    awaited: String,
+}
+
+/// Whether tools at work are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepDisplay {
+    Shown,
+    Hidden,
+}
+
+impl AnswerView {
+    pub fn new(look: Option<MarkdownLook>, steps: StepDisplay, reasoning: ReasoningDisplay) -> Self {
+        AnswerView {
+            output: AnswerOutput::new(reasoning),
+            reasoning,
+            steps,
+            look,
+            markdown: look.map(Markdown::new),
+            waiting: None,
+            awaited: String::new(),
+        }
+    }
+
+    /// Shows that something takes its time, until something else is shown.
+    pub fn wait(&mut self, what: String) {
+        self.waiting = Some(Spinner::start(what.clone()));
+        self.awaited = what;
+    }
+
+    /// Adds a piece of the answer.
+    pub async fn text(&mut self, piece: &str) -> io::Result<()> {
+        let Some(markdown) = &mut self.markdown else {
+            self.waiting = None;
+            return self.output.write(piece).await;
+        };
+        let shown = markdown.push(piece);
+        self.show(&shown).await
+    }
+
+    async fn show(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.waiting = None;
+        self.output.write_rendered(text).await
+    }
+
+    /// Adds a piece of what the model thinks.
+    pub fn think(&mut self, text: &str) {
+        if self.reasoning == ReasoningDisplay::Shown {
+            self.waiting = None;
+            self.output.think(text);
+        }
+    }
+
+    /// Tells of something that happens on the way to the answer, on a line of its own.
+    pub async fn step(&mut self, line: &str) -> io::Result<()> {
+        if self.steps == StepDisplay::Hidden {
+            return Ok(());
+        }
+        self.end().await?;
+        output::note(shortened(&one_line(line), LONGEST_STEP));
+        self.wait(self.awaited.clone());
+        Ok(())
+    }
+
+    /// Ends the text so far. What follows begins on a line of its own.
+    pub async fn end(&mut self) -> io::Result<()> {
+        self.waiting = None;
+        if let Some(markdown) = self.markdown.take() {
+            let rest = markdown.finish();
+            self.show(&rest).await?;
+            self.markdown = self.look.map(Markdown::new);
+        }
+        self.output.end().await
+    }
+}

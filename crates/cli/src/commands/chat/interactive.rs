@@ -1,0 +1,325 @@
+//! The conversation at the terminal: reads lines, lets the session decide, and does what it says.
+
+use std::future::Future;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::{Context, Result};
+use hob_config::WriteError;
+use hob_core::model::AUTO;
+use hob_core::{AskError, CallerRole, Message, ModelKind};
+use hob_system::store::chats::ChatId;
+use tokio::time::timeout;
+
+use super::answer_view::{AnswerView, StepDisplay};
+use super::answering::{AnswerEnd, ChatAnswer, answer};
+use super::editor::{Editor, EditorEvent, EditorInput, EditorOptions};
+use super::listing;
+use super::save_file::{expand, write};
+use super::saved_chats::SavedChats;
+use super::session::{ChatEffect, ChatSession, SaveFile, SaveTurn};
+use super::show::{show_help, show_last};
+use super::target::ChatTarget;
+use super::terminal::Terminal;
+use crate::args::AgentChoice;
+use crate::commands::ask::{no_answer, note_truncation};
+use crate::commands::tools;
+use crate::failure;
+use crate::output;
+use crate::output::OutputFormat;
+use crate::output::markdown::MarkdownLook;
+use crate::output::progress::Spinner;
+use crate::output::style::{DIM, NAME};
+use crate::output::text::one_line;
+use crate::signals::{Signals, StopSignal};
+
+/// Columns of a terminal that does not tell.
+const USUAL_WIDTH: usize = 80;
+
+/// Wider lines are hard to read.
+const WIDEST: usize = 100;
+
+/// What is shown while lists of models are waited for.
+const ASKING: &str = "asking for models";
+
+/// How long the database is waited for after Ctrl-C.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// The file of earlier lines.
+const HISTORY: &str = "chat_history";
+
+pub struct InteractiveChat<'a> {
+    pub target: &'a ChatTarget<'a>,
+    pub session: ChatSession,
+    /// `None` when nothing can be kept.
+    pub saved_chats: Option<SavedChats>,
+}
+
+/// Where a conversation takes place.
+struct TurnContext<'s> {
+    look: Option<MarkdownLook>,
+    terminal: &'s Terminal,
+    signals: &'s mut Signals,
+}
+
+/// What was waited for at the prompt.
+enum PromptEvent {
+    Input(EditorInput),
+    Stop(StopSignal),
+}
+
+/// Whether the conversation goes on.
+enum Next {
+    GoOn,
+    Leave(ExitCode),
+}
+
+impl InteractiveChat<'_> {
+    pub async fn run(mut self, home: &Path, signals: &mut Signals) -> Result<ExitCode> {
+        let terminal = Terminal::take();
+        let is_stdout = io::stdout().is_terminal();
+        let has_colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+        let editor = Editor::start(EditorOptions { history: home.join(HISTORY), has_colours, is_stdout })?;
+        let look = |width: Option<usize>| {
+            is_stdout.then(|| MarkdownLook::new(width.unwrap_or(USUAL_WIDTH).min(WIDEST), has_colours))
+        };
+        self.greet(look(None))?;
+        loop {
+            let input = match listen(&editor, signals).await? {
+                PromptEvent::Input(input) => input,
+                PromptEvent::Stop(stop) => return Ok(stop.exit_code()),
+            };
+            let next = match input.typed {
+                EditorEvent::Line(line) => {
+                    let effect = self.session.handle_input(&line);
+                    let stage =
+                        TurnContext { look: look(input.width), terminal: &terminal, signals: &mut *signals };
+                    self.carry_out(effect, stage).await?
+                }
+                EditorEvent::Interrupt => {
+                    output::note("Ctrl-D or /quit leaves; Ctrl-C stops an answer.");
+                    Next::GoOn
+                }
+                EditorEvent::End => Next::Leave(ExitCode::SUCCESS),
+            };
+            if let Next::Leave(code) = next {
+                return Ok(code);
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, effect: ChatEffect, stage: TurnContext<'_>) -> Result<Next> {
+        let TurnContext { look, signals, .. } = stage;
+        match effect {
+            ChatEffect::Nothing => {}
+            ChatEffect::Say(text) => output::note(text),
+            ChatEffect::Help => show_help()?,
+            ChatEffect::Ask(messages) => {
+                let _hush = stage.terminal.echo_off();
+                return self.ask(messages, look, signals).await;
+            }
+            ChatEffect::ShowModels => return Ok(attend(self.show_models(), signals).await),
+            ChatEffect::ChooseModel(model) => return Ok(attend(self.choose_model(model), signals).await),
+            ChatEffect::ShowTools => self.show_tools()?,
+            ChatEffect::Save(save) => self.save(save),
+            ChatEffect::List => return Ok(attend(self.show_chats(), signals).await),
+            ChatEffect::Resume(chat) => return Ok(attend(self.resume(chat, look), signals).await),
+            ChatEffect::Forget(chat) => return Ok(attend(self.forget(chat), signals).await),
+            ChatEffect::Leave => return Ok(Next::Leave(ExitCode::SUCCESS)),
+        }
+        Ok(Next::GoOn)
+    }
+
+    async fn ask(
+        &mut self,
+        messages: Vec<Message>,
+        look: Option<MarkdownLook>,
+        signals: &mut Signals,
+    ) -> Result<Next> {
+        let caller = self.target.caller(self.session.settings());
+        let question = self.target.question(self.session.settings(), &caller, messages);
+        let mut view = AnswerView::new(look, StepDisplay::Shown, self.target.reasoning);
+        let ChatAnswer { text, model, end } = answer(question, &mut view, signals).await;
+        let keep = end.kept_as().and_then(|ending| self.session.answered(text, ending, model));
+        let is_answer = keep.is_some();
+        if let Some(stop) = self.keep(keep, signals).await {
+            return Ok(Next::Leave(stop.exit_code()));
+        }
+        match end {
+            AnswerEnd::Complete(reason) if is_answer => note_truncation(&reason, self.target.max_tokens()),
+            AnswerEnd::Complete(reason) => {
+                failure::report(&no_answer(Some(&reason), self.target.max_tokens()));
+                output::note(self.session.advice(false));
+            }
+            AnswerEnd::Stopped(StopSignal::Interrupt) => output::note(match is_answer {
+                true => "Stopped. What was answered is kept; /retry asks again.",
+                false => "Stopped before the answer began. /retry asks again.",
+            }),
+            AnswerEnd::Stopped(stop) => return Ok(Next::Leave(stop.exit_code())),
+            AnswerEnd::Unshown(_, error) => return Err(error.into()),
+            AnswerEnd::Failed(error) => {
+                let is_overflow = matches!(&error, AskError::Engine(error) if error.is_context_overflow());
+                failure::report(&error.into());
+                output::note(self.session.advice(is_overflow));
+            }
+        }
+        // A free line before the next question.
+        output::stderr_line("");
+        Ok(Next::GoOn)
+    }
+
+    /// Keeps a turn. Returns the signal that ends everything, if one came meanwhile.
+    async fn keep(&mut self, keep: Option<SaveTurn>, signals: &mut Signals) -> Option<StopSignal> {
+        let (Some(keep), Some(saved_chats)) = (keep, &self.saved_chats) else { return None };
+        let mut keeping = pin!(saved_chats.keep(keep));
+        let kept = tokio::select! {
+            kept = &mut keeping => Ok(kept),
+            stop = signals.next() => match stop {
+                // Whoever presses Ctrl-C twice meant the answer both times, and the database needs but a moment.
+                StopSignal::Interrupt => timeout(MOMENT, keeping).await,
+                stop => return Some(stop),
+            },
+        };
+        match kept {
+            Ok(Ok(kept)) => self.session.kept(kept),
+            Ok(Err(error)) => {
+                output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
+            }
+            // The database goes on by itself, so nobody knows.
+            Err(_) => output::warning("this turn may not be kept: the database was not waited for."),
+        }
+        None
+    }
+
+    fn saved_chats(&self) -> Result<&SavedChats> {
+        self.saved_chats.as_ref().context("conversations are not kept")
+    }
+
+    async fn show_chats(&self) -> Result<()> {
+        listing::print(&self.saved_chats()?.list().await?)?;
+        output::note("'/resume ID' goes on with one of them.");
+        Ok(())
+    }
+
+    async fn resume(&mut self, chat: ChatId, look: Option<MarkdownLook>) -> Result<()> {
+        let conversation = self.saved_chats()?.conversation(chat).await?;
+        self.session.resume(conversation);
+        show_last(self.session.turns(), look)
+    }
+
+    async fn forget(&mut self, chat: ChatId) -> Result<()> {
+        self.saved_chats()?.forget(chat).await?;
+        self.session.forgotten(chat);
+        output::note(format_args!("Conversation {chat} is gone."));
+        Ok(())
+    }
+
+    async fn show_models(&self) -> Result<()> {
+        let system = &self.target.app.system;
+        let current = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
+        let listed = {
+            let _waiting = Spinner::start(ASKING);
+            system.listed_models(CallerRole::Owner).await?
+        };
+        // Others may have a model by the same name; the first of them answers.
+        let answering = listed.iter().position(|listed| system.pool().means(current, listed));
+        for (number, listed) in listed.iter().enumerate() {
+            if listed.model.kind != ModelKind::Text {
+                continue;
+            }
+            let sign = if answering == Some(number) { "*" } else { " " };
+            let (model, engine) = (one_line(&listed.model.id), &listed.engine);
+            output::line(format_args!("{sign} {NAME}{model}{NAME:#} {DIM}{engine}{DIM:#}"))?;
+        }
+        output::note(format_args!(
+            "'/model NAME' has another one answer; '/model {AUTO}' leaves the choice to Hob."
+        ));
+        Ok(())
+    }
+
+    async fn choose_model(&mut self, model: String) -> Result<()> {
+        if model != AUTO {
+            let _waiting = Spinner::start(ASKING);
+            self.target.app.system.pool().engine_of(&model).await?;
+        }
+        output::note(format_args!("{} answers.", one_line(&model)));
+        self.session.use_model(model);
+        Ok(())
+    }
+
+    fn show_tools(&self) -> Result<()> {
+        tools::list(&self.target.app.system.tools(), OutputFormat::Text)?;
+        if let Some(only) = &self.target.only_tools {
+            output::note(format_args!("Of these, agents may use {} here.", only.join(", ")));
+        }
+        if self.session.settings().agent == AgentChoice::None {
+            output::note("No agent answers, so no tool is used; '/agent orchestrator' changes that.");
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, save: SaveFile) {
+        let file = expand(&save.file);
+        match write(&file, &save) {
+            Ok(()) => {
+                output::note(format_args!("Saved to {}.", file.display()));
+                self.session.saved(save.file);
+            }
+            Err(WriteError::Exists { path }) => {
+                output::note(format_args!("{} is there already. Choose another name.", path.display()));
+            }
+            Err(error) => {
+                failure::report(&error.into());
+            }
+        }
+    }
+
+    fn greet(&self, look: Option<MarkdownLook>) -> Result<()> {
+        let engine = self.target.app.system.engine();
+        let model = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
+        output::stderr_line(format_args!(
+            "{NAME}{}{NAME:#} {DIM}on {}. /help shows what there is; Ctrl-D leaves.{DIM:#}",
+            one_line(model),
+            engine.key()
+        ));
+        show_last(self.session.turns(), look)
+    }
+}
+
+/// The next line, unless a signal ends everything. Ctrl-C is a key while a line is typed, so an interrupt that comes as a
+/// signal then was meant for the answer that had just ended.
+async fn listen(editor: &Editor, signals: &mut Signals) -> Result<PromptEvent> {
+    let mut input = editor.read();
+    loop {
+        tokio::select! {
+            input = &mut input => return Ok(PromptEvent::Input(input.context("the line editor failed")??)),
+            stop = signals.next() => match stop {
+                StopSignal::Interrupt => {}
+                stop => return Ok(PromptEvent::Stop(stop)),
+            },
+        }
+    }
+}
+
+/// Waits for some work, and says what went wrong with it. A signal ends the wait; Ctrl-C ends nothing else.
+async fn attend(work: impl Future<Output = Result<()>>, signals: &mut Signals) -> Next {
+    tokio::select! {
+        outcome = work => {
+            if let Err(error) = outcome {
+                failure::report(&error);
+            }
+            Next::GoOn
+        }
+        stop = signals.next() => match stop {
+            StopSignal::Interrupt => {
+                output::note("Stopped.");
+                Next::GoOn
+            }
+            stop => Next::Leave(stop.exit_code()),
+        },
+    }
+}

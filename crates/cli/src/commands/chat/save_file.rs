@@ -1,0 +1,47 @@
+//! Conversations written to files of the user's choosing.
+
+use std::path::{Path, PathBuf};
+
+use hob_config::{Environment, WriteError, write_new};
+
+use super::session::SaveFile;
+
+/// `~` is the user's home, as in shells.
+pub fn expand(file: &Path) -> PathBuf {
+    let environment = Environment::from_process();
+    match (file.strip_prefix("~"), environment.home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => file.to_owned(),
+    }
+}
+
+/// Writes it, whole or not at all: a conversation that was saved before is not lost when its disk is full.
+pub fn write(file: &Path, save: &SaveFile) -> Result<(), WriteError> {
+    write_new(file, &save.text, save.overwrite)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use hob_config::Overwrite;
+
+    use super::*;
+
+    #[test]
+    fn what_was_saved_before_is_there_until_all_of_the_new_text_is() {
+        let home = tempfile::tempdir().expect("a directory");
+        let file = home.path().join("said.md");
+        let save = |text: &str, overwrite| {
+            write(&file, &SaveFile { file: file.clone(), text: text.to_owned(), overwrite })
+        };
+        save("first", Overwrite::Refuse).expect("written");
+        assert!(matches!(save("second", Overwrite::Refuse), Err(WriteError::Exists { .. })));
+        // Whoever has the file open goes on with what it was.
+        let seen = home.path().join("seen.md");
+        fs::hard_link(&file, &seen).expect("linked");
+        save("second", Overwrite::Force).expect("written");
+        let texts = [&file, &seen].map(|file| fs::read_to_string(file).expect("a file"));
+        assert_eq!(texts, ["second", "first"]);
+    }
+}

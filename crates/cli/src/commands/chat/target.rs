@@ -1,0 +1,73 @@
+//! Who is asked, and on what terms.
+
+use hob_config::AgentKey;
+use hob_core::model::DEFAULT_MODEL;
+use hob_core::{
+    AgentPreference, Caller, GenerateRequest, MaxTokens, MemoryUse, Message, Permit, Reach, RequestSource,
+    Temperature, run_id,
+};
+use hob_system::Household;
+
+use super::answering::ChatQuestion;
+use super::command::Switch;
+use super::session::ChatSettings;
+use crate::args::{AgentChoice, AnsweringArgs};
+use crate::commands::ask::ReasoningDisplay;
+
+/// The app that answers, and the answer options of the command line.
+pub struct ChatTarget<'h> {
+    pub app: &'h Household,
+    /// The model that answers when none was chosen.
+    pub default_model: String,
+    pub only_tools: Option<Vec<String>>,
+    pub reasoning: ReasoningDisplay,
+    pub temperature: Option<Temperature>,
+    pub max_tokens: Option<MaxTokens>,
+}
+
+impl ChatTarget<'_> {
+    /// The most tokens an answer may have; `None` where the engine decides.
+    pub fn max_tokens(&self) -> Option<u32> {
+        self.max_tokens.or(self.app.system.defaults().max_tokens).map(MaxTokens::get)
+    }
+
+    /// The person at this machine, who may have everything done.
+    pub fn caller(&self, settings: &ChatSettings) -> Caller {
+        let agent = match settings.agent {
+            AgentChoice::None => AgentPreference::None,
+            AgentChoice::Agent(agent) => AgentPreference::Named(agent.to_string()),
+        };
+        let permit = Permit { only: self.only_tools.clone(), ..Permit::up_to(Reach::Act) };
+        let memory = match settings.memory {
+            Switch::On => MemoryUse::Allowed,
+            Switch::Off => MemoryUse::Unwanted,
+        };
+        Caller { permit, agent, memory, ..Caller::trusted(RequestSource::Ask, run_id("chat")) }
+    }
+
+    pub fn question<'a>(
+        &'a self,
+        settings: &ChatSettings,
+        caller: &'a Caller,
+        messages: Vec<Message>,
+    ) -> ChatQuestion<'a> {
+        let request = GenerateRequest {
+            model: settings.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+            messages,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            ..GenerateRequest::default()
+        };
+        ChatQuestion { system: &self.app.system, caller, request }
+    }
+}
+
+/// What the command line says about who answers. Tools need an agent to use them.
+pub fn initial_settings(args: &AnsweringArgs, memory: Switch) -> ChatSettings {
+    let agent = match args.agent {
+        Some(agent) => agent,
+        None if args.tools.is_some() => AgentChoice::Agent(AgentKey::Orchestrator),
+        None => AgentChoice::None,
+    };
+    ChatSettings { model: None, agent, memory }
+}

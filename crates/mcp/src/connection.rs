@@ -1,0 +1,242 @@
+//! One connection to one server, from the greeting to the farewell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
+    SubscriptionFilter, Tool,
+};
+use rmcp::service::{ClientInitializeError, NotificationContext, Peer, RunningService, ServiceError};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{Process, Program};
+use crate::transport_guard::{WatchedLines, Wire};
+use crate::{MAX_MESSAGE_BYTES, McpError, McpServerOptions, McpTransport, http, shortened};
+
+/// Enough for any server, and too little to be harmed by one that never stops.
+const MAX_PAGES: usize = 32;
+
+/// After its connection broke, a server has this long to end and to be asked why.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// `rmcp` finishes what it has begun before it ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How a server is greeted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Greeting {
+    /// The stateless protocol of 2026, and the older one where the server does not know that.
+    NewestFirst,
+    /// The older protocol at once, for servers that cannot bear a greeting they do not know.
+    Initialize,
+}
+
+/// What tools need of a server that runs.
+#[derive(Clone)]
+pub struct Line {
+    pub peer: Peer<RoleClient>,
+    /// Wakes those who wait when a message came that was too long to be read.
+    pub too_long: Arc<Notify>,
+}
+
+/// A server that was greeted. Dropping it kills the server, if it is our child.
+pub struct Connection {
+    service: RunningService<RoleClient, Host>,
+    process: Option<Process>,
+    signals: Signals,
+    subscription: JoinSet<()>,
+}
+
+/// What a connection tells besides answers.
+#[derive(Clone, Default)]
+struct Signals {
+    /// Cancelled when the connection has ended, and to end it.
+    down: CancellationToken,
+    tools_changed: Arc<Notify>,
+    too_long: Arc<Notify>,
+}
+
+impl Connection {
+    /// Starts the server, or finds it, and greets it.
+    pub async fn open(options: &McpServerOptions, greeting: Greeting) -> Result<(Self, Vec<Tool>), McpError> {
+        let signals = Signals::default();
+        let (greeted, process) = match &options.transport {
+            McpTransport::Stdio { command, args, env, cwd } => {
+                let program = Program { command, args, env, cwd: cwd.as_deref() };
+                let (process, stdin, stdout) = Process::spawn(&options.name, program)?;
+                let lines = WatchedLines::new(stdout, MAX_MESSAGE_BYTES, Arc::clone(&signals.too_long));
+                let transport =
+                    AsyncRwTransport::new_client(lines, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+                let greeted = timeout(options.start_timeout, greet(transport, greeting, &signals)).await;
+                (greeted, Some(process))
+            }
+            McpTransport::Http { url, headers } => {
+                let transport = http::transport(url, headers)?;
+                (timeout(options.start_timeout, greet(transport, greeting, &signals)).await, None)
+            }
+        };
+        match (greeted, process) {
+            (Ok(Ok((service, tools))), process) => {
+                let mut connection = Connection { service, process, signals, subscription: JoinSet::new() };
+                connection.subscribe();
+                Ok((connection, tools))
+            }
+            // That a program ended says more than that it cannot be reached.
+            (Ok(Err(error @ (McpError::Unreachable { .. } | McpError::Closed))), Some(mut process)) => {
+                Err(timeout(END_TIMEOUT, process.ended()).await.unwrap_or(error))
+            }
+            (Ok(Err(error)), _) => Err(error),
+            (Err(_), process) => Err(McpError::NotReady {
+                after: options.start_timeout,
+                stderr: process.map(|process| process.last_words()).unwrap_or_default(),
+            }),
+        }
+    }
+
+    pub fn line(&self) -> Line {
+        Line { peer: self.service.peer().clone(), too_long: Arc::clone(&self.signals.too_long) }
+    }
+
+    /// Waits until the server is gone, and says why.
+    pub async fn ended(&mut self) -> McpError {
+        let Some(process) = &mut self.process else {
+            self.signals.down.cancelled().await;
+            return McpError::Closed;
+        };
+        tokio::select! {
+            ended = process.ended() => return ended,
+            () = self.signals.down.cancelled() => {}
+        }
+        timeout(END_TIMEOUT, process.ended()).await.unwrap_or(McpError::Closed)
+    }
+
+    /// Wakes one who waits when the server says that its tools are others now.
+    pub fn tools_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.signals.tools_changed)
+    }
+
+    pub async fn tools(&self) -> Result<Vec<Tool>, McpError> {
+        list_tools(self.service.peer()).await
+    }
+
+    /// Ends the connection, and the server if it is our child.
+    pub async fn close(mut self) {
+        self.signals.down.cancel();
+        if let Err(error) = self.service.close_with_timeout(CLOSE_TIMEOUT).await {
+            tracing::warn!(%error, "the connection to an MCP server did not end well");
+        }
+        if let Some(process) = self.process {
+            process.stop().await;
+        }
+    }
+
+    /// In the newer protocol a server tells of changes only to those who asked for it.
+    fn subscribe(&mut self) {
+        let peer = self.service.peer().clone();
+        let Some(info) = peer.peer_info() else { return };
+        let tells = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or(false);
+        if !tells || info.protocol_version.has_initialize() {
+            return;
+        }
+        let tools_changed = Arc::clone(&self.signals.tools_changed);
+        self.subscription.spawn(async move {
+            match peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await {
+                Ok(mut subscription) => {
+                    while let Ok(Some(_)) = subscription.next().await {
+                        tools_changed.notify_one();
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "an MCP server does not tell when its tools change"),
+            }
+        });
+    }
+}
+
+async fn greet<T: Transport<RoleClient> + 'static>(
+    transport: T,
+    greeting: Greeting,
+    signals: &Signals,
+) -> Result<(RunningService<RoleClient, Host>, Vec<Tool>), McpError> {
+    let lifecycle = match greeting {
+        Greeting::NewestFirst => ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
+        Greeting::Initialize => ClientLifecycleMode::Initialize,
+    };
+    let host = Host { tools_changed: Arc::clone(&signals.tools_changed) };
+    let service = host
+        .serve_with_lifecycle(Wire::new(transport, signals.down.clone()), lifecycle)
+        .await
+        .map_err(not_greeted)?;
+    let tools = list_tools(service.peer()).await?;
+    Ok((service, tools))
+}
+
+async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, McpError> {
+    let has_tools = peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
+    if !has_tools {
+        return Ok(Vec::new());
+    }
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let request = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_tools(Some(request)).await.map_err(|error| not_listed(&error))?;
+        tools.extend(page.tools);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(tools);
+        }
+    }
+    Err(McpError::Protocol { reason: format!("it has more than {MAX_PAGES} pages of tools") })
+}
+
+fn not_greeted(error: ClientInitializeError) -> McpError {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_greeted(*fallback),
+        ClientInitializeError::ConnectionClosed(_) => McpError::Closed,
+        ClientInitializeError::TransportError { error, .. } => {
+            McpError::Unreachable { reason: shortened(&error.error.to_string()) }
+        }
+        other => McpError::Protocol { reason: shortened(&other.to_string()) },
+    }
+}
+
+fn not_listed(error: &ServiceError) -> McpError {
+    match error {
+        ServiceError::TransportClosed => McpError::Closed,
+        ServiceError::TransportSend(error) => {
+            McpError::Unreachable { reason: shortened(&error.error.to_string()) }
+        }
+        other => McpError::Protocol {
+            reason: format!("it does not list its tools: {}", shortened(&other.to_string())),
+        },
+    }
+}
+
+/// Our side, as a server sees it: it offers nothing and hears when the server's tools change.
+struct Host {
+    tools_changed: Arc<Notify>,
+}
+
+impl ClientHandler for Host {
+    fn get_info(&self) -> ClientConfig {
+        ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new("hob", env!("CARGO_PKG_VERSION")),
+        )
+        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.tools_changed.notify_one();
+    }
+}

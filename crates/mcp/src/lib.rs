@@ -1,0 +1,35 @@
+//! The Model Context Protocol, client and server: [`McpServers`] makes the tools of MCP servers available as [`hob_core::Tool`],
+//! [`serve_stdio`] serves Hob's tools to MCP clients. Knows nothing of agents, nor of which caller may use which tool.
+
+mod connection;
+mod content;
+mod error;
+mod http;
+mod names;
+mod options;
+mod pins;
+mod process;
+mod server;
+mod servers;
+mod supervisor;
+mod tool;
+mod tool_list;
+mod transport_guard;
+
+pub use error::McpError;
+pub use options::{McpServerOptions, McpTransport};
+pub use pins::{ToolChange, ToolPins, WithheldTool};
+pub use server::{McpServeError, serve, serve_stdio};
+pub use servers::{McpServerStatus, McpServers, McpState};
+
+/// The longest message that is read from the other side.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
+
+/// Text from the other side, short enough for one line of a log.
+fn shortened(text: &str) -> String {
+    const MAX_CHARS: usize = 300;
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,226 @@
+//! Servers that hang, flood, die and lie: each costs its own tools only.
+
+use std::time::Duration;
+
+use crate::support::{PATIENCE, call, echo, reached, scripted, states, stdio};
+use hob_mcp::{McpServerOptions, McpServers, McpState, McpTransport, ToolPins};
+use serde_json::json;
+use tokio::time::timeout;
+
+async fn started(servers: Vec<McpServerOptions>) -> McpServers {
+    let servers = McpServers::start(servers, &ToolPins::default());
+    servers.settled().await;
+    servers
+}
+
+fn reason(servers: &McpServers) -> String {
+    match &states(servers)[0] {
+        McpState::Down { reason } => reason.clone(),
+        state => panic!("it is {state:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_at_start_costs_its_own_tools_only() {
+    let hanging = McpServerOptions { start_timeout: Duration::from_millis(300), ..scripted("bad", "hangs") };
+    let servers = started(vec![hanging, scripted("good", "behaves")]).await;
+    assert_eq!(reason(&servers), "it was not ready within 0.3 s");
+    assert_eq!(states(&servers)[1], McpState::Ready);
+    assert_eq!(echo(&servers, "good").await.unwrap(), "hello");
+    assert!(servers.tools().iter().all(|tool| tool.spec().name.starts_with("good__")));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_floods_stderr_works() {
+    let servers = started(vec![scripted("loud", "floods_stderr")]).await;
+    for _ in 0..3 {
+        assert_eq!(echo(&servers, "loud").await.unwrap(), "hello");
+    }
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn nonsense_on_stdout_is_passed_over() {
+    let servers = started(vec![scripted("odd", "talks_nonsense")]).await;
+    for _ in 0..3 {
+        assert_eq!(echo(&servers, "odd").await.unwrap(), "hello");
+    }
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_started_again_and_its_tools_say_so_meanwhile() {
+    let dying = McpServerOptions { restart_delay: Duration::from_secs(1), ..scripted("mortal", "behaves") };
+    let servers = started(vec![dying]).await;
+    let first = call(&servers, "mortal__pid", json!({})).await.unwrap();
+    let last_call = call(&servers, "mortal__die", json!({})).await.unwrap_err();
+    assert_eq!(last_call.0, "the MCP server 'mortal' stopped before it answered");
+
+    reached(&servers, |state| matches!(state, McpState::Down { .. })).await;
+    assert_eq!(reason(&servers), "it ended (exit status: 3); its last words: out of cheese");
+    let meanwhile = echo(&servers, "mortal").await.unwrap_err();
+    assert_eq!(meanwhile.0, "the MCP server 'mortal' is not running");
+
+    reached(&servers, |state| *state == McpState::Ready).await;
+    let second = call(&servers, "mortal__pid", json!({})).await.unwrap();
+    assert_ne!(first, second);
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_an_error_at_once_and_the_server_lives_on() {
+    let servers = started(vec![scripted("wordy", "behaves")]).await;
+    let huge = timeout(PATIENCE, call(&servers, "wordy__huge", json!({}))).await;
+    assert_eq!(huge.unwrap().unwrap_err().0, "the MCP server 'wordy' sent an answer longer than 4 MiB");
+    assert_eq!(echo(&servers, "wordy").await.unwrap(), "hello");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_ends_and_the_server_is_told() {
+    let slow = McpServerOptions { call_timeout: Duration::from_millis(500), ..scripted("slow", "behaves") };
+    let servers = started(vec![slow]).await;
+    let late = call(&servers, "slow__wait", json!({})).await.unwrap_err();
+    assert_eq!(late.0, "the MCP server 'slow' did not answer within 0.5 s");
+    heard_of_the_cancelling(&servers, "slow__cancelled").await;
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+    let servers = started(vec![scripted("patient", "behaves")]).await;
+    let dropped = timeout(Duration::from_millis(200), call(&servers, "patient__wait", json!({}))).await;
+    assert!(dropped.is_err());
+    heard_of_the_cancelling(&servers, "patient__cancelled").await;
+    servers.shutdown().await;
+}
+
+async fn heard_of_the_cancelling(servers: &McpServers, tool: &str) {
+    // On a busy machine a question of ours may be late too.
+    let heard =
+        async { while !call(servers, tool, json!({})).await.is_ok_and(|said| said != "(no output)") {} };
+    timeout(PATIENCE, heard).await.expect("the server hears of it");
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_is_told_in_its_words() {
+    let servers = started(vec![scripted("strict", "behaves")]).await;
+    let refused = call(&servers, "strict__refuse", json!({})).await.unwrap_err();
+    assert_eq!(refused.0, "the MCP server 'strict' refuses: not on a Sunday");
+    let forgotten = call(&servers, "strict__forgotten", json!({})).await.unwrap_err();
+    assert_eq!(forgotten.0, "no tool forgotten");
+    let malformed = call(&servers, "strict__echo", json!([1])).await.unwrap_err();
+    assert_eq!(malformed.0, "the arguments must be a JSON object");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_at_once_leaves_its_last_words() {
+    let servers = started(vec![scripted("short", "ends")]).await;
+    assert_eq!(reason(&servers), "it ended (exit status: 1); its last words: no licence found");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_of_the_newer_greeting_gets_the_older_one() {
+    let servers = started(vec![scripted("old", "dies_of_news")]).await;
+    assert_eq!(reason(&servers), "it ended (exit status: 1); its last words: unheard of");
+    reached(&servers, |state| *state == McpState::Ready).await;
+    assert_eq!(echo(&servers, "old").await.unwrap(), "hello");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_list_of_tools_without_end_is_given_up() {
+    let servers = started(vec![scripted("endless", "never_stops_listing")]).await;
+    assert_eq!(
+        reason(&servers),
+        "it does not speak the protocol as expected: it has more than 32 pages of tools"
+    );
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let servers = started(vec![stdio("ghost", "/no/such/program", &[])]).await;
+    assert_eq!(
+        reason(&servers),
+        "there is no program '/no/such/program' (or, if it is a script, none to run it with)"
+    );
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_there_is_named() {
+    let mut options = scripted("lost", "behaves");
+    if let McpTransport::Stdio { cwd, .. } = &mut options.transport {
+        *cwd = Some("/no/such/directory".into());
+    }
+    let servers = started(vec![options]).await;
+    assert_eq!(reason(&servers), "there is no directory '/no/such/directory' to run it in");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_runs_where_and_with_what_it_is_configured() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().canonicalize().unwrap();
+    let mut options = scripted("placed", "behaves");
+    if let McpTransport::Stdio { env, cwd, .. } = &mut options.transport {
+        env.push(("GREETING".to_owned(), "good day".into()));
+        *cwd = Some(directory.clone());
+    }
+    let servers = started(vec![options]).await;
+    let about = call(&servers, "placed__about", json!({})).await.unwrap();
+    assert_eq!(about, format!("good day from {}", directory.display()));
+    servers.shutdown().await;
+}
+
+/// A server and its child, by their numbers.
+#[cfg(target_os = "linux")]
+async fn family(servers: &McpServers) -> [String; 2] {
+    let parent = call(servers, "family__pid", json!({})).await.unwrap();
+    let child = call(servers, "family__have_child", json!({})).await.unwrap();
+    assert!(is_alive(&parent) && is_alive(&child));
+    [parent, child]
+}
+
+#[cfg(target_os = "linux")]
+fn is_alive(pid: &str) -> bool {
+    // `number (name) state ...`; the dead whom nobody has buried yet are zombies.
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Those who are killed need a moment to die.
+#[cfg(target_os = "linux")]
+async fn are_gone(family: [String; 2]) {
+    let gone = async {
+        while family.iter().any(|pid| is_alive(pid)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, gone).await.expect("nobody lives on");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn after_shutdown_nothing_is_left_behind() {
+    let servers = started(vec![scripted("family", "behaves")]).await;
+    let family = family(&servers).await;
+    let tool = crate::support::tool(&servers, "family__echo");
+    servers.shutdown().await;
+    are_gone(family).await;
+    let after = tool.call(json!({"message": "anybody there?"})).await.unwrap_err();
+    assert_eq!(after.0, "the MCP server 'family' is not running");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn dropping_the_servers_kills_them_and_their_children() {
+    let servers = started(vec![scripted("family", "behaves")]).await;
+    let family = family(&servers).await;
+    drop(servers);
+    are_gone(family).await;
+}

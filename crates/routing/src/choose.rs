@@ -1,0 +1,92 @@
+//! Chooses by a policy among the models that can take a question.
+
+use hob_core::routing::{Candidate, Choice, Lot, Query};
+use hob_core::{ModelReason, NoSuitableModel, RouterPolicy};
+
+/// A question of up to so many tokens, with its answer, is taken to fit into a context that nobody tells: few engines serve less.
+const FITS_ANYWHERE: u64 = 4096;
+
+/// A model that was chosen, and those that it was chosen from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    pub model: String,
+    pub reason: ModelReason,
+    /// How likely a policy that learns found it; `None` where nothing was left to chance.
+    pub probability: Option<f64>,
+    /// Itself included.
+    pub rivals: Vec<String>,
+}
+
+/// Chooses by `policy` among the models of `engine` that can answer at all.
+pub fn choose(
+    policy: &dyn RouterPolicy,
+    query: &Query,
+    candidates: &[Candidate],
+    lot: Lot,
+    engine: &str,
+) -> Result<Chosen, NoSuitableModel> {
+    let able = able(query, candidates, engine)?;
+    let choice = match able.as_slice() {
+        [only] => Some(Choice {
+            model: only.model.clone(),
+            reason: ModelReason::new(match candidates.len() {
+                1 => "it is the only model there is".to_owned(),
+                all => format!("it is the only one of {all} models that can take the question"),
+            }),
+            probability: None,
+        }),
+        several => policy.choose(query, several, lot),
+    };
+    let Choice { reason, model, probability } =
+        choice.ok_or_else(|| NoSuitableModel::NoModel { engine: engine.to_owned() })?;
+    let is_chosen = |candidate: &&&Candidate| candidate.model == model;
+    let doubt = match able.iter().find(is_chosen) {
+        Some(Candidate { context: None, .. }) if query.tokens > FITS_ANYWHERE => {
+            "; how long its context is, the engine does not tell"
+        }
+        _ => "",
+    };
+    let reason = ModelReason::new(format!("{}: {reason}{doubt}", policy.name()));
+    let rivals = able.into_iter().map(|candidate| candidate.model.clone()).collect();
+    Ok(Chosen { model, reason, probability, rivals })
+}
+
+/// Those whose context holds question and answer, and who see where there is something to be seen.
+fn able<'a>(
+    query: &Query,
+    candidates: &'a [Candidate],
+    engine: &str,
+) -> Result<Vec<&'a Candidate>, NoSuitableModel> {
+    let is_known_to_fit =
+        |candidate: &Candidate| candidate.context.is_some_and(|context| query.tokens <= context);
+    let none_is_known_to = !candidates.iter().any(is_known_to_fit);
+    // A context that nobody tells may be too short for a long question, and some engines then drop the beginning of it without
+    // a word. So those are asked only where no other is known to be long enough.
+    let may_fit = |candidate: &Candidate| {
+        candidate.context.is_none() && (none_is_known_to || query.tokens <= FITS_ANYWHERE)
+    };
+    let fits = |candidate: &&Candidate| is_known_to_fit(candidate) || may_fit(candidate);
+    let fitting: Vec<&Candidate> = candidates.iter().filter(fits).collect();
+    if fitting.is_empty() {
+        let longest = candidates
+            .iter()
+            .filter_map(|candidate| Some((candidate.context?, candidate)))
+            .max_by(|(one, left), (other, right)| one.cmp(other).then_with(|| right.model.cmp(&left.model)));
+        return Err(match longest {
+            Some((context, Candidate { model, .. })) => NoSuitableModel::NothingFits {
+                engine: engine.to_owned(),
+                tokens: query.tokens,
+                model: model.clone(),
+                context,
+            },
+            None => NoSuitableModel::NoModel { engine: engine.to_owned() },
+        });
+    }
+    // Which models see is known of a few names only, so where none of them is here nobody is turned away.
+    let seeing: Vec<&Candidate> = fitting.iter().copied().filter(|candidate| candidate.sees).collect();
+    Ok(if query.pictures && !seeing.is_empty() { seeing } else { fitting })
+}
+
+#[cfg(test)]
+#[path = "choose_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+use hob_core::routing::{Language, Length, QueryClass, Topic};
+
+use super::*;
+use crate::Heuristic;
+
+const QUESTION: Query = Query {
+    class: QueryClass { topic: Topic::Plain, length: Length::Short, language: Language::English },
+    tokens: 3000,
+    pictures: false,
+};
+
+const LONG: Query = Query { tokens: 5000, ..QUESTION };
+
+fn model(name: &str, context: Option<u64>) -> Candidate {
+    Candidate { model: name.into(), context, ..Candidate::default() }
+}
+
+fn by_rules(query: &Query, candidates: &[Candidate]) -> Result<(String, String), NoSuitableModel> {
+    let choice = choose(&Heuristic, query, candidates, Lot::new(0.0), "ollama")?;
+    Ok((choice.model, choice.reason.to_string()))
+}
+
+#[test]
+fn a_single_model_is_chosen_and_the_reason_says_so() {
+    let expected = Ok(("m".to_owned(), "heuristic: it is the only model there is".to_owned()));
+    assert_eq!(by_rules(&QUESTION, &[model("m", None)]), expected);
+}
+
+#[test]
+fn only_models_whose_context_is_long_enough_are_chosen_from() {
+    let house = [model("a", Some(2999)), model("b", Some(3000)), model("c", Some(512))];
+    let why = "heuristic: it is the only one of 3 models that can take the question";
+    assert_eq!(by_rules(&QUESTION, &house), Ok(("b".to_owned(), why.to_owned())));
+    assert_eq!(
+        by_rules(&QUESTION, &[model("a", Some(512)), model("b", None)]).map(|(model, _)| model),
+        Ok("b".into())
+    );
+}
+
+#[test]
+fn a_long_question_goes_where_the_context_is_known_to_be_long_enough() {
+    let house = [model("a", None), model("b", Some(8192)), model("c", Some(512))];
+    let why = "heuristic: it is the only one of 3 models that can take the question";
+    assert_eq!(by_rules(&LONG, &house), Ok(("b".to_owned(), why.to_owned())));
+    let short = choose(&Heuristic, &QUESTION, &house, Lot::new(0.0), "ollama").unwrap();
+    assert_eq!(short.rivals, ["a", "b"]);
+}
+
+#[test]
+fn where_no_context_is_known_a_long_question_is_asked_and_the_doubt_is_told() {
+    let why = "heuristic: it is the only one of 2 models that can take the question; how long its context is, the engine does \
+         not tell";
+    let house = [model("a", None), model("c", Some(512))];
+    assert_eq!(by_rules(&LONG, &house), Ok(("a".to_owned(), why.to_owned())));
+}
+
+#[test]
+fn those_that_cannot_take_the_question_are_no_rivals() {
+    let house = [model("a", Some(512)), model("b", None), model("c", None)];
+    let chosen = choose(&Heuristic, &QUESTION, &house, Lot::new(0.0), "ollama").unwrap();
+    assert_eq!((chosen.rivals, chosen.probability), (vec!["b".to_owned(), "c".to_owned()], None));
+}
+
+#[test]
+fn where_nothing_fits_the_numbers_are_told() {
+    let refused = by_rules(&LONG, &[model("a", Some(2048)), model("b", Some(4096))]).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "'auto' finds no model on ollama whose context holds about 5000 tokens of question and answer; the longest is b's with 4096. \
+         Shorten the conversation, or lower max_tokens."
+    );
+}
+
+#[test]
+fn where_there_is_no_model_the_engine_is_named() {
+    let refused = by_rules(&QUESTION, &[]).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "'auto' leaves the choice of a model to Hob, but ollama has none that can answer. Give it one; 'hob model list' shows what \
+         there is."
+    );
+}
+
+#[test]
+fn pictures_go_to_a_model_that_sees_where_one_is_known() {
+    let seeing = Candidate { sees: true, ..model("z", None) };
+    let picture = Query { pictures: true, ..QUESTION };
+    let house = [model("a", None), seeing, model("b", None)];
+    assert_eq!(by_rules(&picture, &house).map(|(model, _)| model), Ok("z".into()));
+    assert_eq!(by_rules(&picture, &house[..1]).map(|(model, _)| model), Ok("a".into()));
+}

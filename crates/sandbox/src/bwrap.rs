@@ -1,0 +1,271 @@
+//! Bubblewrap: the kernel's namespaces without a daemon and without an image. The programs of this machine, read-only, and
+//! nothing else of it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hob_process::{Need, command};
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+use crate::error::SandboxError;
+use crate::job::{Ending, Language, Outcome};
+use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_WORDS};
+use crate::mounts::Allowed;
+use crate::options::Limits;
+use crate::process::{self, Bounds};
+use crate::python::{self, Python};
+use crate::runtime_check::{ask, complaint};
+use crate::{Run, memory};
+
+/// Nobody, inside and, where we are root, outside too.
+const NOBODY: u32 = 65_534;
+
+const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// From util-linux, as `prlimit` is. It makes itself the leader of a session and becomes the command it is given.
+const SESSION_LEADER: &str = "setsid";
+
+/// For the limits of the trial, which takes milliseconds.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The first release that can forbid user namespaces inside, with which a program could try the kernel for holes.
+const OLDEST: (u32, u32) = (0, 8);
+
+/// Directories beside `/usr`. On most systems they are links into it.
+const BESIDE_USR: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// The little of `/etc` that programs need to start; nothing of it is private.
+const FROM_ETC: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime"];
+
+/// The runner.
+#[derive(Debug)]
+pub struct Bwrap {
+    program: PathBuf,
+    limits: Limits,
+    /// Looked for when it is first needed.
+    python: OnceCell<Python>,
+}
+
+impl Bwrap {
+    /// Finds out whether bubblewrap is there, is new enough, and may do its work on this machine.
+    pub async fn find(program: &Path, limits: Limits) -> Result<Self, SandboxError> {
+        let runner = Bwrap { program: program.to_owned(), limits, python: OnceCell::new() };
+        let unusable = |reason| SandboxError::Unusable { program: program.to_owned(), reason };
+        let mut question = as_nobody(command(program, &[Need::Basics]));
+        question.arg("--version");
+        let answer = ask(question, program).await?;
+        let version = version(&String::from_utf8_lossy(&answer.stdout));
+        if version.is_none_or(|version| version < OLDEST) {
+            return Err(unusable(format!("bubblewrap {}.{} or newer is needed", OLDEST.0, OLDEST.1)));
+        }
+        let limited = limited(limits, TRIAL_TIMEOUT);
+        let inner = limited.iter().map(OsStr::new).chain([OsStr::new("true")]);
+        let trial = ask(runner.command(&[], None, inner), Path::new(SESSION_LEADER)).await?;
+        if !trial.status.success() {
+            let reason = format!(
+                "{}. It needs user namespaces, which some systems and most containers forbid",
+                complaint(&trial)
+            );
+            return Err(unusable(reason));
+        }
+        Ok(runner)
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub async fn run(&self, run: Run<'_>) -> Result<Outcome, SandboxError> {
+        let python = match run.job.language {
+            Language::Python => Some(self.python().await?),
+            Language::Sh => None,
+        };
+        let interpreter = python.map_or("", |python| python.program.as_str());
+        let shell = launch::arguments(run.job.language, interpreter, run.mounts);
+        let limited = limited(self.limits, run.timeout);
+        let inner =
+            limited.iter().map(OsStr::new).chain([OsStr::new("sh")]).chain(shell.iter().map(OsStr::new));
+        let mut command = self.command(run.mounts, python, inner);
+        command.env(CODE_VARIABLE, &run.job.code);
+        let bounds = Bounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
+        let memory = self.limits.memory;
+        let outcome = process::run(command, bounds, |pid| memory::watch(pid, memory)).await;
+        let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
+        self.judge(outcome, run.mounts)
+    }
+
+    /// Tells a sandbox that could not be set up from a program that failed. A program can pretend, and fools nobody but
+    /// itself.
+    fn judge(&self, outcome: Outcome, mounts: &[Allowed]) -> Result<Outcome, SandboxError> {
+        match outcome.ending {
+            Ending::Exited(MOUNT_CHANGED)
+                if !mounts.is_empty() && outcome.stderr.trim() == MOUNT_CHANGED_WORDS =>
+            {
+                Err(SandboxError::MountChanged)
+            }
+            Ending::Exited(1) if outcome.stdout.is_empty() && outcome.stderr.starts_with("bwrap: ") => {
+                Err(SandboxError::Unusable {
+                    program: self.program.clone(),
+                    reason: outcome.stderr.trim().to_owned(),
+                })
+            }
+            _ => Ok(outcome),
+        }
+    }
+
+    async fn python(&self) -> Result<&Python, SandboxError> {
+        let find = || async {
+            let mut reasons = Vec::new();
+            for candidate in python::CANDIDATES {
+                let found =
+                    python::identify(as_nobody(command(candidate, &[Need::Basics, Need::Python])), candidate)
+                        .await;
+                match found {
+                    Ok(python) => {
+                        let trial = [OsStr::new(&python.program), OsStr::new("-c"), OsStr::new("")];
+                        let trial = ask(self.command(&[], Some(&python), trial), &self.program).await?;
+                        if trial.status.success() {
+                            return Ok(python);
+                        }
+                        reasons.push(format!("{candidate}: {}", complaint(&trial)));
+                    }
+                    Err(reason) => reasons.push(reason),
+                }
+            }
+            Err(SandboxError::NoPython(reasons.join("; ")))
+        };
+        self.python.get_or_try_init(find).await
+    }
+
+    /// Bubblewrap around an inner command.
+    ///
+    /// It begins a session of its own, away from our terminal, and so leads a process group that holds all of bubblewrap's own
+    /// processes from their first moment: killing the group kills the first process inside, and with it everything inside. Its
+    /// option `--new-session` would take that process out of the group, and `--die-with-parent` alone comes too late for a
+    /// bubblewrap that is killed while it starts.
+    fn command<'a>(
+        &self,
+        mounts: &[Allowed],
+        python: Option<&Python>,
+        inner: impl IntoIterator<Item = &'a OsStr>,
+    ) -> Command {
+        let mut command = as_nobody(command(SESSION_LEADER, &[]));
+        command
+            .env("PATH", SEARCH_PATH)
+            .env("HOME", "/tmp")
+            .env("TMPDIR", "/tmp")
+            .env("LANG", "C.UTF-8")
+            .arg(&self.program)
+            .args(arguments(&self.limits, mounts, python))
+            .arg("--")
+            .args(inner);
+        command
+    }
+}
+
+/// Root would be root inside too, whatever number it shows there: the kernel exempts it from limits, and it owns every file
+/// that is mounted. So it becomes nobody before anything else happens.
+fn as_nobody(mut command: Command) -> Command {
+    #[cfg(unix)]
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    // Wherever we were started may be closed to nobody.
+    command.current_dir("/");
+    command
+}
+
+/// The walls.
+fn arguments(limits: &Limits, mounts: &[Allowed], python: Option<&Python>) -> Vec<OsString> {
+    let mut arguments = Arguments::default();
+    // `--die-with-parent` is for the case that we are killed ourselves. It looks at the thread that started it, which is one of
+    // the runtime's own and lives as long.
+    arguments
+        .words(&["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"])
+        .words(&["--uid", &NOBODY.to_string(), "--gid", &NOBODY.to_string()])
+        .words(&["--hostname", "sandbox", "--cap-drop", "ALL"])
+        .words(&["--ro-bind", "/usr", "/usr"]);
+    for path in BESIDE_USR.map(Path::new) {
+        match path.read_link() {
+            Ok(target) => arguments.words(&["--symlink"]).path(&target).path(path),
+            Err(_) if path.is_dir() => arguments.read_only(path, path),
+            Err(_) => &mut arguments,
+        };
+    }
+    for path in FROM_ETC {
+        arguments.words(&["--ro-bind-try", path, path]);
+    }
+    if let Some(prefix) = python.and_then(|python| python.prefix.as_deref()) {
+        arguments.read_only(prefix, prefix);
+    }
+    // Memory behind a file system counts as nobody's, so each of them has a size, and those that need none are closed.
+    let scratch = limits.scratch.to_string();
+    arguments
+        .words(&["--proc", "/proc", "--dev", "/dev"])
+        .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/tmp"])
+        .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/dev/shm"]);
+    // After the scratch space, which would hide what lies below it.
+    for mount in mounts {
+        arguments.read_only(&mount.host, &mount.inside);
+    }
+    arguments.words(&["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]);
+    arguments.0
+}
+
+/// Limits that each process inherits. Set inside, so that they count this sandbox's processes and not those of its
+/// neighbours.
+fn limited(limits: Limits, timeout: Duration) -> Vec<String> {
+    // The processor's time can only run out long after the clock's, unless many processes share it.
+    let seconds = timeout.as_secs() + 1;
+    [
+        "prlimit".to_owned(),
+        format!("--as={}", limits.memory),
+        format!("--nproc={}", limits.processes),
+        format!("--fsize={}", limits.file_size),
+        format!("--cpu={seconds}"),
+        "--nofile=256".to_owned(),
+        "--core=0".to_owned(),
+        "--".to_owned(),
+    ]
+    .into()
+}
+
+#[derive(Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn words(&mut self, words: &[&str]) -> &mut Self {
+        self.0.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    fn path(&mut self, path: &Path) -> &mut Self {
+        self.0.push(path.into());
+        self
+    }
+
+    fn read_only(&mut self, host: &Path, inside: &Path) -> &mut Self {
+        self.words(&["--ro-bind"]).path(host).path(inside)
+    }
+}
+
+/// Major and minor number out of `bubblewrap 0.8.0`.
+fn version(words: &str) -> Option<(u32, u32)> {
+    let mut numbers = words.trim().strip_prefix("bubblewrap ")?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(version("bubblewrap 0.8.0\n"), Some((0, 8)));
+        assert!(version("bubblewrap 0.11.1").is_some_and(|version| version >= OLDEST));
+        assert!(version("bubblewrap 0.6.1").is_some_and(|version| version < OLDEST));
+        assert_eq!(version("something else"), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! Docker and Podman, which take the same words. The client is not the container: killing the one leaves the other running,
+//! so every run that does not end by itself is ended by name.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use hob_process::{Need, command, std_command};
+use tokio::process::Command;
+
+use crate::Run;
+use crate::error::SandboxError;
+use crate::job::{Ending, Outcome};
+use crate::launch::{self, CODE_VARIABLE};
+use crate::mounts::Allowed;
+use crate::options::Limits;
+use crate::owner::Owner;
+use crate::process::{self, Bounds};
+use crate::runtime_check::{ask, complaint};
+
+/// Of Docker's or Podman's client. The container itself gets nothing but what its arguments name.
+const CLIENT_NEEDS: [Need; 2] = [Need::Basics, Need::Containers];
+
+/// With these codes the client says that the container, or the shell in it, never started. A program may end with them too.
+const NEVER_STARTED: std::ops::RangeInclusive<i32> = 125..=127;
+
+/// The runner.
+#[derive(Debug)]
+pub struct Container {
+    program: PathBuf,
+    image: String,
+    limits: Limits,
+    owner: Owner,
+}
+
+impl Container {
+    /// Finds out whether the client, its daemon and the image are there, and removes what a killed process of ours left
+    /// behind.
+    pub async fn find(program: &Path, image: &str, limits: Limits) -> Result<Self, SandboxError> {
+        let runner = Container {
+            program: program.to_owned(),
+            image: image.to_owned(),
+            limits,
+            owner: Owner::this_process(),
+        };
+        let answer = ask(runner.client(&["image", "inspect", "--format", "{{.Id}}", image]), program).await?;
+        if !answer.status.success() {
+            let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+            let reason = format!("{}. If the image is missing: {name} pull {image}", complaint(&answer));
+            return Err(SandboxError::Unusable { program: program.to_owned(), reason });
+        }
+        runner.sweep().await;
+        Ok(runner)
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub fn image(&self) -> &str {
+        &self.image
+    }
+
+    pub async fn run(&self, run: Run<'_>) -> Result<Outcome, SandboxError> {
+        let name = self.owner.new_name();
+        let arguments = arguments(&name, &self.image, &self.limits, run)?;
+        let mut command = command(&self.program, &CLIENT_NEEDS);
+        command.args(arguments).env(CODE_VARIABLE, &run.job.code);
+        #[cfg(unix)]
+        command.process_group(0);
+        let bounds = Bounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
+        // Made before the client starts, and so dropped after it is gone.
+        let mut removal = Removal { program: self.program.clone(), name: Some(name) };
+        // The container limits memory itself, all processes together.
+        let outcome = process::run(command, bounds, |_| std::future::pending()).await;
+        let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
+        match outcome.ending {
+            Ending::Exited(code) if NEVER_STARTED.contains(&code) && is_clients_own(&outcome) => {
+                removal.now().await;
+                Err(SandboxError::Unusable {
+                    program: self.program.clone(),
+                    reason: outcome.stderr.trim().to_owned(),
+                })
+            }
+            Ending::Exited(_) => {
+                removal.name = None;
+                Ok(outcome)
+            }
+            _ => {
+                removal.now().await;
+                Ok(outcome)
+            }
+        }
+    }
+
+    /// Removes containers whose owner is gone.
+    async fn sweep(&self) {
+        let Some(filter) = self.owner.filter() else { return };
+        let list = self.client(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
+        let Ok(answer) = ask(list, &self.program).await else { return };
+        for name in String::from_utf8_lossy(&answer.stdout).lines().filter(|name| self.owner.is_orphan(name))
+        {
+            tracing::info!(name, "removing a container that a former run left behind");
+            Removal { program: self.program.clone(), name: Some(name.to_owned()) }.now().await;
+        }
+    }
+
+    fn client(&self, arguments: &[&str]) -> Command {
+        let mut command = command(&self.program, &CLIENT_NEEDS);
+        command.args(arguments);
+        command
+    }
+}
+
+/// Whether the client itself speaks: Docker begins with `docker: `, Podman with `Error: `.
+fn is_clients_own(outcome: &Outcome) -> bool {
+    outcome.stdout.is_empty() && ["docker: ", "Error: "].iter().any(|words| outcome.stderr.starts_with(words))
+}
+
+/// The walls.
+fn arguments(name: &str, image: &str, limits: &Limits, run: Run<'_>) -> Result<Vec<OsString>, SandboxError> {
+    let Limits { memory, processes, file_size, scratch, .. } = *limits;
+    let seconds = run.timeout.as_secs() + 1;
+    let mut words: Vec<String> = [
+        "run --rm --interactive --pull never --network none --read-only --cap-drop ALL",
+        "--security-opt no-new-privileges --user 65534:65534 --workdir /tmp --hostname sandbox",
+        // The output comes to us; a copy in the daemon's log would only fill its disk.
+        "--log-driver none --env HOME=/tmp --env LANG=C.UTF-8",
+    ]
+    .iter()
+    .flat_map(|line| line.split(' '))
+    .map(str::to_owned)
+    .collect();
+    words.extend([
+        format!("--env={CODE_VARIABLE}"),
+        format!("--name={name}"),
+        format!("--memory={memory}"),
+        // The same number means no swap at all.
+        format!("--memory-swap={memory}"),
+        format!("--pids-limit={processes}"),
+        format!("--ulimit=fsize={file_size}:{file_size}"),
+        format!("--ulimit=cpu={seconds}:{seconds}"),
+        "--ulimit=core=0:0".to_owned(),
+        "--ulimit=nofile=256:256".to_owned(),
+        // Podman's own choice may be more than it is allowed to give. Processes are counted by the limit above.
+        "--ulimit=nproc=4096:4096".to_owned(),
+        format!("--tmpfs=/tmp:rw,size={scratch},noexec,nosuid,nodev,mode=1777"),
+    ]);
+    let mut arguments: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    for mount in run.mounts {
+        arguments.push(mount_argument(mount)?);
+    }
+    arguments.extend(["--entrypoint=sh".into(), image.into()]);
+    // The daemon may run on another kernel, where a mount has another identity: nothing to compare.
+    arguments.extend(launch::arguments(run.job.language, "python3", &[]).into_iter().map(OsString::from));
+    Ok(arguments)
+}
+
+fn mount_argument(mount: &Allowed) -> Result<OsString, SandboxError> {
+    let refused =
+        |reason: &str| SandboxError::MountNotAllowed { host: mount.host.clone(), reason: reason.to_owned() };
+    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| refused("its path is no text"));
+    let (host, inside) = (text(&mount.host)?, text(&mount.inside)?);
+    // The value is a line of comma-separated fields: whoever writes a comma writes a field of their own.
+    if [&host, &inside].iter().any(|path| path.contains([',', '"', '\n', '\r'])) {
+        return Err(refused("its path has a comma, a quote or a line break in it"));
+    }
+    Ok(format!("--mount=type=bind,source={host},target={inside},readonly").into())
+}
+
+/// Ends a container by its name, at the latest when the value is dropped.
+#[derive(Debug)]
+struct Removal {
+    program: PathBuf,
+    name: Option<String>,
+}
+
+impl Removal {
+    /// Kills and removes it, and waits for that.
+    async fn now(&mut self) {
+        let Some(name) = self.name.clone() else { return };
+        for arguments in [&["kill", &name][..], &["rm", "--force", &name]] {
+            let mut command = command(&self.program, &CLIENT_NEEDS);
+            command.args(arguments);
+            // To kill what has ended already fails, and is no trouble.
+            if let Err(error) = ask(command, &self.program).await {
+                tracing::warn!(name, %error, "a container cannot be removed");
+            }
+        }
+        self.name = None;
+    }
+}
+
+impl Drop for Removal {
+    /// Nobody can wait here, so a process of its own does the work, and does it again a little later: the daemon may be in
+    /// the middle of creating what is to be removed.
+    fn drop(&mut self) {
+        let Some(name) = self.name.take() else { return };
+        let script = "\"$0\" kill \"$1\"; \"$0\" rm --force \"$1\"; sleep 2; \"$0\" rm --force \"$1\"";
+        let mut command = std_command("sh", &CLIENT_NEEDS);
+        command.arg("-c").arg(script).arg(&self.program).arg(&name);
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        match command.spawn() {
+            // Its end must be waited for somewhere, or it stays in the table of processes.
+            Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+            Err(error) => tracing::warn!(name, %error, "a container cannot be removed"),
+        }
+    }
+}

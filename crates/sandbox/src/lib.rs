@@ -1,0 +1,131 @@
+//! Runs code that a model wrote: without network, without the files of this machine, with limits on time, memory and output.
+//!
+//! A program sees its own scratch space, and what the owner of the machine put on the allowlist, read-only. The crate has one
+//! tool, `code_interpreter`. It knows nothing of agents.
+
+mod bwrap;
+mod container;
+mod error;
+mod job;
+mod launch;
+mod memory;
+mod mounts;
+mod options;
+mod owner;
+mod process;
+mod python;
+mod runner;
+mod runtime_check;
+mod tool;
+
+use std::time::Duration;
+
+use tokio::sync::{OnceCell, Semaphore};
+
+pub use error::SandboxError;
+pub use job::{Ending, Job, Language, Mount, Outcome};
+pub use options::{Limits, Runtime, SandboxOptions};
+pub use tool::CodeInterpreter;
+
+use launch::MAX_CODE_BYTES;
+use mounts::{Allowed, MAX_MOUNTS};
+use runner::Runner;
+
+/// For each program that may run at once, so many may wait.
+const WAITING_PER_PLACE: usize = 4;
+
+const MAX_STDIN_BYTES: usize = 1 << 20;
+
+/// A job that passed every check.
+#[derive(Debug, Clone, Copy)]
+struct Run<'a> {
+    job: &'a Job,
+    mounts: &'a [Allowed],
+    timeout: Duration,
+}
+
+/// Runs programs, a few at a time. What runs them is found out at the first one.
+pub struct Sandbox {
+    options: SandboxOptions,
+    runner: OnceCell<Runner>,
+    /// Places to run.
+    places: Semaphore,
+    /// Places to run or to wait.
+    queue: Semaphore,
+}
+
+impl Sandbox {
+    pub fn new(options: SandboxOptions) -> Self {
+        if options.allowlist.len() > MAX_MOUNTS {
+            tracing::warn!(
+                most = MAX_MOUNTS,
+                "the sandbox shows only the first entries of [sandbox] allowlist"
+            );
+        }
+        let places = options.max_concurrent.clamp(1, 1_024);
+        Sandbox {
+            places: Semaphore::new(places),
+            queue: Semaphore::new(places * (1 + WAITING_PER_PLACE)),
+            runner: OnceCell::new(),
+            options,
+        }
+    }
+
+    /// How long a program may run.
+    pub fn timeout(&self) -> Duration {
+        self.options.timeout
+    }
+
+    /// What the owner of the machine lets every program read, as it is now.
+    pub fn readable(&self) -> Vec<Mount> {
+        mounts::of_allowlist(&self.options.allowlist)
+    }
+
+    /// Says what would run the code, or why nothing can.
+    pub async fn check(&self) -> Result<String, SandboxError> {
+        if !self.options.enabled {
+            return Err(SandboxError::Disabled);
+        }
+        self.runner().await.map(Runner::describe)
+    }
+
+    /// Runs a job to its end. Dropping the future kills the program and leaves nothing behind.
+    pub async fn run(&self, job: Job) -> Result<Outcome, SandboxError> {
+        if !self.options.enabled {
+            return Err(SandboxError::Disabled);
+        }
+        check_size(&job)?;
+        // What is not allowed is refused before anything starts or waits.
+        mounts::check(&job.mounts, &self.options.allowlist)?;
+        let _queued = self.queue.try_acquire().map_err(|_| self.busy())?;
+        let _place = self.places.acquire().await.map_err(|_| self.busy())?;
+        let runner = self.runner().await?;
+        // And looked at again, since time has passed.
+        let mounts = mounts::check(&job.mounts, &self.options.allowlist)?;
+        let timeout = job.timeout.map_or(self.options.timeout, |wish| wish.min(self.options.timeout));
+        runner.run(Run { job: &job, mounts: &mounts, timeout }).await
+    }
+
+    async fn runner(&self) -> Result<&Runner, SandboxError> {
+        self.runner.get_or_try_init(|| Runner::find(&self.options)).await
+    }
+
+    fn busy(&self) -> SandboxError {
+        let running = self.options.max_concurrent;
+        SandboxError::Busy { running, waiting: running * WAITING_PER_PLACE }
+    }
+}
+
+fn check_size(job: &Job) -> Result<(), SandboxError> {
+    if job.code.trim().is_empty() {
+        Err(SandboxError::BadJob("there is no code to run"))
+    } else if job.code.len() > MAX_CODE_BYTES {
+        Err(SandboxError::BadJob("the code is longer than 96 KiB"))
+    } else if job.code.contains('\0') {
+        Err(SandboxError::BadJob("the code has a NUL character in it"))
+    } else if job.stdin.len() > MAX_STDIN_BYTES {
+        Err(SandboxError::BadJob("the input is longer than 1 MiB"))
+    } else {
+        Ok(())
+    }
+}

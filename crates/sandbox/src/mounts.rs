@@ -1,0 +1,217 @@
+//! Which mounts are allowed: what the allowlist contains once every link on both sides is resolved.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::SandboxError;
+use crate::job::Mount;
+
+pub const MAX_MOUNTS: usize = 16;
+
+/// Where any mount may appear. Anywhere else it could stand in for a part of the system.
+const PLACES: [&str; 3] = ["work", "data", "mnt"];
+
+/// What a program needs of a system lies here, so nothing of ours may.
+const SYSTEM: [&str; 13] =
+    ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr"];
+
+/// Everything on the allowlist that is there, as mounts: each at its own path, so that files have the names that their owner
+/// knows them by, and what belongs to the system itself below `/mnt`.
+pub fn of_allowlist(allowlist: &[PathBuf]) -> Vec<Mount> {
+    let there = allowlist.iter().filter_map(|entry| Some((entry, entry.canonicalize().ok()?)));
+    there
+        .filter(|(_, host)| is_open(host))
+        .map(|(entry, host)| {
+            let inside = match is_own_place(entry) {
+                true => entry.clone(),
+                false => Path::new("/mnt").join(host.strip_prefix("/").unwrap_or(&host)),
+            };
+            Mount { host, inside }
+        })
+        .take(MAX_MOUNTS)
+        .collect()
+}
+
+/// Whether the sandbox can see it. Where we are root its programs are nobody, and so is what mounts things for them.
+#[cfg(unix)]
+fn is_open(host: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let has = |path: &Path, bits: u32| path.metadata().is_ok_and(|metadata| metadata.mode() & bits == bits);
+    let is_open = || has(host, 0o004) && host.ancestors().all(|part| !part.is_dir() || has(part, 0o001));
+    !rustix::process::geteuid().is_root() || is_open()
+}
+
+#[cfg(not(unix))]
+fn is_open(_host: &Path) -> bool {
+    true
+}
+
+/// A mount that passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    /// Absolute, without links and without `..`.
+    pub host: PathBuf,
+    pub inside: PathBuf,
+    /// What the check looked at, as the sandbox will see it again (`device:inode`). The path may be replaced in between.
+    pub identity: String,
+}
+
+/// Checks all mounts of a job; one that does not pass fails them all.
+pub fn check(mounts: &[Mount], allowlist: &[PathBuf]) -> Result<Vec<Allowed>, SandboxError> {
+    if mounts.len() > MAX_MOUNTS {
+        return Err(SandboxError::BadJob("a program can have at most 16 mounts"));
+    }
+    // A directory that is not there allows nothing.
+    let allowlist: Vec<(&Path, PathBuf)> =
+        allowlist.iter().filter_map(|entry| Some((entry.as_path(), entry.canonicalize().ok()?))).collect();
+    mounts.iter().map(|mount| check_one(mount, &allowlist)).collect()
+}
+
+/// `allowlist` has each entry as it was written and as it is.
+fn check_one(mount: &Mount, allowlist: &[(&Path, PathBuf)]) -> Result<Allowed, SandboxError> {
+    let refused =
+        |reason: &str| SandboxError::MountNotAllowed { host: mount.host.clone(), reason: reason.to_owned() };
+    if !mount.host.is_absolute() {
+        return Err(refused("its path must be absolute"));
+    }
+    let is_entry = allowlist.iter().any(|(entry, _)| *entry == mount.inside);
+    let fits = is_place(&mount.inside) || (is_entry && is_own_place(&mount.inside));
+    if !fits {
+        return Err(refused("it can only appear at /work, /data, /mnt or below"));
+    }
+    // That a path outside is missing is nobody's business either, so both have the same words.
+    let outside = "it is not in the allowlist ([sandbox] allowlist)";
+    let host = mount.host.canonicalize().map_err(|_| refused(outside))?;
+    if !allowlist.iter().any(|(_, entry)| host.starts_with(entry)) {
+        return Err(refused(outside));
+    }
+    let metadata = host.symlink_metadata().map_err(|_| refused(outside))?;
+    if !metadata.is_dir() && !metadata.is_file() {
+        return Err(refused("only files and directories can be mounted"));
+    }
+    Ok(Allowed { host, inside: mount.inside.clone(), identity: identity(&metadata) })
+}
+
+fn is_place(inside: &Path) -> bool {
+    let mut components = inside.components();
+    let starts_well = components.next() == Some(Component::RootDir)
+        && matches!(components.next(), Some(Component::Normal(name)) if PLACES.iter().any(|place| name == *place));
+    starts_well && components.all(|component| matches!(component, Component::Normal(_)))
+}
+
+/// Whether a path of this machine can be the same path in the sandbox.
+fn is_own_place(path: &Path) -> bool {
+    let mut components = path.components();
+    let starts_well = components.next() == Some(Component::RootDir)
+        && matches!(components.next(), Some(Component::Normal(name)) if SYSTEM.iter().all(|part| name != *part));
+    starts_well
+        && path != Path::new("/tmp")
+        && components.all(|component| matches!(component, Component::Normal(_)))
+}
+
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> String {
+    use std::os::unix::fs::MetadataExt;
+    format!("{}:{}", metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn identity(_metadata: &std::fs::Metadata) -> String {
+    String::new()
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    fn paths(root: &Path) -> (PathBuf, PathBuf) {
+        let (allowed, outside) = (root.join("allowed"), root.join("outside"));
+        std::fs::create_dir_all(allowed.join("deep")).unwrap();
+        std::fs::create_dir_all(outside.join("deep")).unwrap();
+        std::os::unix::fs::symlink(&outside, allowed.join("link")).unwrap();
+        std::os::unix::fs::symlink(&allowed, root.join("alias")).unwrap();
+        (allowed, outside)
+    }
+
+    fn mount(host: impl Into<PathBuf>) -> Mount {
+        Mount { host: host.into(), inside: "/work".into() }
+    }
+
+    #[test]
+    fn only_what_the_allowlist_contains_may_be_mounted() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        let (allowed, outside) = paths(&root);
+        let allowlist = [allowed.clone(), root.join("not there")];
+        for good in
+            [allowed.clone(), allowed.join("deep"), root.join("alias/deep"), outside.join("../allowed")]
+        {
+            let checked = check(&[mount(&good)], &allowlist).unwrap();
+            assert!(checked[0].host.starts_with(&allowed), "{}", good.display());
+        }
+        for bad in [
+            outside,
+            allowed.join("../outside"),
+            allowed.join("link"),
+            allowed.join("link/deep"),
+            allowed.join("missing"),
+            root.join("allowed-not"),
+            root.clone(),
+            "/".into(),
+            "/dev/null".into(),
+            "relative".into(),
+        ] {
+            let refused = check(&[mount(allowed.clone()), mount(&bad)], &allowlist);
+            assert!(matches!(refused, Err(SandboxError::MountNotAllowed { .. })), "{}", bad.display());
+        }
+        assert!(check(&[mount(&allowed)], &[]).is_err());
+    }
+
+    #[test]
+    fn the_allowlist_itself_appears_where_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        let (allowed, outside) = paths(&root);
+        for path in [&root, &allowed, &outside] {
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let allowlist = [allowed.clone(), root.join("alias"), "/etc".into(), root.join("not there")];
+        let mounts = of_allowlist(&allowlist);
+        let expected = [
+            Mount { host: allowed.clone(), inside: allowed.clone() },
+            Mount { host: allowed.clone(), inside: root.join("alias") },
+            Mount { host: "/etc".into(), inside: "/mnt/etc".into() },
+        ];
+        assert_eq!(mounts, expected);
+        assert!(check(&mounts, &allowlist).is_ok());
+        // Nothing else may stand in for another place.
+        for inside in [outside, "/etc".into(), "/tmp".into(), "/".into(), "/usr/bin".into()] {
+            let elsewhere = Mount { host: allowed.clone(), inside };
+            assert!(check(&[elsewhere], &allowlist).is_err());
+        }
+    }
+
+    #[test]
+    fn an_allowlist_entry_that_is_a_link_means_what_it_points_to() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        let (allowed, outside) = paths(&root);
+        assert!(check(&[mount(allowed.join("deep"))], &[root.join("alias")]).is_ok());
+        assert!(check(&[mount(outside)], &[root.join("alias")]).is_err());
+    }
+
+    #[test]
+    fn a_mount_cannot_stand_in_for_a_part_of_the_system() {
+        let home = tempfile::tempdir().unwrap();
+        let allowlist = [home.path().to_owned()];
+        let at = |inside: &str| {
+            check(&[Mount { host: home.path().to_owned(), inside: inside.into() }], &allowlist).is_ok()
+        };
+        for good in ["/work", "/work/a/b", "/data/x", "/mnt/y"] {
+            assert!(at(good), "{good}");
+        }
+        for bad in ["/", "/usr", "/etc", "/tmp/x", "/work/../usr", "work", "", "/proc/1", "/workshop"] {
+            assert!(!at(bad), "{bad}");
+        }
+    }
+}

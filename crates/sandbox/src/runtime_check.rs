@@ -1,0 +1,35 @@
+//! A short question to a program of this machine, with a limit on its time.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::error::SandboxError;
+
+/// A daemon that does not answer by then is as good as none.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs `command` and gives what it said. `program` is for errors.
+pub async fn ask(mut command: Command, program: &Path) -> Result<Output, SandboxError> {
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    match tokio::time::timeout(TIMEOUT, command.output()).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(SandboxError::RuntimeMissing { program: program.to_owned() })
+        }
+        Ok(Err(source)) => Err(SandboxError::Io { program: program.to_owned(), source }),
+        Err(_) => Err(SandboxError::Unusable {
+            program: program.to_owned(),
+            reason: format!("it did not answer within {} s", TIMEOUT.as_secs()),
+        }),
+    }
+}
+
+/// The last line a program wrote to stderr, where most of them say what is wrong.
+pub fn complaint(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    last.map_or_else(|| output.status.to_string(), |line| line.trim().chars().take(300).collect())
+}

@@ -1,0 +1,76 @@
+//! `code_interpreter`: runs code in the sandbox, and only there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{Job, Language, Sandbox};
+
+/// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// The tool.
+pub struct CodeInterpreter {
+    sandbox: Arc<Sandbox>,
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    language: Language,
+    code: String,
+}
+
+impl CodeInterpreter {
+    pub fn new(sandbox: Arc<Sandbox>) -> Self {
+        let readable: Vec<String> =
+            sandbox.readable().iter().map(|mount| mount.inside.display().to_string()).collect();
+        let files = match readable.as_slice() {
+            [] => String::new(),
+            readable => format!(", with files to read in {},", readable.join(", ")),
+        };
+        let description = format!(
+            "Runs code in a sandbox without network{files} and returns what it prints. Every run starts afresh. Only /tmp can be \
+             written to."
+        );
+        let spec = ToolSpec {
+            name: "code_interpreter".to_owned(),
+            description,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "language": { "type": "string", "enum": ["python", "sh"] },
+                    "code": { "type": "string", "description": "The whole program" }
+                },
+                "required": ["language", "code"],
+                "additionalProperties": false
+            }),
+            reach: Reach::Act,
+            // It has no network, and what it writes is gone with the sandbox.
+            effect: Effect::None,
+            untrusted_output: !readable.is_empty(),
+            timeout: Some(sandbox.timeout() + MARGIN),
+        };
+        CodeInterpreter { sandbox, spec }
+    }
+}
+
+#[async_trait]
+impl Tool for CodeInterpreter {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { language, code } = tool_arguments::read(arguments)?;
+        let job = Job { mounts: self.sandbox.readable(), ..Job::new(language, code) };
+        let outcome = self.sandbox.run(job).await;
+        // A program that fails is a result to learn from; only a sandbox that fails is an error.
+        outcome.map(|outcome| outcome.report()).map_err(|error| ToolError::new(error.to_string()))
+    }
+}
