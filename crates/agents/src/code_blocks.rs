@@ -2,24 +2,24 @@
 
 /// What a block is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum BlockLanguage {
     Python,
     Shell,
 }
 
-impl Language {
+impl BlockLanguage {
     /// The word the code interpreter knows it by.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Language::Python => "python",
-            Language::Shell => "sh",
+            BlockLanguage::Python => "python",
+            BlockLanguage::Shell => "sh",
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
         match word.to_ascii_lowercase().as_str() {
-            "python" | "python3" | "py" => Some(Language::Python),
-            "sh" | "bash" | "shell" => Some(Language::Shell),
+            "python" | "python3" | "py" => Some(BlockLanguage::Python),
+            "sh" | "bash" | "shell" => Some(BlockLanguage::Shell),
             _ => None,
         }
     }
@@ -27,7 +27,7 @@ impl Language {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CodeBlock {
-    pub(crate) language: Language,
+    pub(crate) language: BlockLanguage,
     pub(crate) code: String,
     /// Whether its end was written; otherwise it goes to the end of the text.
     pub(crate) closed: bool,
@@ -57,7 +57,7 @@ pub(crate) fn code_blocks(text: &str) -> Vec<CodeBlock> {
             code.push('\n');
         }
         let language = fence.info.split(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap_or("");
-        if let Some(language) = Language::parse(language)
+        if let Some(language) = BlockLanguage::parse(language)
             && !code.trim().is_empty()
         {
             blocks.push(CodeBlock { language, code, closed });
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn block(language: Language, code: &str) -> CodeBlock {
+    fn block(language: BlockLanguage, code: &str) -> CodeBlock {
         CodeBlock { language, code: code.into(), closed: true }
     }
 
@@ -107,26 +107,26 @@ mod tests {
         let text = "First:\n```python\nprint(1)\n```\nthen\n~~~Bash title=x\nls\n~~~\nlike\n```json\n{}\n```\nor\n```\nplain\n```";
         assert_eq!(
             code_blocks(text),
-            [block(Language::Python, "print(1)\n"), block(Language::Shell, "ls\n")]
+            [block(BlockLanguage::Python, "print(1)\n"), block(BlockLanguage::Shell, "ls\n")]
         );
     }
 
     #[test]
     fn a_fence_inside_a_longer_fence_is_text() {
         let text = "````python\ns = '''\n```\n'''\n````";
-        assert_eq!(code_blocks(text), [block(Language::Python, "s = '''\n```\n'''\n")]);
+        assert_eq!(code_blocks(text), [block(BlockLanguage::Python, "s = '''\n```\n'''\n")]);
         assert_eq!(code_blocks("````markdown\n```python\nx\n```\n````"), []);
     }
 
     #[test]
     fn an_indented_block_keeps_its_own_indentation_only() {
         let text = "1. Run\n   ```py\n   if x:\n       y()\n   ```";
-        assert_eq!(code_blocks(text), [block(Language::Python, "if x:\n    y()\n")]);
+        assert_eq!(code_blocks(text), [block(BlockLanguage::Python, "if x:\n    y()\n")]);
     }
 
     #[test]
     fn a_block_without_an_end_says_so() {
-        let open = CodeBlock { closed: false, ..block(Language::Python, "print(1)\n") };
+        let open = CodeBlock { closed: false, ..block(BlockLanguage::Python, "print(1)\n") };
         assert_eq!(code_blocks("```python\nprint(1)"), [open]);
     }
 
@@ -150,7 +150,7 @@ mod tests {
             let code = lines.join("\n") + "\n";
             prop_assume!(!code.trim().is_empty());
             let text = format!("Let me see.\n```python\n{code}```\nThen more.");
-            prop_assert_eq!(code_blocks(&text), [block(Language::Python, &code)]);
+            prop_assert_eq!(code_blocks(&text), [block(BlockLanguage::Python, &code)]);
         }
     }
 }

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::code_blocks::{CodeBlock, code_blocks};
 use crate::protocol::{
-    Calls, Earshot, Nothing, Protocol, Reading, Shown, instruct, refuse_forced_call, refuse_what_cannot_hold,
+    HoldBack, ModelTurn, Protocol, RequestedCalls, ShownResult, TextFilter, instruct, refuse_forced_call,
+    refuse_what_cannot_hold,
 };
 
 /// The tool that runs the code.
@@ -41,22 +42,22 @@ impl Protocol for CodeAct {
         Ok(())
     }
 
-    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> Reading {
+    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> ModelTurn {
         // Code that was cut off in the middle must not run.
         let whole = |block: &CodeBlock| block.closed || answer.finish_reason != FinishReason::Length;
         let blocks = code_blocks(&answer.content);
         let calls: Vec<ToolCall> = blocks.iter().filter(|block| whole(block)).enumerate().map(call).collect();
         if calls.is_empty() {
-            return Reading::Answer(answer.content.clone());
+            return ModelTurn::Answer(answer.content.clone());
         }
-        Reading::Calls(Box::new(Calls {
+        ModelTurn::Calls(Box::new(RequestedCalls {
             calls,
             said: Message::new(Role::Assistant, answer.content.as_str()),
             so_far: answer.content.clone(),
         }))
     }
 
-    fn show(&self, _calls: &[ToolCall], results: &[ToolResult]) -> Vec<Shown> {
+    fn show(&self, _calls: &[ToolCall], results: &[ToolResult]) -> Vec<ShownResult> {
         let outputs: Vec<String> = match results {
             [only] => vec![only.content.clone()],
             several => {
@@ -66,11 +67,11 @@ impl Protocol for CodeAct {
         };
         // One message for all blocks: many chat templates insist on user and assistant taking turns.
         let message = Message::new(Role::User, format!("{OUTPUT}{}", outputs.join("\n")));
-        vec![Shown { message, tool: INTERPRETER.to_owned(), label: OUTPUT }]
+        vec![ShownResult { message, tool: INTERPRETER.to_owned(), label: OUTPUT }]
     }
 
-    fn earshot(&self) -> Box<dyn Earshot> {
-        Box::new(Nothing)
+    fn text_filter(&self) -> Box<dyn TextFilter> {
+        Box::new(HoldBack)
     }
 
     /// A reader expects code to run from top to bottom.

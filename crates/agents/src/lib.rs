@@ -9,6 +9,7 @@
 pub mod builtin;
 pub mod capability_tools;
 
+mod agent_stream;
 mod code_blocks;
 mod codeact;
 mod orchestrator;
@@ -28,9 +29,10 @@ use codeact::CodeAct;
 use orchestrator::Orchestrator;
 use react::React;
 use simple::Simple;
-use turn_loop::InTurns;
+use turn_loop::TurnLoop;
 
-pub use tools::{AllowedAfterUntrusted, RunTools, ToolBox, ToolBoxError};
+pub use agent_stream::{AgentStream, DeltaReceiver, DeltaSink, RunFuture, delta_channel};
+pub use tools::{AllowedAfterUntrusted, PermittedTools, ToolSet, ToolSetError};
 
 /// The agents by name.
 pub const AGENTS: [&str; 4] = ["simple", "orchestrator", "react", "codeact"];
@@ -41,10 +43,10 @@ pub const AGENT_ALIASES: [&str; 1] = ["openhands"];
 /// The agent of that name, or of its other name.
 pub fn agent(name: &str) -> Option<Arc<dyn Agent>> {
     Some(match name {
-        "simple" => Arc::new(InTurns(Simple)),
-        "orchestrator" => Arc::new(InTurns(Orchestrator)),
-        "react" => Arc::new(InTurns(React)),
-        "codeact" | "openhands" => Arc::new(InTurns(CodeAct)),
+        "simple" => Arc::new(TurnLoop(Simple)),
+        "orchestrator" => Arc::new(TurnLoop(Orchestrator)),
+        "react" => Arc::new(TurnLoop(React)),
+        "codeact" | "openhands" => Arc::new(TurnLoop(CodeAct)),
         _ => return None,
     })
 }

@@ -5,7 +5,9 @@ use hob_core::{
     ToolResult,
 };
 
-use crate::protocol::{Calls, Earshot, Everything, Protocol, Reading, Shown, refuse_what_cannot_hold};
+use crate::protocol::{
+    ForwardAll, ModelTurn, Protocol, RequestedCalls, ShownResult, TextFilter, refuse_what_cannot_hold,
+};
 
 pub(crate) struct Orchestrator;
 
@@ -39,27 +41,27 @@ impl Protocol for Orchestrator {
         Ok(())
     }
 
-    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> Reading {
+    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> ModelTurn {
         if answer.tool_calls.is_empty() {
-            return Reading::Answer(answer.content.clone());
+            return ModelTurn::Answer(answer.content.clone());
         }
         // Some models write line feeds before a call.
         let content = match answer.content.as_str() {
             blank if blank.trim().is_empty() => Content::Empty,
             text => text.into(),
         };
-        Reading::Calls(Box::new(Calls {
+        ModelTurn::Calls(Box::new(RequestedCalls {
             calls: answer.tool_calls.clone(),
             so_far: content.text().into_owned(),
             said: Message { tool_calls: answer.tool_calls.clone(), ..Message::new(Role::Assistant, content) },
         }))
     }
 
-    fn show(&self, calls: &[ToolCall], results: &[ToolResult]) -> Vec<Shown> {
+    fn show(&self, calls: &[ToolCall], results: &[ToolResult]) -> Vec<ShownResult> {
         calls
             .iter()
             .zip(results)
-            .map(|(call, result)| Shown {
+            .map(|(call, result)| ShownResult {
                 message: Message::tool_result(call.id.as_str(), result.content.as_str()),
                 tool: call.name.clone(),
                 label: "",
@@ -67,7 +69,7 @@ impl Protocol for Orchestrator {
             .collect()
     }
 
-    fn earshot(&self) -> Box<dyn Earshot> {
-        Box::new(Everything::default())
+    fn text_filter(&self) -> Box<dyn TextFilter> {
+        Box::new(ForwardAll::default())
     }
 }

@@ -7,15 +7,15 @@ use hob_core::{
 
 /// What a turn of the model means.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Reading {
+pub(crate) enum ModelTurn {
     /// It is the final answer.
     Answer(String),
-    Calls(Box<Calls>),
+    Calls(Box<RequestedCalls>),
 }
 
 /// What a model wants done before it goes on.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Calls {
+pub(crate) struct RequestedCalls {
     /// Never empty.
     pub(crate) calls: Vec<ToolCall>,
     /// What the model said, as the conversation keeps it.
@@ -26,7 +26,7 @@ pub(crate) struct Calls {
 
 /// A result on its way to the model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct ShownResult {
     pub(crate) message: Message,
     /// The tool it is of.
     pub(crate) tool: String,
@@ -40,13 +40,13 @@ pub(crate) trait Protocol: Send + Sync {
     /// Makes the caller's request the agent's own: offers the tools, adds instructions.
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError>;
 
-    fn read(&self, answer: &Answer, tools: &[ToolDefinition]) -> Reading;
+    fn read(&self, answer: &Answer, tools: &[ToolDefinition]) -> ModelTurn;
 
     /// The results as the model sees them.
-    fn show(&self, calls: &[ToolCall], results: &[ToolResult]) -> Vec<Shown>;
+    fn show(&self, calls: &[ToolCall], results: &[ToolResult]) -> Vec<ShownResult>;
 
-    /// What of a turn's text a listener hears while it comes.
-    fn earshot(&self) -> Box<dyn Earshot>;
+    /// Selects which part of a turn's text the listener gets while it is generated.
+    fn text_filter(&self) -> Box<dyn TextFilter>;
 
     /// How many calls of a turn run side by side.
     fn at_once(&self) -> usize {
@@ -54,21 +54,21 @@ pub(crate) trait Protocol: Send + Sync {
     }
 }
 
-/// Lets the pieces of a turn's text through, or holds them back. What it lets through is always a beginning of what
-/// [`Protocol::read`] makes of the whole text; the rest is told at the end of the turn.
-pub(crate) trait Earshot: Send {
-    fn hear(&mut self, piece: &str) -> String;
+/// Forwards the pieces of a turn's text, or holds them back. What it forwards is always a prefix of what
+/// [`Protocol::read`] makes of the whole text; the rest follows at the end of the turn.
+pub(crate) trait TextFilter: Send {
+    fn pass(&mut self, piece: &str) -> String;
 }
 
-/// Everything at once, but blanks only once a word follows: models put line feeds before a call, which are no speech.
+/// Forwards all text at once, but blanks only when a word follows: models write line feeds before a call.
 #[derive(Default)]
-pub(crate) struct Everything {
+pub(crate) struct ForwardAll {
     blanks: String,
     begun: bool,
 }
 
-impl Earshot for Everything {
-    fn hear(&mut self, piece: &str) -> String {
+impl TextFilter for ForwardAll {
+    fn pass(&mut self, piece: &str) -> String {
         if self.begun {
             return piece.to_owned();
         }
@@ -78,11 +78,11 @@ impl Earshot for Everything {
     }
 }
 
-/// Nothing before the whole is known.
-pub(crate) struct Nothing;
+/// Forwards nothing before the whole text is known.
+pub(crate) struct HoldBack;
 
-impl Earshot for Nothing {
-    fn hear(&mut self, _piece: &str) -> String {
+impl TextFilter for HoldBack {
+    fn pass(&mut self, _piece: &str) -> String {
         String::new()
     }
 }
@@ -165,8 +165,9 @@ mod tests {
 
     #[test]
     fn blanks_are_heard_only_before_a_word() {
-        let mut earshot = Everything::default();
-        let heard: Vec<String> = ["\n", " ", "a", " ", "b"].iter().map(|piece| earshot.hear(piece)).collect();
+        let mut text_filter = ForwardAll::default();
+        let heard: Vec<String> =
+            ["\n", " ", "a", " ", "b"].iter().map(|piece| text_filter.pass(piece)).collect();
         assert_eq!(heard, ["", "", "\n a", " ", "b"]);
     }
 }

@@ -4,9 +4,10 @@ use hob_core::{Answer, EngineError, GenerateRequest, Message, Role, ToolCall, To
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{
-    Calls, Earshot, Protocol, Reading, Shown, instruct, refuse_forced_call, refuse_what_cannot_hold,
+    ModelTurn, Protocol, RequestedCalls, ShownResult, TextFilter, instruct, refuse_forced_call,
+    refuse_what_cannot_hold,
 };
-use crate::react_text::{FinalAnswer, Step, parse, render};
+use crate::react_text::{FinalAnswerFilter, ReactStep, parse, render};
 
 const OBSERVATION: &str = "Observation: ";
 /// Keeps a model from inventing the result of its own action.
@@ -42,27 +43,27 @@ impl Protocol for React {
         Ok(())
     }
 
-    fn read(&self, answer: &Answer, tools: &[ToolDefinition]) -> Reading {
+    fn read(&self, answer: &Answer, tools: &[ToolDefinition]) -> ModelTurn {
         let step = parse(&answer.content);
         let said = Message::new(Role::Assistant, render(&step));
         match step {
-            Step::Answer { answer, .. } => Reading::Answer(answer),
-            Step::Act { thought, action, input } => {
+            ReactStep::Answer { answer, .. } => ModelTurn::Answer(answer),
+            ReactStep::Act { thought, action, input } => {
                 let tool = tools.iter().find(|tool| tool.name.eq_ignore_ascii_case(&action));
                 let arguments = arguments(&input, tool);
                 let name = tool.map_or(action, |tool| tool.name.clone());
                 let so_far = if thought.is_empty() { answer.content.trim().to_owned() } else { thought };
                 // The text has no place for an id, and there is never more than one call.
                 let call = ToolCall { id: "action".to_owned(), name, arguments };
-                Reading::Calls(Box::new(Calls { calls: vec![call], said, so_far }))
+                ModelTurn::Calls(Box::new(RequestedCalls { calls: vec![call], said, so_far }))
             }
         }
     }
 
-    fn show(&self, _calls: &[ToolCall], results: &[ToolResult]) -> Vec<Shown> {
+    fn show(&self, _calls: &[ToolCall], results: &[ToolResult]) -> Vec<ShownResult> {
         results
             .iter()
-            .map(|result| Shown {
+            .map(|result| ShownResult {
                 message: Message::new(Role::User, format!("{OBSERVATION}{}", result.content)),
                 tool: result.tool_name.clone(),
                 label: OBSERVATION,
@@ -70,8 +71,8 @@ impl Protocol for React {
             .collect()
     }
 
-    fn earshot(&self) -> Box<dyn Earshot> {
-        Box::new(FinalAnswer::default())
+    fn text_filter(&self) -> Box<dyn TextFilter> {
+        Box::new(FinalAnswerFilter::default())
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use crate::protocol::Earshot;
+use crate::protocol::TextFilter;
 
 /// Characters that Markdown puts around a word to make it stand out.
 const EMPHASIS: [char; 3] = ['*', '_', '`'];
 
 /// What a model wrote in one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ReactStep {
     /// It wants a tool to be run.
     Act {
         thought: String,
@@ -45,7 +45,7 @@ const MARKERS: [(&str, Marker); 5] = [
 
 /// A marker in a text.
 #[derive(Clone, Copy)]
-struct Found<'a> {
+struct MarkerMatch<'a> {
     marker: Marker,
     /// Where it begins, with what emphasises it.
     start: usize,
@@ -56,28 +56,33 @@ struct Found<'a> {
 }
 
 /// Reads a turn.
-pub(crate) fn parse(text: &str) -> Step {
+pub(crate) fn parse(text: &str) -> ReactStep {
     let mut from = 0;
     while let Some(found) = decision(text, from) {
         let thought = thought(&text[..found.start]);
         if found.marker == Marker::FinalAnswer {
-            return Step::Answer { thought, answer: emphasised(&text[found.end..], found.open).to_owned() };
+            return ReactStep::Answer {
+                thought,
+                answer: emphasised(&text[found.end..], found.open).to_owned(),
+            };
         }
         let (action, input) = action(&text[found.end..]);
         // Models that want no tool say so in the place of its name.
         if !["", "none", "n/a"].contains(&action.to_ascii_lowercase().as_str()) {
-            return Step::Act { thought, action, input };
+            return ReactStep::Act { thought, action, input };
         }
         from = line_end(text, found.end);
     }
-    Step::Answer { thought: String::new(), answer: text.trim().to_owned() }
+    ReactStep::Answer { thought: String::new(), answer: text.trim().to_owned() }
 }
 
 /// Writes a step the way it is asked for.
-pub(crate) fn render(step: &Step) -> String {
+pub(crate) fn render(step: &ReactStep) -> String {
     let (thought, rest) = match step {
-        Step::Act { thought, action, input } => (thought, format!("Action: {action}\nAction Input: {input}")),
-        Step::Answer { thought, answer } => (thought, format!("Final Answer: {answer}")),
+        ReactStep::Act { thought, action, input } => {
+            (thought, format!("Action: {action}\nAction Input: {input}"))
+        }
+        ReactStep::Answer { thought, answer } => (thought, format!("Final Answer: {answer}")),
     };
     match thought.as_str() {
         "" => rest,
@@ -86,7 +91,7 @@ pub(crate) fn render(step: &Step) -> String {
 }
 
 /// The first `Action:` or `Final Answer:` in a line that begins at `from` or later.
-fn decision(text: &str, from: usize) -> Option<Found<'_>> {
+fn decision(text: &str, from: usize) -> Option<MarkerMatch<'_>> {
     lines(text, from).find_map(|line| {
         marker_at_start(text, line.clone())
             .filter(|found| found.marker == Marker::Action)
@@ -111,7 +116,7 @@ fn line_end(text: &str, from: usize) -> usize {
     text[from..].find('\n').map_or(text.len(), |length| from + length + 1)
 }
 
-fn marker_at_start(text: &str, line: Range<usize>) -> Option<Found<'_>> {
+fn marker_at_start(text: &str, line: Range<usize>) -> Option<MarkerMatch<'_>> {
     let words = text[line.clone()].trim_start_matches(['*', '_', '`', '#', '>', ' ', '\t', '\r']);
     let at = line.end - words.len();
     MARKERS.iter().find_map(|(word, marker)| {
@@ -120,19 +125,19 @@ fn marker_at_start(text: &str, line: Range<usize>) -> Option<Found<'_>> {
             return None;
         }
         let (end, open) = colon(text, line.clone(), at..at + word.len())?;
-        Some(Found { marker: *marker, start: line.start, end, open })
+        Some(MarkerMatch { marker: *marker, start: line.start, end, open })
     })
 }
 
 /// `Final Answer:` counts anywhere in a line, because many models go straight on from their thought.
-fn final_answer_within(text: &str, line: Range<usize>) -> Option<Found<'_>> {
+fn final_answer_within(text: &str, line: Range<usize>) -> Option<MarkerMatch<'_>> {
     const WORD: &str = "final answer";
     let lower = text[line.clone()].to_ascii_lowercase();
     lower.match_indices(WORD).find_map(|(offset, _)| {
         let at = line.start + offset;
         let (end, open) = colon(text, line.clone(), at..at + WORD.len())?;
         let start = text[line.start..at].trim_end_matches(EMPHASIS).len() + line.start;
-        Some(Found { marker: Marker::FinalAnswer, start, end, open })
+        Some(MarkerMatch { marker: Marker::FinalAnswer, start, end, open })
     })
 }
 
@@ -196,61 +201,61 @@ fn unfenced(text: &str) -> &str {
     inside.split_once('\n').map_or(inside, |(_language, code)| code).trim()
 }
 
-/// Lets through what follows `Final Answer:`, however the pieces are cut.
+/// Forwards what follows `Final Answer:`, however the pieces are split.
 #[derive(Default)]
-pub(crate) struct FinalAnswer {
-    state: Listening,
+pub(crate) struct FinalAnswerFilter {
+    state: FilterState,
     /// What is not decided yet: the line under way, or the whole answer.
     text: String,
 }
 
 #[derive(Default)]
-enum Listening {
+enum FilterState {
     #[default]
-    ForMarkers,
-    /// Inside the answer, of which that many bytes were let through.
-    ToAnswer { open: String, heard: usize },
+    BeforeMarker,
+    /// Inside the answer, of which `heard` bytes were forwarded.
+    InAnswer { open: String, heard: usize },
     /// It is an action.
-    NoMore,
+    Closed,
 }
 
-impl Earshot for FinalAnswer {
-    fn hear(&mut self, piece: &str) -> String {
-        if matches!(self.state, Listening::NoMore) {
+impl TextFilter for FinalAnswerFilter {
+    fn pass(&mut self, piece: &str) -> String {
+        if matches!(self.state, FilterState::Closed) {
             return String::new();
         }
         self.text.push_str(piece);
         // Every marker ends with a colon.
-        if matches!(self.state, Listening::ForMarkers) && piece.contains(':') {
+        if matches!(self.state, FilterState::BeforeMarker) && piece.contains(':') {
             self.decide();
         }
         match &mut self.state {
-            Listening::ForMarkers => {
+            FilterState::BeforeMarker => {
                 let line = self.text.rfind('\n').map_or(0, |at| at + 1);
                 self.text.drain(..line);
                 String::new()
             }
-            Listening::ToAnswer { open, heard } => {
+            FilterState::InAnswer { open, heard } => {
                 let sure = sure(&self.text, open);
                 let new = sure.get(*heard..).unwrap_or_default().to_owned();
                 *heard += new.len();
                 new
             }
-            Listening::NoMore => String::new(),
+            FilterState::Closed => String::new(),
         }
     }
 }
 
-impl FinalAnswer {
+impl FinalAnswerFilter {
     fn decide(&mut self) {
         let Some(found) = decision(&self.text, 0) else { return };
         if found.marker == Marker::Action {
-            self.state = Listening::NoMore;
+            self.state = FilterState::Closed;
             return;
         }
         let (open, end) = (found.open.to_owned(), found.end);
         self.text.drain(..end);
-        self.state = Listening::ToAnswer { open, heard: 0 };
+        self.state = FilterState::InAnswer { open, heard: 0 };
     }
 }
 

@@ -3,12 +3,12 @@ use proptest::sample::Index;
 
 use super::*;
 
-fn act(thought: &str, action: &str, input: &str) -> Step {
-    Step::Act { thought: thought.into(), action: action.into(), input: input.into() }
+fn act(thought: &str, action: &str, input: &str) -> ReactStep {
+    ReactStep::Act { thought: thought.into(), action: action.into(), input: input.into() }
 }
 
-fn answer(thought: &str, answer: &str) -> Step {
-    Step::Answer { thought: thought.into(), answer: answer.into() }
+fn answer(thought: &str, answer: &str) -> ReactStep {
+    ReactStep::Answer { thought: thought.into(), answer: answer.into() }
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_final_answer_is_read_however_it_is_dressed() {
         "Thought: I know. Final Answer: 42",
         "Thought: I know.\nAction: None\nFinal Answer: 42",
     ] {
-        let Step::Answer { answer, .. } = parse(text) else { panic!("{text} is an answer") };
+        let ReactStep::Answer { answer, .. } = parse(text) else { panic!("{text} is an answer") };
         assert_eq!(answer, "42", "{text}");
     }
 }
@@ -87,23 +87,23 @@ fn neither_form_is_the_final_answer_as_it_stands() {
     }
 }
 
-fn hear(pieces: &[&str]) -> Vec<String> {
-    let mut earshot = FinalAnswer::default();
-    pieces.iter().map(|piece| earshot.hear(piece)).collect()
+fn pass(pieces: &[&str]) -> Vec<String> {
+    let mut text_filter = FinalAnswerFilter::default();
+    pieces.iter().map(|piece| text_filter.pass(piece)).collect()
 }
 
 #[test]
 fn the_answer_is_heard_as_it_comes_even_when_the_marker_comes_in_pieces() {
     let pieces = ["Thought: I k", "now.\nFin", "al Ans", "wer", ":", " It", " is", " ", "42", ".\n"];
-    assert_eq!(hear(&pieces), ["", "", "", "", "", "It", " is", "", " 42", "."]);
-    assert_eq!(hear(&["**Final Answer:", "*", "* 4", "2"]), ["", "", "4", "2"]);
+    assert_eq!(pass(&pieces), ["", "", "", "", "", "It", " is", "", " 42", "."]);
+    assert_eq!(pass(&["**Final Answer:", "*", "* 4", "2"]), ["", "", "4", "2"]);
 }
 
 #[test]
 fn thoughts_and_actions_are_not_heard() {
     let pieces = ["Thought: hm\nAction:", " look\nAction Input: x\n", "Observation: cat\nFinal Answer: cat"];
-    assert_eq!(hear(&pieces), ["", "", ""]);
-    assert_eq!(hear(&["Paris", " it is."]), ["", ""]);
+    assert_eq!(pass(&pieces), ["", "", ""]);
+    assert_eq!(pass(&["Paris", " it is."]), ["", ""]);
 }
 
 /// Text in which markers, their parts and what may stand around them are likely.
@@ -162,16 +162,16 @@ proptest! {
         let mut ends: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
         ends.sort_unstable();
         ends.push(text.len());
-        let mut earshot = FinalAnswer::default();
+        let mut text_filter = FinalAnswerFilter::default();
         let mut heard = String::new();
         let mut start = 0;
         for end in ends {
-            heard += &earshot.hear(&text[start..end]);
+            heard += &text_filter.pass(&text[start..end]);
             start = end;
         }
         match parse(&text) {
-            Step::Act { .. } => prop_assert_eq!(heard, ""),
-            Step::Answer { answer, .. } => prop_assert!(answer.starts_with(&heard), "{heard:?} of {answer:?}"),
+            ReactStep::Act { .. } => prop_assert_eq!(heard, ""),
+            ReactStep::Answer { answer, .. } => prop_assert!(answer.starts_with(&heard), "{heard:?} of {answer:?}"),
         }
     }
 }

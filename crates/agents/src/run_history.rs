@@ -1,19 +1,19 @@
-//! The conversation of a run as it grows, and what is left out of it when it outgrows the model.
+//! The messages of a run as they grow, and what is removed when they exceed the context of the model.
 //!
-//! Only results of tools are ever left out, oldest first, and a note stays in their place. What the caller said stays whole.
+//! Only results of tools are removed, oldest first, and a note replaces them. The messages of the caller stay whole.
 
 use hob_core::{Content, GenerateRequest, Message};
 
-use crate::protocol::Shown;
+use crate::protocol::ShownResult;
 
 /// The request of the next turn.
-pub(crate) struct Conversation {
+pub(crate) struct RunHistory {
     request: GenerateRequest,
     /// The results that still stand, oldest first.
-    results: Vec<Standing>,
+    results: Vec<KeptResult>,
 }
 
-struct Standing {
+struct KeptResult {
     /// Where its message is.
     at: usize,
     label: &'static str,
@@ -21,9 +21,9 @@ struct Standing {
     note: String,
 }
 
-impl Conversation {
+impl RunHistory {
     pub(crate) fn new(request: GenerateRequest) -> Self {
-        Conversation { request, results: Vec::new() }
+        RunHistory { request, results: Vec::new() }
     }
 
     pub(crate) fn request(&self) -> &GenerateRequest {
@@ -38,13 +38,13 @@ impl Conversation {
         self.request.messages.push(message);
     }
 
-    pub(crate) fn show(&mut self, Shown { message, tool, label }: Shown) {
+    pub(crate) fn show(&mut self, ShownResult { message, tool, label }: ShownResult) {
         let text = message.content.text();
         let characters = text.chars().count().saturating_sub(label.chars().count());
         let note = format!("[result of {tool} left out: {characters} characters]");
         // A result that is shorter than the note about it may as well stay.
         if text.len() > label.len() + note.len() {
-            self.results.push(Standing { at: self.request.messages.len(), label, note });
+            self.results.push(KeptResult { at: self.request.messages.len(), label, note });
         }
         self.request.messages.push(message);
     }
@@ -53,7 +53,7 @@ impl Conversation {
     /// when there is nothing left to leave out.
     pub(crate) fn leave_out_oldest(&mut self) -> bool {
         let half = self.results.len().div_ceil(2);
-        for Standing { at, label, note } in self.results.drain(..half) {
+        for KeptResult { at, label, note } in self.results.drain(..half) {
             if let Some(message) = self.request.messages.get_mut(at) {
                 message.content = Content::Text(format!("{label}{note}"));
             }
@@ -79,12 +79,12 @@ mod tests {
         EngineError::Refused { engine, status, message, code: None, param: None, retry_after: None }
     }
 
-    fn result(text: &str) -> Shown {
-        Shown { message: Message::new(Role::User, text), tool: "look".into(), label: "Observation: " }
+    fn result(text: &str) -> ShownResult {
+        ShownResult { message: Message::new(Role::User, text), tool: "look".into(), label: "Observation: " }
     }
 
-    fn texts(conversation: &Conversation) -> Vec<String> {
-        conversation.request().messages.iter().map(|message| message.content.text().into_owned()).collect()
+    fn texts(history: &RunHistory) -> Vec<String> {
+        history.request().messages.iter().map(|message| message.content.text().into_owned()).collect()
     }
 
     #[test]
@@ -117,19 +117,19 @@ mod tests {
         let long = "ä".repeat(200);
         let caller = "a very long question ".repeat(20);
         let messages = vec![Message::new(Role::User, caller.as_str())];
-        let mut conversation = Conversation::new(GenerateRequest { messages, ..GenerateRequest::default() });
+        let mut history = RunHistory::new(GenerateRequest { messages, ..GenerateRequest::default() });
         for _ in 0..3 {
-            conversation.show(result(&format!("Observation: {long}")));
+            history.show(result(&format!("Observation: {long}")));
         }
-        conversation.show(result("Observation: 4"));
+        history.show(result("Observation: 4"));
         let whole = format!("Observation: {long}");
         let note = "Observation: [result of look left out: 200 characters]".to_owned();
 
-        assert!(conversation.leave_out_oldest());
+        assert!(history.leave_out_oldest());
         let short = "Observation: 4".to_owned();
-        assert_eq!(texts(&conversation), [caller.clone(), note.clone(), note.clone(), whole, short.clone()]);
-        assert!(conversation.leave_out_oldest());
-        assert_eq!(texts(&conversation), [caller, note.clone(), note.clone(), note, short]);
-        assert!(!conversation.leave_out_oldest());
+        assert_eq!(texts(&history), [caller.clone(), note.clone(), note.clone(), whole, short.clone()]);
+        assert!(history.leave_out_oldest());
+        assert_eq!(texts(&history), [caller, note.clone(), note.clone(), note, short]);
+        assert!(!history.leave_out_oldest());
     }
 }

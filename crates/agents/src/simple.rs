@@ -2,7 +2,7 @@
 
 use hob_core::{Answer, EngineError, GenerateRequest, ToolCall, ToolDefinition, ToolResult};
 
-use crate::protocol::{Earshot, Everything, Protocol, Reading, Shown, refuse_forced_call};
+use crate::protocol::{ForwardAll, ModelTurn, Protocol, ShownResult, TextFilter, refuse_forced_call};
 
 pub(crate) struct Simple;
 
@@ -15,15 +15,15 @@ impl Protocol for Simple {
         refuse_forced_call(self.name(), request)
     }
 
-    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> Reading {
-        Reading::Answer(answer.content.clone())
+    fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> ModelTurn {
+        ModelTurn::Answer(answer.content.clone())
     }
 
-    fn show(&self, _calls: &[ToolCall], _results: &[ToolResult]) -> Vec<Shown> {
+    fn show(&self, _calls: &[ToolCall], _results: &[ToolResult]) -> Vec<ShownResult> {
         Vec::new()
     }
 
-    fn earshot(&self) -> Box<dyn Earshot> {
-        Box::new(Everything::default())
+    fn text_filter(&self) -> Box<dyn TextFilter> {
+        Box::new(ForwardAll::default())
     }
 }

@@ -1,6 +1,6 @@
-//! Takes turns with the model until it answers: asks the engine, runs what it wants done, shows it the results.
+//! The loop of an agent: asks the engine, runs the requested tools, sends the results, until the model answers.
 //!
-//! Everything happens inside the run's own future, so dropping that ends the engine's work and the tools'.
+//! Everything runs inside the future of the run, so dropping it cancels the work of the engine and of the tools.
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -9,17 +9,17 @@ use hob_core::{
     Generation, GenerationStream, Listener, ToolCall, ToolChoice, ToolResult, Usage, Warning,
 };
 
-use crate::protocol::{Calls, Earshot, Protocol, Reading};
-use crate::run_history::Conversation;
+use crate::protocol::{ModelTurn, Protocol, RequestedCalls, TextFilter};
+use crate::run_history::RunHistory;
 
 /// How many calls of one turn are run. No question takes more; a model that makes more has lost its way.
 const MOST_CALLS: usize = 32;
 
 /// An agent that speaks by this protocol.
-pub(crate) struct InTurns<P>(pub(crate) P);
+pub(crate) struct TurnLoop<P>(pub(crate) P);
 
 #[async_trait]
-impl<P: Protocol> Agent for InTurns<P> {
+impl<P: Protocol> Agent for TurnLoop<P> {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -32,22 +32,22 @@ impl<P: Protocol> Agent for InTurns<P> {
         let tools = context.tools.definitions();
         let mut request = request.clone();
         self.0.prepare(&mut request, &tools)?;
-        let mut run = Run::new(&self.0, Conversation::new(request), context);
+        let mut run = AgentRun::new(&self.0, RunHistory::new(request), context);
         loop {
-            let mut turn = Turn::start(run.turns + 1, self.0.name(), context);
+            let mut turn = TurnEvents::start(run.turns + 1, self.0.name(), context);
             let (generation, heard) = run.ask().await?;
-            let Calls { calls, said, so_far } = match self.0.read(&generation.answer, &tools) {
-                Reading::Answer(content) => {
+            let RequestedCalls { calls, said, so_far } = match self.0.read(&generation.answer, &tools) {
+                ModelTurn::Answer(content) => {
                     run.tell_rest(&content, &heard).await;
                     return Ok(run.finish(generation, content));
                 }
-                Reading::Calls(calls) => *calls,
+                ModelTurn::Calls(calls) => *calls,
             };
             turn.tool_calls = calls.len();
             // Calls of the last turn are not run: nobody would read the results.
             let last = run.turns >= context.max_turns;
             if !last {
-                run.conversation.say(said);
+                run.history.say(said);
                 run.execute(&calls).await;
             }
             if last || context.tools.stopped() {
@@ -60,9 +60,9 @@ impl<P: Protocol> Agent for InTurns<P> {
 }
 
 /// A run under way.
-struct Run<'a, P> {
+struct AgentRun<'a, P> {
     protocol: &'a P,
-    conversation: Conversation,
+    history: RunHistory,
     context: &'a AgentContext,
     turns: u32,
     usage: Option<Usage>,
@@ -74,11 +74,11 @@ struct Run<'a, P> {
     spoken: bool,
 }
 
-impl<'a, P: Protocol> Run<'a, P> {
-    fn new(protocol: &'a P, conversation: Conversation, context: &'a AgentContext) -> Self {
-        Run {
+impl<'a, P: Protocol> AgentRun<'a, P> {
+    fn new(protocol: &'a P, history: RunHistory, context: &'a AgentContext) -> Self {
+        AgentRun {
             protocol,
-            conversation,
+            history,
             context,
             turns: 0,
             usage: None,
@@ -103,8 +103,7 @@ impl<'a, P: Protocol> Run<'a, P> {
                 }
                 Err(error) => error,
             };
-            let again =
-                error.is_context_overflow() && heard.is_empty() && self.conversation.leave_out_oldest();
+            let again = error.is_context_overflow() && heard.is_empty() && self.history.leave_out_oldest();
             if !again {
                 return Err(error);
             }
@@ -114,15 +113,19 @@ impl<'a, P: Protocol> Run<'a, P> {
     }
 
     async fn ask_once(&self, heard: &mut String) -> Result<Generation, EngineError> {
-        let request = self.conversation.request();
+        let request = self.history.request();
         let Some(listener) = &self.context.listener else {
             return self.context.engine.generate(request).await;
         };
         let stream = self.context.engine.stream(request).await?;
-        let mut earshot = self.protocol.earshot();
-        let mut voice =
-            Voice { listener: listener.as_ref(), earshot: earshot.as_mut(), spoken: self.spoken, heard };
-        let generation = collect(stream, &request.model, &mut voice).await?;
+        let mut text_filter = self.protocol.text_filter();
+        let mut forwarder = TextForwarder {
+            listener: listener.as_ref(),
+            text_filter: text_filter.as_mut(),
+            spoken: self.spoken,
+            heard,
+        };
+        let generation = collect(stream, &request.model, &mut forwarder).await?;
         generation.ok_or_else(|| EngineError::Interrupted {
             engine: self.context.engine.key().to_owned(),
             reason: "it ended without a finish".to_owned(),
@@ -138,10 +141,10 @@ impl<'a, P: Protocol> Run<'a, P> {
             stream::iter(wanted).buffered(self.protocol.at_once()).collect().await;
         results.extend(too_many.iter().map(not_run));
         for shown in self.protocol.show(calls, &results) {
-            self.conversation.show(shown);
+            self.history.show(shown);
         }
         self.tool_results.extend(results);
-        let choice = &mut self.conversation.request_mut().tool_choice;
+        let choice = &mut self.history.request_mut().tool_choice;
         if matches!(choice, Some(ToolChoice::Required | ToolChoice::Function(_))) {
             // A call that is forced in every turn could never be followed by an answer.
             *choice = None;
@@ -183,18 +186,18 @@ impl<'a, P: Protocol> Run<'a, P> {
     }
 }
 
-/// Passes a turn's text on to the listener.
-struct Voice<'a> {
+/// Forwards the text of a turn to the listener.
+struct TextForwarder<'a> {
     listener: &'a dyn Listener,
-    earshot: &'a mut dyn Earshot,
+    text_filter: &'a mut dyn TextFilter,
     /// Whether an earlier turn was heard, from which this one stands apart by a blank line.
     spoken: bool,
     heard: &'a mut String,
 }
 
-impl Voice<'_> {
+impl TextForwarder<'_> {
     async fn pass(&mut self, piece: &str) {
-        let audible = self.earshot.hear(piece);
+        let audible = self.text_filter.pass(piece);
         if audible.is_empty() {
             return;
         }
@@ -210,7 +213,7 @@ impl Voice<'_> {
 async fn collect(
     stream: GenerationStream,
     model: &str,
-    voice: &mut Voice<'_>,
+    forwarder: &mut TextForwarder<'_>,
 ) -> Result<Option<Generation>, EngineError> {
     let GenerationStream { warnings, mut deltas } = stream;
     let mut collector = Collector::default();
@@ -219,7 +222,7 @@ async fn collect(
         if let Delta::Text(piece) = &delta
             && piece.choice == 0
         {
-            voice.pass(&piece.text).await;
+            forwarder.pass(&piece.text).await;
         }
         let done = matches!(delta, Delta::Done { .. });
         collector.push(delta);
@@ -230,22 +233,22 @@ async fn collect(
     Ok(None)
 }
 
-/// Tells of a turn's start and, whatever becomes of it, of its end: a run that fails or is cancelled drops it.
-struct Turn<'a> {
+/// Publishes the start of a turn, and its end when dropped, so also for a run that fails or is cancelled.
+struct TurnEvents<'a> {
     number: u32,
     agent: &'static str,
     context: &'a AgentContext,
     tool_calls: usize,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> TurnEvents<'a> {
     fn start(number: u32, agent: &'static str, context: &'a AgentContext) -> Self {
         context.events.publish(Event::AgentTurnStart { agent: agent.to_owned(), turn: number });
-        Turn { number, agent, context, tool_calls: 0 }
+        TurnEvents { number, agent, context, tool_calls: 0 }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TurnEvents<'_> {
     fn drop(&mut self) {
         let (agent, turn) = (self.agent.to_owned(), self.number);
         self.context.events.publish(Event::AgentTurnEnd { agent, turn, tool_calls: self.tool_calls });

@@ -1,4 +1,4 @@
-//! The built-in tools as the tool box calls them.
+//! The built-in tools as the tool runner calls them.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]

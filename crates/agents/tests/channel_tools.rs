@@ -1,11 +1,11 @@
-//! The tools of messaging, out of the tool box: what they do, and for whom.
+//! The tools of messaging, called through the tool set: what they do, and for whom.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_agents::builtin::{BuiltInOptions, built_in_tools};
 use hob_agents::capability_tools::channel_tools;
 use hob_core::{
@@ -38,12 +38,12 @@ impl Channels for Pigeons {
     }
 }
 
-fn tool_box(pigeons: &Arc<Pigeons>) -> ToolBox {
+fn tool_set(pigeons: &Arc<Pigeons>) -> ToolSet {
     let channels = Arc::clone(pigeons) as Arc<dyn Channels>;
-    ToolBox::new(channel_tools(&channels)).unwrap()
+    ToolSet::new(channel_tools(&channels)).unwrap()
 }
 
-async fn call(tools: &ToolBox, most: Reach, name: &str, arguments: &str) -> ToolResult {
+async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: &str) -> ToolResult {
     let tools = tools.for_run(Permit::up_to(most), RunEvents::unheard()).unwrap();
     tools.execute(&ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() }).await
 }
@@ -51,7 +51,7 @@ async fn call(tools: &ToolBox, most: Reach, name: &str, arguments: &str) -> Tool
 #[tokio::test]
 async fn a_message_is_sent_and_the_model_hears_what_became_of_it() {
     let pigeons = Arc::new(Pigeons::default());
-    let tools = tool_box(&pigeons);
+    let tools = tool_set(&pigeons);
     let sent = call(
         &tools,
         Reach::Act,
@@ -67,7 +67,7 @@ async fn a_message_is_sent_and_the_model_hears_what_became_of_it() {
 
 #[tokio::test]
 async fn channels_and_their_status_are_told() {
-    let tools = tool_box(&Arc::new(Pigeons::default()));
+    let tools = tool_set(&Arc::new(Pigeons::default()));
     assert_eq!(call(&tools, Reach::Read, "channel_list", "{}").await.content, "telegram\nslack");
     assert_eq!(call(&tools, Reach::Read, "channel_status", "{}").await.content, "error: no route");
 }
@@ -75,7 +75,7 @@ async fn channels_and_their_status_are_told() {
 #[tokio::test]
 async fn strangers_neither_send_nor_look() {
     let pigeons = Arc::new(Pigeons::default());
-    let tools = tool_box(&pigeons);
+    let tools = tool_set(&pigeons);
     for (most, name) in [
         (Reach::Pure, "channel_list"),
         (Reach::Pure, "channel_status"),
@@ -91,6 +91,6 @@ async fn strangers_neither_send_nor_look() {
 
 #[tokio::test]
 async fn a_house_without_channels_has_no_such_tools() {
-    let tools = ToolBox::new(built_in_tools(BuiltInOptions::default())).unwrap();
+    let tools = ToolSet::new(built_in_tools(BuiltInOptions::default())).unwrap();
     assert!(tools.specs().all(|spec| !spec.name.starts_with("channel_")));
 }

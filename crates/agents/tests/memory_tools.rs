@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_agents::capability_tools::memory_tools;
 use hob_core::{
     AllowedRoots, Found, IndexReport, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
@@ -68,13 +68,13 @@ impl Memory for Witness {
     }
 }
 
-fn tool_box(memory: &Arc<Witness>, roots: Vec<PathBuf>) -> ToolBox {
+fn tool_set(memory: &Arc<Witness>, roots: Vec<PathBuf>) -> ToolSet {
     let memory = Arc::clone(memory) as Arc<dyn Memory>;
     let files = AllowedRoots { roots, ..AllowedRoots::default() };
-    ToolBox::new(memory_tools(&memory, files)).unwrap()
+    ToolSet::new(memory_tools(&memory, files)).unwrap()
 }
 
-async fn call(tools: &ToolBox, most: Reach, name: &str, arguments: Value) -> ToolResult {
+async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: Value) -> ToolResult {
     let run = tools.for_run(Permit::up_to(most), RunEvents::unheard()).unwrap();
     let call = ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.to_string() };
     run.execute(&call).await
@@ -83,7 +83,7 @@ async fn call(tools: &ToolBox, most: Reach, name: &str, arguments: Value) -> Too
 #[tokio::test]
 async fn both_names_search_and_a_reader_may_do_no_more() {
     let memory = Arc::new(Witness::default());
-    let tools = tool_box(&memory, Vec::new());
+    let tools = tool_set(&memory, Vec::new());
     for name in ["retrieval", "memory_search"] {
         let result = call(&tools, Reach::Read, name, json!({ "query": "gate code" })).await;
         assert!(result.success, "{}", result.content);
@@ -107,7 +107,7 @@ async fn both_names_search_and_a_reader_may_do_no_more() {
 #[tokio::test]
 async fn an_empty_memory_is_an_answer_and_wrong_arguments_are_none() {
     let memory = Arc::new(Witness { is_empty: true, ..Witness::default() });
-    let tools = tool_box(&memory, Vec::new());
+    let tools = tool_set(&memory, Vec::new());
     let result = call(&tools, Reach::Read, "retrieval", json!({ "query": "x", "top_k": 2 })).await;
     assert_eq!(
         (result.success, result.content.as_str()),
@@ -122,7 +122,7 @@ async fn an_empty_memory_is_an_answer_and_wrong_arguments_are_none() {
 #[tokio::test]
 async fn a_note_is_stored_under_a_name() {
     let memory = Arc::new(Witness::default());
-    let tools = tool_box(&memory, Vec::new());
+    let tools = tool_set(&memory, Vec::new());
     let result =
         call(&tools, Reach::Act, "memory_store", json!({ "content": "The code is 4711.", "title": "Gate" }))
             .await;
@@ -136,7 +136,7 @@ async fn a_model_indexes_only_what_the_owner_allowed() {
     let allowed = root.path().join("notes");
     std::fs::create_dir(&allowed).unwrap();
     let memory = Arc::new(Witness::default());
-    let tools = tool_box(&memory, vec![allowed.clone()]);
+    let tools = tool_set(&memory, vec![allowed.clone()]);
     let result = call(&tools, Reach::Act, "memory_index", json!({ "path": allowed })).await;
     assert!(result.success && result.content.contains("2 taken in (7 passages)"), "{}", result.content);
     assert_eq!(memory.seen(), [format!("index {}", allowed.canonicalize().unwrap().display())]);
@@ -144,7 +144,7 @@ async fn a_model_indexes_only_what_the_owner_allowed() {
         let result = call(&tools, Reach::Act, "memory_index", json!({ "path": outside })).await;
         assert!(!result.success, "{}: {}", outside.display(), result.content);
     }
-    let none = tool_box(&memory, Vec::new());
+    let none = tool_set(&memory, Vec::new());
     let result = call(&none, Reach::Act, "memory_index", json!({ "path": allowed })).await;
     assert!(!result.success && result.content.contains("file_roots"), "{}", result.content);
     assert_eq!(memory.seen(), [""; 0]);

@@ -1,11 +1,11 @@
-//! The tools of the scheduler, as the tool box calls them, over tasks in memory.
+//! The tools of the scheduler, as the tool runner calls them, over tasks in memory.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_agents::capability_tools::schedule_tools;
 use hob_core::schedule::Change;
 use hob_core::{
@@ -56,7 +56,7 @@ impl Schedule for Slate {
 /// Calls a tool as a run with this permit does.
 async fn call(slate: &Arc<Slate>, permit: &Permit, name: &str, arguments: Value) -> ToolResult {
     let schedule = Arc::clone(slate) as Arc<dyn Schedule>;
-    let tools = ToolBox::new(schedule_tools(&schedule)).unwrap();
+    let tools = ToolSet::new(schedule_tools(&schedule)).unwrap();
     let run = tools.for_run(permit.clone(), RunEvents::unheard()).unwrap();
     run.execute(&ToolCall { id: "1".into(), name: name.into(), arguments: arguments.to_string() }).await
 }

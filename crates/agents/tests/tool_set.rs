@@ -1,4 +1,4 @@
-//! The tool box: who may use what, and what becomes of a call.
+//! The tool set: which caller may use which tool, and how a call runs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agents::{RunTools, ToolBox, ToolBoxError};
+use hob_agents::{PermittedTools, ToolSet, ToolSetError};
 use hob_core::{
     Effect, Event, EventBus, Permit, Reach, RunEvents, Tool, ToolCall, ToolError, ToolResult, ToolSpec, Tools,
 };
@@ -55,27 +55,27 @@ impl Tool for Counter {
     }
 }
 
-fn tool_box() -> ToolBox {
+fn tool_set() -> ToolSet {
     let tools: [(&str, Reach); 4] = [
         ("calculator", Reach::Pure),
         ("memory_search", Reach::Read),
         ("file_read", Reach::Read),
         ("send", Reach::Act),
     ];
-    ToolBox::new(tools.map(|(name, reach)| Counter::new(name, reach) as Arc<dyn Tool>)).unwrap()
+    ToolSet::new(tools.map(|(name, reach)| Counter::new(name, reach) as Arc<dyn Tool>)).unwrap()
 }
 
 fn offered(permit: Permit) -> Vec<String> {
-    let tools = tool_box().for_run(permit, RunEvents::unheard()).unwrap();
+    let tools = tool_set().for_run(permit, RunEvents::unheard()).unwrap();
     tools.definitions().into_iter().map(|tool| tool.name).collect()
 }
 
-fn only(tool: Arc<Counter>) -> RunTools {
-    let tool_box = ToolBox::new([tool as Arc<dyn Tool>]).unwrap();
-    tool_box.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()).unwrap()
+fn only(tool: Arc<Counter>) -> PermittedTools {
+    let tool_set = ToolSet::new([tool as Arc<dyn Tool>]).unwrap();
+    tool_set.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()).unwrap()
 }
 
-async fn execute(tools: &RunTools, name: &str, arguments: &str) -> ToolResult {
+async fn execute(tools: &PermittedTools, name: &str, arguments: &str) -> ToolResult {
     tools.execute(&ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into() }).await
 }
 
@@ -101,8 +101,8 @@ fn a_caller_is_offered_what_the_permit_reaches() {
 #[tokio::test]
 async fn what_reaches_too_far_is_not_run() {
     let send = Counter::new("send", Reach::Act);
-    let tool_box = ToolBox::new([Arc::clone(&send) as Arc<dyn Tool>]).unwrap();
-    let tools = tool_box.for_run(Permit::up_to(Reach::Read), RunEvents::unheard()).unwrap();
+    let tool_set = ToolSet::new([Arc::clone(&send) as Arc<dyn Tool>]).unwrap();
+    let tools = tool_set.for_run(Permit::up_to(Reach::Read), RunEvents::unheard()).unwrap();
     let refused = result("send", "the tool 'send' is not available to this caller", false);
     assert_eq!(execute(&tools, "send", "{}").await, refused);
     let unknown = result("post", "there is no tool 'post', nor any other", false);
@@ -114,7 +114,7 @@ async fn what_reaches_too_far_is_not_run() {
 fn a_selection_of_unknown_tools_is_an_error_that_helps() {
     let select = |name: &str| {
         let permit = Permit { only: Some(vec![name.into()]), ..Permit::up_to(Reach::Act) };
-        tool_box().for_run(permit, RunEvents::unheard()).err().map(|error| error.to_string())
+        tool_set().for_run(permit, RunEvents::unheard()).err().map(|error| error.to_string())
     };
     assert_eq!(select("calculator"), None);
     assert_eq!(
@@ -129,15 +129,15 @@ fn a_selection_of_unknown_tools_is_an_error_that_helps() {
 
 #[test]
 fn two_tools_of_one_name_and_broken_schemas_are_refused() {
-    let mut tool_box = tool_box();
-    let again = tool_box.add_foreign(Counter::new("send", Reach::Pure));
-    assert_eq!(again, Err(ToolBoxError::Duplicate { name: "send".into() }));
-    let broken = tool_box.add_foreign(Counter::with_schema("odd", Reach::Pure, json!({ "type": "strnig" })));
+    let mut tool_set = tool_set();
+    let again = tool_set.add_foreign(Counter::new("send", Reach::Pure));
+    assert_eq!(again, Err(ToolSetError::Duplicate { name: "send".into() }));
+    let broken = tool_set.add_foreign(Counter::with_schema("odd", Reach::Pure, json!({ "type": "strnig" })));
     let message = broken.unwrap_err().to_string();
     assert!(message.starts_with("the schema of the tool 'odd' is no JSON Schema: "), "{message}");
     let distant = json!({ "$ref": "http://example.org/schema.json" });
-    assert!(tool_box.add_foreign(Counter::with_schema("distant", Reach::Pure, distant)).is_err());
-    assert_eq!(tool_box.specs().count(), 4);
+    assert!(tool_set.add_foreign(Counter::with_schema("distant", Reach::Pure, distant)).is_err());
+    assert_eq!(tool_set.specs().count(), 4);
 }
 
 #[tokio::test]
@@ -197,9 +197,9 @@ async fn the_same_call_runs_twice_and_is_stopped_at_the_fourth() {
 
 #[tokio::test]
 async fn every_run_counts_its_own_calls() {
-    let tool_box = tool_box();
+    let tool_set = tool_set();
     for _ in 0..5 {
-        let tools = tool_box.for_run(Permit::up_to(Reach::Pure), RunEvents::unheard()).unwrap();
+        let tools = tool_set.for_run(Permit::up_to(Reach::Pure), RunEvents::unheard()).unwrap();
         assert!(execute(&tools, "calculator", "{}").await.success);
         assert!(execute(&tools, "calculator", "{}").await.success);
     }
@@ -214,8 +214,8 @@ async fn every_call_is_told_even_one_that_never_ran() {
         assert_eq!(&*happening.run, "run-1");
         writer.lock().unwrap().push(happening.event.clone());
     });
-    let tool_box = ToolBox::new([Counter::new("slow", Reach::Pure) as Arc<dyn Tool>]).unwrap();
-    let tools = tool_box.for_run(Permit::up_to(Reach::Pure), RunEvents::new(bus, "run-1")).unwrap();
+    let tool_set = ToolSet::new([Counter::new("slow", Reach::Pure) as Arc<dyn Tool>]).unwrap();
+    let tools = tool_set.for_run(Permit::up_to(Reach::Pure), RunEvents::new(bus, "run-1")).unwrap();
     execute(&tools, "slow", "{}").await;
     execute(&tools, "other", "{").await;
 

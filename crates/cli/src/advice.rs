@@ -2,7 +2,7 @@
 
 use hob_config::{Config, EngineConfig};
 use hob_net::{BindAddress, is_own_address};
-use hob_system::{Tried, WhyNot};
+use hob_system::{RejectedEngine, RejectionReason};
 use url::{Host, Url};
 
 /// An engine with its address, if it has one.
@@ -73,20 +73,20 @@ pub fn how_to_part(key: &str) -> String {
 }
 
 /// Why an engine was not chosen, and what to do: whole sentences.
-pub fn explain(tried: &Tried) -> String {
-    let Tried { key, address, why_not } = tried;
+pub fn explain(tried: &RejectedEngine) -> String {
+    let RejectedEngine { key, address, why_not } = tried;
     match why_not {
-        WhyNot::Unhealthy if address.is_empty() => {
+        RejectionReason::Unhealthy if address.is_empty() => {
             format!("{key} cannot be used. {}, or run 'hob doctor'.", how_to_start(key, address))
         }
-        WhyNot::Unhealthy => format!(
+        RejectionReason::Unhealthy => format!(
             "no engine answered on {address} ({key}). {}, or run 'hob doctor'.",
             how_to_start(key, address)
         ),
-        WhyNot::Ourselves => {
+        RejectionReason::OwnAddress => {
             format!("{key} is configured at {address}, where Hob itself listens. {}.", how_to_part(key))
         }
-        WhyNot::CloudNotAllowed => {
+        RejectionReason::CloudNotAllowed => {
             "the cloud is not used in place of a local engine. Ask for it with '-e cloud', or set [intelligence] \
              allow_cloud_fallback."
                 .to_owned()
@@ -181,10 +181,10 @@ mod tests {
 
     #[test]
     fn a_silent_engine_is_named_with_its_address_and_what_to_do() {
-        let silent = Tried {
+        let silent = RejectedEngine {
             key: "ollama".into(),
             address: "http://localhost:11434".into(),
-            why_not: WhyNot::Unhealthy,
+            why_not: RejectionReason::Unhealthy,
         };
         assert_eq!(
             explain(&silent),

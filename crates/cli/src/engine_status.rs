@@ -7,7 +7,7 @@ use futures::future::join_all;
 use hob_config::Config;
 use hob_core::{Engine, EngineError, ModelInfo};
 use hob_net::BindAddress;
-use hob_system::{leads_back, probe_all};
+use hob_system::{points_to_self, probe_all};
 
 use crate::failure;
 
@@ -54,7 +54,7 @@ pub async fn check_engines(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<
             silent.map(|(host, _)| host.address().to_owned()).collect()
         };
         let state = async {
-            if leads_back(engine.as_ref(), &bind) {
+            if points_to_self(engine.as_ref(), &bind) {
                 EngineState::OwnAddress
             } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
                 list(engine.as_ref()).await

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use hob_core::{AskError, EngineError};
-use hob_system::{ManagedError, NoEngine, OpenError, WhyNot};
+use hob_system::{ManagedError, NoEngine, OpenError, RejectionReason};
 
 use crate::advice;
 use crate::output;
@@ -77,8 +77,8 @@ fn explain_no_engine(none: &NoEngine) -> String {
                 .iter()
                 .filter(|tried| !tried.address.is_empty())
                 .map(|tried| match tried.why_not {
-                    WhyNot::Unhealthy => format!("{} at {}", tried.key, tried.address),
-                    WhyNot::Ourselves | WhyNot::CloudNotAllowed => format!("({tried})"),
+                    RejectionReason::Unhealthy => format!("{} at {}", tried.key, tried.address),
+                    RejectionReason::OwnAddress | RejectionReason::CloudNotAllowed => format!("({tried})"),
                 })
                 .collect();
             match others.as_slice() {
@@ -137,22 +137,22 @@ fn remedy_of_managed(error: &ManagedError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use anyhow::{Context, anyhow};
-    use hob_system::Tried;
+    use hob_system::RejectedEngine;
 
     use super::*;
 
-    fn tried(key: &str, address: &str, why_not: WhyNot) -> Tried {
-        Tried { key: key.into(), address: address.into(), why_not }
+    fn tried(key: &str, address: &str, why_not: RejectionReason) -> RejectedEngine {
+        RejectedEngine { key: key.into(), address: address.into(), why_not }
     }
 
     #[test]
     fn without_any_engine_the_first_is_explained_and_the_others_are_named() {
         let none = NoEngine::NoneHealthy {
             tried: vec![
-                tried("ollama", "http://localhost:11434", WhyNot::Unhealthy),
-                tried("vllm", "http://localhost:8000", WhyNot::Ourselves),
-                tried("sglang", "http://localhost:30000", WhyNot::Unhealthy),
-                tried("cloud", "", WhyNot::CloudNotAllowed),
+                tried("ollama", "http://localhost:11434", RejectionReason::Unhealthy),
+                tried("vllm", "http://localhost:8000", RejectionReason::OwnAddress),
+                tried("sglang", "http://localhost:30000", RejectionReason::Unhealthy),
+                tried("cloud", "", RejectionReason::CloudNotAllowed),
             ],
         };
         insta::assert_snapshot!(explain(&OpenError::NoEngine(none).into()), @r"
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_engine_on_our_own_port_is_no_mystery() {
-        let given = NoEngine::Given(tried("vllm", "http://localhost:8000", WhyNot::Ourselves));
+        let given = NoEngine::Given(tried("vllm", "http://localhost:8000", RejectionReason::OwnAddress));
         insta::assert_snapshot!(
             explain(&OpenError::NoEngine(given).into()),
             @"vllm is configured at http://localhost:8000, where Hob itself listens. Give one of them another port: 'hob serve --port 8001', or [engine.vllm] host in the configuration."

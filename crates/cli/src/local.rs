@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hob_config::Config;
+use hob_models::catalogue::STARTER;
+use hob_models::tuned::{Keep, TuneReport};
+use hob_models::{Progress, PullSpec, Step};
 use hob_system::FirstRun;
-use hob_system::local_models::{
-    CATALOG, Keep, LocalModels, ModelSpec, OnProgress, Progress, Step, TuneReport,
-};
+use hob_system::local_models::{LocalModels, OnProgress};
 
 use crate::args::NetworkAccess;
 use crate::output;
@@ -19,20 +20,22 @@ use crate::output::progress::Spinner;
 use crate::settings;
 use crate::signals::Signals;
 
+const NO_ENGINE: &str = "this hob was built without the embedded engine. Install it with: \
+                         cargo install --path crates/cli --features embedded";
+
 /// What happens on a machine where nothing answers and nothing was chosen.
 pub fn first_run(network: NetworkAccess) -> FirstRun {
     match network {
         NetworkAccess::Offline => FirstRun::Refuse,
         NetworkAccess::Online => {
-            let starter = &CATALOG[0];
-            let download = Download::new(starter.name);
+            let download = Download::new(STARTER.name);
             let announced = std::sync::Once::new();
             FirstRun::Fetch(Arc::new(move |progress| {
                 announced.call_once(|| {
                     output::note(format_args!(
                         "No engine runs here, so Hob answers by itself. It fetches a small model to start with: {} ({}).",
-                        starter.name,
-                        memory(starter.size)
+                        STARTER.name,
+                        memory(STARTER.size)
                     ));
                 });
                 show(&download, progress);
@@ -41,7 +44,7 @@ pub fn first_run(network: NetworkAccess) -> FirstRun {
     }
 }
 
-/// Whether the model that a fresh machine starts with could be fetched now.
+/// Whether the model that a fresh machine starts with could be fetched and used now.
 pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
     LocalModels::new(config, home).can_fetch_starter().await
 }
@@ -59,7 +62,7 @@ pub fn first_vectors(network: NetworkAccess) -> FirstRun {
 
 /// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
 pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
-    let Ok(spec) = name.parse::<ModelSpec>() else { return Ok(None) };
+    let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
     let mut models = LocalModels::new(config, &settings::home()?);
     if network == NetworkAccess::Offline {
         models.go_offline();
@@ -79,7 +82,9 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     download.clear();
     if let Some(model) = outcome? {
         let id = model.id;
-        if model.header.is_some_and(|header| header.is_embedding) {
+        if models.engine().is_none() {
+            output::line(format_args!("{id} is here: {}", model.path.display()))?;
+        } else if model.header.is_some_and(|header| header.is_embedding) {
             output::line(format_args!("{id} is here, for the memory and for /v1/embeddings."))?;
         } else {
             output::line(format_args!("{id} is here. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
@@ -101,9 +106,14 @@ fn show(download: &Download, progress: Progress) {
     download.show(step, progress.done, progress.total);
 }
 
-/// Models on the disk that cannot be loaded, each with the reason. A directory that cannot be read has none to tell of.
+/// Models on the disk that cannot be loaded, each with the reason. Empty where the directory cannot be read, and in a build without
+/// the engine that loads them.
 pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
-    let models = LocalModels::new(config, home).list().unwrap_or_default();
+    let models = LocalModels::new(config, home);
+    if models.engine().is_none() {
+        return Vec::new();
+    }
+    let models = models.list().unwrap_or_default();
     models.into_iter().filter_map(|model| Some((model.id, model.problem?))).collect()
 }
 
@@ -117,6 +127,9 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
 /// Finds the form of a model that runs fastest here.
 pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let models = LocalModels::new(config, &settings::home()?);
+    if models.engine().is_none() {
+        bail!("{NO_ENGINE}");
+    }
     let mut signals = Signals::listen()?;
     let waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
     let report = tokio::select! {

@@ -7,10 +7,6 @@ mod args;
 mod commands;
 mod engine_status;
 mod failure;
-#[cfg(feature = "embedded")]
-mod local;
-#[cfg(not(feature = "embedded"))]
-#[path = "local_missing.rs"]
 mod local;
 mod logging;
 mod output;

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use crate::engine_key::{ENGINE, ENGINES, EngineKey};
 use crate::hardware::Hardware;
 use crate::keys::{Keys, Section, keys_of};
-use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
+use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
 use crate::recommend::recommend;
 
 /// How long an engine may take to answer, unless told otherwise.
@@ -239,8 +239,6 @@ pub struct EmbeddedConfig {
     pub keep_alive: Duration,
     /// MiB that all loaded models may take together; 0 is 70 % of the machine's.
     pub memory_mb: usize,
-    /// Whether a server looks for a faster form of the starter model while nobody asks.
-    pub tune: bool,
 }
 
 impl Default for EmbeddedConfig {
@@ -252,7 +250,6 @@ impl Default for EmbeddedConfig {
             queue: 64,
             keep_alive: Duration::from_secs(300),
             memory_mb: 0,
-            tune: true,
         }
     }
 }
@@ -265,7 +262,7 @@ keys_of! {
         queue: COUNT, "Requests that may wait for one model.";
         keep_alive: SECONDS, "Seconds that a model which nobody asks stays in memory.";
         memory_mb: COUNT_OR_NONE, "MiB that all loaded models may take together; 0 is 70 % of the machine's.";
-        tune: FLAG, "Whether a server makes the starter model faster for this machine, once, while nobody asks.";
+        !tune;
     }
 }
 

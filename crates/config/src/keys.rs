@@ -13,18 +13,20 @@ pub(crate) trait Section {
 }
 
 /// The keys of a section as a table: `field: KIND, "What it is for.";` and, after those, `[inner], "What it is for.";`
-/// for sections inside it. A field's name is its key, and all fields must be in the table: one that no file can set does
-/// not compile.
+/// for sections inside it, then `!key;` for keys that no longer have an effect. A field's name is its key, and all fields must be in
+/// the table: one that no file can set does not compile.
 macro_rules! keys_of {
     ($section:ident {
         $($field:ident: $kind:ident, $about:literal;)*
         $([$inner:ident], $inner_about:literal;)*
+        $(!$removed:ident;)*
     }) => {
         impl crate::keys::Section for $section {
             fn keys<K: crate::keys::Keys>(&mut self, keys: &mut K) {
                 let $section { $($field,)* $($inner,)* } = self;
                 $(keys.key(stringify!($field), $field, $kind, $about);)*
                 $(keys.section(stringify!($inner), $inner, $inner_about);)*
+                $(keys.removed(stringify!($removed));)*
             }
         }
     };
@@ -50,6 +52,9 @@ pub(crate) trait Keys {
 
     /// A former name of a key: still read, no longer written. Comes before the key, which therefore wins.
     fn older<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>);
+
+    /// A key that no longer has an effect: accepted with a warning, whatever its value, and no longer written.
+    fn removed(&mut self, name: &'static str);
 }
 
 /// What may stand after `key =`, and how it becomes the value that the rest of the program sees.

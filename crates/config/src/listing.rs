@@ -83,6 +83,8 @@ impl Keys for Listing {
     }
 
     fn older<T>(&mut self, _name: &'static str, _field: &mut T, _kind: Kind<T>) {}
+
+    fn removed(&mut self, _name: &'static str) {}
 }
 
 /// The full name of what stands in a section.

@@ -83,6 +83,7 @@ fn warnings(source: Source<'_>, mut unknown: Vec<Unknown>) -> Vec<Warning> {
             What::Section => {
                 Warning::UnknownSection { file, line, section: name, nearest: suggest(&section_names) }
             }
+            What::Removed => Warning::NoEffect { file, line, key: name },
         }
     });
     let more = (count > 0).then(|| Warning::MoreUnknown { file: source.file.to_owned(), count });
@@ -105,6 +106,8 @@ struct Unknown {
 enum What {
     Key,
     Section,
+    /// A key of earlier versions.
+    Removed,
 }
 
 /// Reads one section, and through [`Keys::section`] those inside it.
@@ -203,6 +206,15 @@ impl Keys for Reader<'_> {
 
     fn older<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>) {
         self.key(name, field, kind, "");
+    }
+
+    fn removed(&mut self, name: &'static str) {
+        let Some(value) = self.take(name) else { return };
+        self.findings.unknown.push(Unknown {
+            name: join(&self.section, name),
+            what: What::Removed,
+            offset: value.span().start,
+        });
     }
 }
 

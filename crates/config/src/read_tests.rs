@@ -94,7 +94,6 @@ fn the_defaults_are_the_documented_ones() {
     engine.embedded.queue = 64
     engine.embedded.keep_alive = 300.0
     engine.embedded.memory_mb = 0
-    engine.embedded.tune = true
     intelligence.default_model = ""
     intelligence.router = "heuristic"
     intelligence.fallback_model = ""
@@ -213,6 +212,14 @@ fn a_bad_price_is_named_by_its_model_and_line() {
     assert_eq!(
         error("savings.prices = 3"),
         "~/.hob/config.toml:1: savings.prices: expected a section [savings.prices], got 3"
+    );
+}
+
+#[test]
+fn a_key_that_no_longer_has_an_effect_is_accepted_with_a_warning() {
+    assert_eq!(
+        warnings_of("[engine.embedded]\nthreads = 2\ntune = false\n"),
+        ["~/.hob/config.toml:3: 'engine.embedded.tune' no longer has any effect"]
     );
 }
 

@@ -19,6 +19,13 @@ pub enum Warning {
         section: String,
         nearest: Option<String>,
     },
+    /// A key of earlier versions.
+    NoEffect {
+        file: String,
+        line: usize,
+        /// With its section: `engine.embedded.tune`.
+        key: String,
+    },
     /// There are more unknown ones than anyone would read.
     MoreUnknown {
         file: String,
@@ -36,6 +43,9 @@ impl fmt::Display for Warning {
             Warning::UnknownSection { file, line, section, nearest } => {
                 write!(f, "{file}:{line}: unknown section '{section}'")?;
                 did_you_mean(f, nearest.as_deref())
+            }
+            Warning::NoEffect { file, line, key } => {
+                write!(f, "{file}:{line}: '{key}' no longer has any effect")
             }
             Warning::MoreUnknown { file, count } => write!(f, "{file}: {count} more unknown keys"),
         }

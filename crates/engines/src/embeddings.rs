@@ -15,10 +15,10 @@ const MAX_BYTES: usize = 512 << 10;
 
 /// What an engine does with a text that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Habit {
+pub(crate) enum OverlongPolicy {
     Refuses,
     /// Cuts it if asked to.
-    Obeys,
+    CutsOnRequest,
 }
 
 /// Something a vector is made of.
@@ -57,7 +57,7 @@ pub(crate) fn batches<T: Input>(inputs: &[T], most: usize) -> impl Iterator<Item
 }
 
 /// The answer to one piece.
-pub(crate) struct Part {
+pub(crate) struct EmbeddingBatch {
     /// As the engine calls it.
     pub(crate) model: Option<String>,
     pub(crate) vectors: Vec<Vec<f32>>,
@@ -65,17 +65,21 @@ pub(crate) struct Part {
 }
 
 /// The answers to all pieces.
-pub(crate) struct Gathered<'a> {
+pub(crate) struct EmbeddingCollector<'a> {
     endpoint: &'a Endpoint,
     request: &'a EmbedRequest,
     embeddings: Embeddings,
 }
 
-impl<'a> Gathered<'a> {
-    pub(crate) fn new(endpoint: &'a Endpoint, request: &'a EmbedRequest, habit: Habit) -> Self {
-        let may_be_cut = match habit {
-            Habit::Refuses => false,
-            Habit::Obeys => request.overlong == Overlong::Cut,
+impl<'a> EmbeddingCollector<'a> {
+    pub(crate) fn new(
+        endpoint: &'a Endpoint,
+        request: &'a EmbedRequest,
+        overlong_policy: OverlongPolicy,
+    ) -> Self {
+        let may_be_cut = match overlong_policy {
+            OverlongPolicy::Refuses => false,
+            OverlongPolicy::CutsOnRequest => request.overlong == Overlong::Cut,
         };
         let embeddings = Embeddings {
             model: request.model.clone(),
@@ -83,18 +87,18 @@ impl<'a> Gathered<'a> {
             prompt_tokens: Some(0),
             cut: if may_be_cut { Cut::Untold } else { Cut::NONE },
         };
-        Gathered { endpoint, request, embeddings }
+        EmbeddingCollector { endpoint, request, embeddings }
     }
 
     /// Adds the answer to a piece of `asked` inputs.
-    pub(crate) fn add(&mut self, asked: usize, part: Part) -> Result<(), EngineError> {
-        let given = part.vectors.len();
+    pub(crate) fn add(&mut self, asked: usize, batch: EmbeddingBatch) -> Result<(), EngineError> {
+        let given = batch.vectors.len();
         if given != asked {
             return Err(self.endpoint.malformed(format!("it has {given} embeddings for {asked} inputs")));
         }
-        let first = self.embeddings.vectors.first().or(part.vectors.first());
+        let first = self.embeddings.vectors.first().or(batch.vectors.first());
         let length = first.map_or(0, Vec::len);
-        if length == 0 || part.vectors.iter().any(|vector| vector.len() != length) {
+        if length == 0 || batch.vectors.iter().any(|vector| vector.len() != length) {
             return Err(self.endpoint.malformed("its embeddings are empty or of different lengths"));
         }
         if self.request.dimensions.is_some_and(|wanted| wanted as usize != length) {
@@ -103,9 +107,9 @@ impl<'a> Gathered<'a> {
             return Err(self.endpoint.unsupported("dimensions", Some(&hint)));
         }
         let sum = &mut self.embeddings.prompt_tokens;
-        *sum = sum.zip(part.prompt_tokens).map(|(sum, more)| sum.saturating_add(more));
-        self.embeddings.vectors.extend(part.vectors);
-        if let Some(model) = part.model {
+        *sum = sum.zip(batch.prompt_tokens).map(|(sum, more)| sum.saturating_add(more));
+        self.embeddings.vectors.extend(batch.vectors);
+        if let Some(model) = batch.model {
             self.embeddings.model = model;
         }
         Ok(())

@@ -6,6 +6,7 @@
 #[cfg(feature = "cloud")]
 pub mod cloud;
 mod embeddings;
+mod health_cache;
 pub mod managed;
 pub mod multi_host;
 pub mod ollama;
@@ -15,8 +16,10 @@ pub mod wire;
 
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
+pub use health_cache::HealthCache;
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
-pub use multi_host::{Fleet, FleetOptions};
+pub use multi_host::{MultiHost, MultiHostOptions};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
-pub use wire::client::{Endpoint, EndpointOptions, Resend};
+pub use wire::client::{Endpoint, EndpointOptions};
+pub use wire::remote::Resend;

@@ -15,7 +15,7 @@ use crate::wire::client::PROBE_TIMEOUT;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct SelectionRules {
     /// The engine named on the command line. No other will do.
     pub key: Option<String>,
     /// The configured default. When it does not answer, another may.
@@ -27,15 +27,15 @@ pub struct Wanted {
 }
 
 /// The engine that answers.
-pub struct Chosen {
+pub struct SelectedEngine {
     pub engine: Arc<dyn Engine>,
-    pub because: Because,
+    pub because: SelectionReason,
 }
 
-impl fmt::Debug for Chosen {
+impl fmt::Debug for SelectedEngine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Chosen")
+            .debug_struct("SelectedEngine")
             .field("engine", &self.engine.key())
             .field("because", &self.because)
             .finish()
@@ -44,7 +44,7 @@ impl fmt::Debug for Chosen {
 
 /// Why an engine was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Because {
+pub enum SelectionReason {
     /// It was named.
     Given,
     /// It is the default.
@@ -55,33 +55,33 @@ pub enum Because {
 
 /// An engine that was considered and not chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct RejectedEngine {
     pub key: String,
     /// Empty for an engine without one.
     pub address: String,
-    pub why_not: WhyNot,
+    pub why_not: RejectionReason,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhyNot {
+pub enum RejectionReason {
     /// It did not answer within two seconds.
     Unhealthy,
     /// Its address is our own.
-    Ourselves,
+    OwnAddress,
     /// It is the cloud, which does not stand in for others unless allowed.
     CloudNotAllowed,
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for RejectedEngine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.key)?;
         if !self.address.is_empty() {
             write!(formatter, " at {}", self.address)?;
         }
         formatter.write_str(match self.why_not {
-            WhyNot::Unhealthy => " does not answer",
-            WhyNot::Ourselves => " is the address we listen on ourselves",
-            WhyNot::CloudNotAllowed => " is not used in place of a local engine",
+            RejectionReason::Unhealthy => " does not answer",
+            RejectionReason::OwnAddress => " is the address we listen on ourselves",
+            RejectionReason::CloudNotAllowed => " is not used in place of a local engine",
         })
     }
 }
@@ -94,25 +94,25 @@ pub enum NoEngine {
 
     /// The engine that was named cannot be used, and nobody asked for another.
     #[error("{0}")]
-    Given(Tried),
+    Given(RejectedEngine),
 
     #[error("no engine answers: {}", listed(tried))]
-    NoneHealthy { tried: Vec<Tried> },
+    NoneHealthy { tried: Vec<RejectedEngine> },
 }
 
-fn listed(tried: &[Tried]) -> String {
+fn listed(tried: &[RejectedEngine]) -> String {
     match tried {
         [] => "none is configured".to_owned(),
-        tried => tried.iter().map(Tried::to_string).collect::<Vec<_>>().join(", "),
+        tried => tried.iter().map(RejectedEngine::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 
 /// The outcome of a selection.
-pub type Selection = Result<Chosen, NoEngine>;
+pub type Selection = Result<SelectedEngine, NoEngine>;
 
 /// Chooses the engine that answers: the one that was named and no other; else the default; else the first of the rest that
 /// is healthy. All are asked side by side, so this takes about as long as the slowest answer that matters.
-pub async fn select(engines: &[Arc<dyn Engine>], wanted: &Wanted) -> Selection {
+pub async fn select(engines: &[Arc<dyn Engine>], wanted: &SelectionRules) -> Selection {
     if let Some(key) = &wanted.key {
         return select_given(engines, key, wanted).await;
     }
@@ -129,11 +129,11 @@ pub async fn select(engines: &[Arc<dyn Engine>], wanted: &Wanted) -> Selection {
         match why_not {
             None => {
                 let because = if default == Some(engine.key()) {
-                    Because::Default
+                    SelectionReason::Default
                 } else {
-                    Because::Fallback { instead_of: wanted.default.clone() }
+                    SelectionReason::Fallback { instead_of: wanted.default.clone() }
                 };
-                return Ok(Chosen { engine, because });
+                return Ok(SelectedEngine { engine, because });
             }
             Some(why_not) => tried.push(rejected(&engine, why_not)),
         }
@@ -141,7 +141,7 @@ pub async fn select(engines: &[Arc<dyn Engine>], wanted: &Wanted) -> Selection {
     Err(NoEngine::NoneHealthy { tried })
 }
 
-async fn select_given(engines: &[Arc<dyn Engine>], key: &str, wanted: &Wanted) -> Selection {
+async fn select_given(engines: &[Arc<dyn Engine>], key: &str, wanted: &SelectionRules) -> Selection {
     let Some(engine) = engines.iter().find(|engine| engine.key() == key) else {
         return Err(NoEngine::UnknownKey {
             key: key.to_owned(),
@@ -149,13 +149,13 @@ async fn select_given(engines: &[Arc<dyn Engine>], key: &str, wanted: &Wanted) -
         });
     };
     match check(engine, wanted).await {
-        None => Ok(Chosen { engine: Arc::clone(engine), because: Because::Given }),
+        None => Ok(SelectedEngine { engine: Arc::clone(engine), because: SelectionReason::Given }),
         Some(why_not) => Err(NoEngine::Given(rejected(engine, why_not))),
     }
 }
 
 /// The engines that answer, the default first. The cloud is among them: this is for showing, not for choosing.
-pub async fn healthy(engines: &[Arc<dyn Engine>], wanted: &Wanted) -> Vec<Arc<dyn Engine>> {
+pub async fn healthy(engines: &[Arc<dyn Engine>], wanted: &SelectionRules) -> Vec<Arc<dyn Engine>> {
     let candidates: Vec<_> = default_first(engines, wanted.default.as_deref())
         .into_iter()
         .filter(|engine| !is_ourselves(engine, wanted))
@@ -175,22 +175,22 @@ async fn probe(engine: &Arc<dyn Engine>) -> bool {
 }
 
 /// Why this engine cannot be chosen; `None` when it can.
-async fn check(engine: &Arc<dyn Engine>, wanted: &Wanted) -> Option<WhyNot> {
+async fn check(engine: &Arc<dyn Engine>, wanted: &SelectionRules) -> Option<RejectionReason> {
     let asked_for =
         [&wanted.key, &wanted.default].into_iter().any(|key| key.as_deref() == Some(engine.key()));
     if is_ourselves(engine, wanted) {
-        Some(WhyNot::Ourselves)
+        Some(RejectionReason::OwnAddress)
     } else if engine.key() == CLOUD && !asked_for && !wanted.allow_cloud_fallback {
-        Some(WhyNot::CloudNotAllowed)
+        Some(RejectionReason::CloudNotAllowed)
     } else if probe(engine).await {
         None
     } else {
-        Some(WhyNot::Unhealthy)
+        Some(RejectionReason::Unhealthy)
     }
 }
 
-fn rejected(engine: &Arc<dyn Engine>, why_not: WhyNot) -> Tried {
-    Tried { key: engine.key().to_owned(), address: engine.address().to_owned(), why_not }
+fn rejected(engine: &Arc<dyn Engine>, why_not: RejectionReason) -> RejectedEngine {
+    RejectedEngine { key: engine.key().to_owned(), address: engine.address().to_owned(), why_not }
 }
 
 fn default_first(engines: &[Arc<dyn Engine>], default: Option<&str>) -> Vec<Arc<dyn Engine>> {
@@ -199,14 +199,14 @@ fn default_first(engines: &[Arc<dyn Engine>], default: Option<&str>) -> Vec<Arc<
     ordered
 }
 
-fn is_ourselves(engine: &Arc<dyn Engine>, wanted: &Wanted) -> bool {
-    wanted.own_address.as_ref().is_some_and(|bind| leads_back(engine.as_ref(), bind))
+fn is_ourselves(engine: &Arc<dyn Engine>, wanted: &SelectionRules) -> bool {
+    wanted.own_address.as_ref().is_some_and(|bind| points_to_self(engine.as_ref(), bind))
 }
 
 /// Whether whoever asks this engine asks a server of ours that listens on `bind`.
-pub fn leads_back(engine: &dyn Engine, bind: &BindAddress) -> bool {
+pub fn points_to_self(engine: &dyn Engine, bind: &BindAddress) -> bool {
     match engine.members() {
         [] => is_own_address(engine.address(), bind),
-        members => members.iter().all(|member| leads_back(member.as_ref(), bind)),
+        members => members.iter().all(|member| points_to_self(member.as_ref(), bind)),
     }
 }

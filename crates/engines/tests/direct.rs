@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::StreamExt;
 use hob_core::{Engine, EngineError, GenerateRequest, Message, Role};
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_testkit::{Closing, ClosingServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -44,8 +45,7 @@ async fn peer(after: After) -> Peer {
             });
         }
     });
-    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
-    Peer { engine: OpenAiCompat::new(Style::VLLM, endpoint), connections, ended }
+    Peer { engine: engine_at(format!("http://{address}")), connections, ended }
 }
 
 async fn serve(mut socket: TcpStream, after: After) {
@@ -113,68 +113,31 @@ async fn an_engine_that_closed_an_idle_connection_is_asked_on_a_new_one() {
     }
 }
 
-/// How the engine ends a kept connection under the next request.
-#[derive(Debug, Clone, Copy)]
-enum Closing {
-    /// Before it reads the request.
-    Unread,
-    /// With the request read and nothing said.
-    Read,
-    /// After the first bytes of an answer.
-    AfterBytes,
-}
-
-/// An engine that answers the first request of each connection and closes it when the next one comes. Counts the connections.
-async fn closing_peer(closing: Closing) -> (OpenAiCompat, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&connections);
-    tokio::spawn(async move {
-        while let Ok((mut socket, _)) = listener.accept().await {
-            counter.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(async move {
-                let mut request = vec![0; 64 << 10];
-                assert!(socket.read(&mut request).await.unwrap() > 0);
-                socket.write_all(whole().as_bytes()).await.unwrap();
-                match closing {
-                    Closing::Unread => {
-                        let _ = socket.peek(&mut request).await;
-                    }
-                    Closing::Read => {
-                        let _ = socket.read(&mut request).await;
-                    }
-                    Closing::AfterBytes => {
-                        let _ = socket.read(&mut request).await;
-                        let _ = socket.write_all(b"HTTP/1.1 2").await;
-                    }
-                }
-            });
-        }
-    });
-    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
-    (OpenAiCompat::new(Style::VLLM, endpoint), connections)
+fn engine_at(url: String) -> OpenAiCompat {
+    OpenAiCompat::new(Style::VLLM, Endpoint::new(EndpointOptions::new("vllm", url)).unwrap())
 }
 
 #[tokio::test]
 async fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_on_a_new_one() {
-    let (engine, connections) = closing_peer(Closing::Unread).await;
+    let server = ClosingServer::start(Closing::Unread, MODELS).await;
+    let engine = engine_at(server.url());
     for asked in 1..=50 {
         let models = engine.list_models().await;
         assert_eq!(models.map(|models| models.len()).map_err(|error| error.to_string()), Ok(1));
         // Each new connection is kept, and closed under the next request.
-        assert_eq!(connections.load(Ordering::Relaxed), asked);
+        assert_eq!(server.connections(), asked);
     }
 }
 
 #[tokio::test]
 async fn a_request_that_was_read_or_answered_in_part_is_not_sent_again() {
     for closing in [Closing::Read, Closing::AfterBytes] {
-        let (engine, connections) = closing_peer(closing).await;
+        let server = ClosingServer::start(closing, MODELS).await;
+        let engine = engine_at(server.url());
         assert!(engine.list_models().await.is_ok());
         let error = engine.list_models().await.unwrap_err();
         assert!(matches!(error, EngineError::Interrupted { .. }), "{closing:?}: {error}");
-        assert_eq!(connections.load(Ordering::Relaxed), 1, "{closing:?}");
+        assert_eq!(server.connections(), 1, "{closing:?}");
     }
 }
 
@@ -204,8 +167,7 @@ async fn what_follows_an_answer_without_a_body_is_nobodys_answer() {
             tokio::spawn(async move { socket.read(&mut request).await });
         }
     });
-    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
-    let engine = OpenAiCompat::new(Style::VLLM, endpoint);
+    let engine = engine_at(format!("http://{address}"));
     assert!(engine.list_models().await.is_err());
     assert_eq!(engine.list_models().await.unwrap()[0].id, "m");
 }
@@ -218,7 +180,6 @@ async fn an_engine_that_only_says_it_is_under_way_is_not_heard_for_ever() {
         let (mut socket, _) = listener.accept().await.unwrap();
         while socket.write_all(&b"HTTP/1.1 100\n\n".repeat(1000)).await.is_ok() {}
     });
-    let endpoint = Endpoint::new(EndpointOptions::new("vllm", format!("http://{address}"))).unwrap();
-    let error = OpenAiCompat::new(Style::VLLM, endpoint).list_models().await.unwrap_err();
+    let error = engine_at(format!("http://{address}")).list_models().await.unwrap_err();
     assert!(error.to_string().contains("does not end"), "{error}");
 }

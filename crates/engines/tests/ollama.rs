@@ -13,7 +13,7 @@ use hob_core::{
     ResponseFormat, Sampling, ToolCall, ToolChoice, Usage, Warning,
 };
 use hob_engines::Ollama;
-use hob_engines::ollama::{ModelDetails, PullProgress};
+use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 use hob_testkit::{FakeServer, Recorded, Reply, Transcript};
 use serde_json::{Value, json};
 
@@ -403,7 +403,7 @@ async fn a_models_details_are_shown() {
 }
 
 /// All steps of a download, and how it failed.
-async fn pulled(reply: Reply) -> (Vec<PullProgress>, Option<String>) {
+async fn pulled(reply: Reply) -> (Vec<OllamaPullProgress>, Option<String>) {
     let server = FakeServer::replying(reply).await;
     let mut stream = ollama(&server).pull("tinyllama").await.unwrap();
     let recorded = Transcript::load("ollama/pull_offline");
@@ -422,8 +422,8 @@ async fn pulled(reply: Reply) -> (Vec<PullProgress>, Option<String>) {
     (steps, None)
 }
 
-fn step(status: &str) -> PullProgress {
-    PullProgress { status: status.into(), digest: None, total: None, completed: None }
+fn step(status: &str) -> OllamaPullProgress {
+    OllamaPullProgress { status: status.into(), digest: None, total: None, completed: None }
 }
 
 #[tokio::test]
@@ -435,7 +435,7 @@ async fn a_download_tells_how_far_it_is() {
     );
     let expected = vec![
         step("pulling manifest"),
-        PullProgress {
+        OllamaPullProgress {
             digest: Some("sha256:170370233dd5".into()),
             total: Some(4000),
             completed: Some(1000),

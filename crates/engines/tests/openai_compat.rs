@@ -19,7 +19,7 @@ use hob_core::{
     JsonSchema, Message, ModelInfo, ResponseFormat, Role, Sampling, ToolCall, ToolCallDelta, ToolChoice,
     ToolDefinition, Usage,
 };
-use hob_engines::openai_compat::chunks::Chunks;
+use hob_engines::openai_compat::chunks::ChatChunkDecoder;
 use hob_engines::wire::deltas::Decoder;
 use hob_engines::wire::frames::Frames;
 use hob_engines::{OpenAiCompat, Style};
@@ -354,8 +354,8 @@ async fn models_are_listed_with_what_each_engine_knows() {
 
 /// Decodes a stream that comes in these packets, as [`hob_engines::wire::deltas`] does.
 fn decode(packets: &[&[u8]]) -> Vec<Delta> {
-    let mut frames = Frames::new(Chunks::FRAMING);
-    let mut chunks = Chunks::new(1);
+    let mut frames = Frames::new(ChatChunkDecoder::FRAMING);
+    let mut chunks = ChatChunkDecoder::new(1);
     let mut deltas = VecDeque::new();
     for packet in packets {
         frames.push(packet).unwrap();

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use hob_engines::selection::{Because, NoEngine, Tried, Wanted, WhyNot, healthy, probe_all, select};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, RejectionReason, SelectionReason, SelectionRules, healthy, probe_all, select,
+};
 use hob_net::BindAddress;
 use tokio::time::Instant;
 
@@ -41,8 +43,8 @@ impl Scripted {
         self.probes.load(Ordering::Relaxed)
     }
 
-    fn tried(&self, why_not: WhyNot) -> Tried {
-        Tried { key: self.key.to_owned(), address: self.address.clone(), why_not }
+    fn tried(&self, why_not: RejectionReason) -> RejectedEngine {
+        RejectedEngine { key: self.key.to_owned(), address: self.address.clone(), why_not }
     }
 }
 
@@ -86,28 +88,31 @@ fn house(engines: &[&Arc<Scripted>]) -> Vec<Arc<dyn Engine>> {
     engines.iter().map(|engine| Arc::clone(engine) as Arc<dyn Engine>).collect()
 }
 
-fn given(key: &str) -> Wanted {
-    Wanted { key: Some(key.into()), ..Wanted::default() }
+fn given(key: &str) -> SelectionRules {
+    SelectionRules { key: Some(key.into()), ..SelectionRules::default() }
 }
 
-fn by_default(key: &str) -> Wanted {
-    Wanted { default: Some(key.into()), ..Wanted::default() }
+fn by_default(key: &str) -> SelectionRules {
+    SelectionRules { default: Some(key.into()), ..SelectionRules::default() }
 }
 
 /// The key of the engine that is chosen, and why.
-async fn chosen(engines: &[&Arc<Scripted>], wanted: &Wanted) -> Result<(String, Because), NoEngine> {
+async fn chosen(
+    engines: &[&Arc<Scripted>],
+    wanted: &SelectionRules,
+) -> Result<(String, SelectionReason), NoEngine> {
     select(&house(engines), wanted).await.map(|chosen| (chosen.engine.key().to_owned(), chosen.because))
 }
 
-fn instead_of(key: &str) -> Because {
-    Because::Fallback { instead_of: Some(key.into()) }
+fn instead_of(key: &str) -> SelectionReason {
+    SelectionReason::Fallback { instead_of: Some(key.into()) }
 }
 
 #[tokio::test]
 async fn a_named_engine_is_taken_and_no_other_is_asked() {
     let (ollama, vllm) = (Scripted::new("ollama", Health::Well), Scripted::new("vllm", Health::Well));
-    let wanted = Wanted { default: Some("ollama".into()), ..given("vllm") };
-    assert_eq!(chosen(&[&ollama, &vllm], &wanted).await, Ok(("vllm".into(), Because::Given)));
+    let wanted = SelectionRules { default: Some("ollama".into()), ..given("vllm") };
+    assert_eq!(chosen(&[&ollama, &vllm], &wanted).await, Ok(("vllm".into(), SelectionReason::Given)));
     assert_eq!((ollama.probes(), vllm.probes()), (0, 1));
 }
 
@@ -115,7 +120,7 @@ async fn a_named_engine_is_taken_and_no_other_is_asked() {
 async fn a_named_engine_that_is_ill_is_not_replaced() {
     let (ollama, vllm) = (Scripted::new("ollama", Health::Well), Scripted::new("vllm", Health::Ill));
     let outcome = chosen(&[&ollama, &vllm], &given("vllm")).await;
-    assert_eq!(outcome, Err(NoEngine::Given(vllm.tried(WhyNot::Unhealthy))));
+    assert_eq!(outcome, Err(NoEngine::Given(vllm.tried(RejectionReason::Unhealthy))));
     assert_eq!(outcome.unwrap_err().to_string(), "vllm at http://vllm.lan:1 does not answer");
 }
 
@@ -129,7 +134,10 @@ async fn a_name_that_nobody_has_is_told_with_those_there_are() {
 #[tokio::test]
 async fn the_default_is_taken_when_it_is_well() {
     let (ollama, vllm) = (Scripted::new("ollama", Health::Well), Scripted::new("vllm", Health::Well));
-    assert_eq!(chosen(&[&ollama, &vllm], &by_default("vllm")).await, Ok(("vllm".into(), Because::Default)));
+    assert_eq!(
+        chosen(&[&ollama, &vllm], &by_default("vllm")).await,
+        Ok(("vllm".into(), SelectionReason::Default))
+    );
 }
 
 #[tokio::test]
@@ -144,8 +152,8 @@ async fn any_healthy_engine_stands_in_for_the_default() {
         Ok(("sglang".into(), instead_of("ollama")))
     );
     assert_eq!(
-        chosen(&[&ollama, &vllm, &sglang], &Wanted::default()).await,
-        Ok(("sglang".into(), Because::Fallback { instead_of: None }))
+        chosen(&[&ollama, &vllm, &sglang], &SelectionRules::default()).await,
+        Ok(("sglang".into(), SelectionReason::Fallback { instead_of: None }))
     );
 }
 
@@ -156,14 +164,14 @@ async fn without_any_engine_all_that_was_tried_is_told() {
         Scripted::at("vllm", Health::Ill, "http://localhost:8000"),
     );
     let error = chosen(&[&ollama, &vllm], &by_default("vllm")).await.unwrap_err();
-    let tried = vec![vllm.tried(WhyNot::Unhealthy), ollama.tried(WhyNot::Unhealthy)];
+    let tried = vec![vllm.tried(RejectionReason::Unhealthy), ollama.tried(RejectionReason::Unhealthy)];
     assert_eq!(error, NoEngine::NoneHealthy { tried });
     assert_eq!(
         error.to_string(),
         "no engine answers: vllm at http://localhost:8000 does not answer, \
          ollama at http://localhost:11434 does not answer"
     );
-    let error = chosen(&[], &Wanted::default()).await.unwrap_err();
+    let error = chosen(&[], &SelectionRules::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "no engine answers: none is configured");
 }
 
@@ -172,24 +180,27 @@ async fn the_cloud_stands_in_for_nobody_unless_it_may() {
     let ollama = Scripted::new("ollama", Health::Ill);
     let cloud = Scripted::at("cloud", Health::Well, "");
     let error = chosen(&[&ollama, &cloud], &by_default("ollama")).await.unwrap_err();
-    let tried = vec![ollama.tried(WhyNot::Unhealthy), cloud.tried(WhyNot::CloudNotAllowed)];
+    let tried = vec![ollama.tried(RejectionReason::Unhealthy), cloud.tried(RejectionReason::CloudNotAllowed)];
     assert_eq!(error, NoEngine::NoneHealthy { tried });
     assert_eq!(cloud.probes(), 0);
 
-    let allowed = Wanted { allow_cloud_fallback: true, ..by_default("ollama") };
+    let allowed = SelectionRules { allow_cloud_fallback: true, ..by_default("ollama") };
     assert_eq!(chosen(&[&ollama, &cloud], &allowed).await, Ok(("cloud".into(), instead_of("ollama"))));
     assert_eq!(
         chosen(&[&ollama, &cloud], &by_default("cloud")).await,
-        Ok(("cloud".into(), Because::Default))
+        Ok(("cloud".into(), SelectionReason::Default))
     );
-    assert_eq!(chosen(&[&ollama, &cloud], &given("cloud")).await, Ok(("cloud".into(), Because::Given)));
+    assert_eq!(
+        chosen(&[&ollama, &cloud], &given("cloud")).await,
+        Ok(("cloud".into(), SelectionReason::Given))
+    );
 }
 
 #[tokio::test]
 async fn a_server_never_picks_or_even_asks_itself() {
     let vllm = Scripted::at("vllm", Health::Well, "http://localhost:8000");
     let ollama = Scripted::new("ollama", Health::Well);
-    let serving = |wanted: Wanted| Wanted {
+    let serving = |wanted: SelectionRules| SelectionRules {
         own_address: Some(BindAddress { host: "0.0.0.0".into(), port: 8000 }),
         ..wanted
     };
@@ -199,7 +210,7 @@ async fn a_server_never_picks_or_even_asks_itself() {
     );
     let error = chosen(&[&vllm, &ollama], &serving(given("vllm"))).await.unwrap_err();
     assert_eq!(error.to_string(), "vllm at http://localhost:8000 is the address we listen on ourselves");
-    let listed = healthy(&house(&[&vllm, &ollama]), &serving(Wanted::default())).await;
+    let listed = healthy(&house(&[&vllm, &ollama]), &serving(SelectionRules::default())).await;
     assert_eq!(keys(&listed), ["ollama"]);
     assert_eq!(vllm.probes(), 0);
 }
@@ -217,7 +228,7 @@ async fn healthy_engines_are_listed_with_the_default_first() {
     );
     let engines = house(&[&ollama, &vllm, &sglang]);
     assert_eq!(keys(&healthy(&engines, &by_default("sglang")).await), ["sglang", "ollama"]);
-    assert_eq!(keys(&healthy(&engines, &Wanted::default()).await), ["ollama", "sglang"]);
+    assert_eq!(keys(&healthy(&engines, &SelectionRules::default()).await), ["ollama", "sglang"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,7 +258,10 @@ async fn a_house_with_nothing_running_knows_after_two_seconds() {
 async fn a_default_that_is_well_does_not_wait_for_the_others() {
     let (ollama, vllm) = (Scripted::new("ollama", Health::Silent), Scripted::new("vllm", Health::Well));
     let began = Instant::now();
-    assert_eq!(chosen(&[&ollama, &vllm], &by_default("vllm")).await, Ok(("vllm".into(), Because::Default)));
+    assert_eq!(
+        chosen(&[&ollama, &vllm], &by_default("vllm")).await,
+        Ok(("vllm".into(), SelectionReason::Default))
+    );
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
@@ -256,6 +270,6 @@ async fn a_default_that_is_slow_but_well_is_waited_for() {
     let (ollama, vllm) = (Scripted::new("ollama", Health::Slow(1)), Scripted::new("vllm", Health::Well));
     assert_eq!(
         chosen(&[&vllm, &ollama], &by_default("ollama")).await,
-        Ok(("ollama".into(), Because::Default))
+        Ok(("ollama".into(), SelectionReason::Default))
     );
 }

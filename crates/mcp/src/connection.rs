@@ -1,4 +1,4 @@
-//! One connection to one server, from the greeting to the farewell.
+//! One connection to one server, from the handshake to the close.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Process, Program};
-use crate::transport_guard::{WatchedLines, Wire};
+use crate::process::{ServerCommand, ServerProcess};
+use crate::transport_guard::{GuardedTransport, LineLengthWatch};
 use crate::{MAX_MESSAGE_BYTES, McpError, McpServerOptions, McpTransport, http, shortened};
 
 /// Enough for any server, and too little to be harmed by one that never stops.
@@ -29,34 +29,34 @@ const END_TIMEOUT: Duration = Duration::from_millis(500);
 /// `rmcp` finishes what it has begun before it ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How a server is greeted.
+/// Which handshake comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Greeting {
+pub enum Handshake {
     /// The stateless protocol of 2026, and the older one where the server does not know that.
     NewestFirst,
-    /// The older protocol at once, for servers that cannot bear a greeting they do not know.
+    /// The older protocol at once, for servers that fail on a handshake they do not know.
     Initialize,
 }
 
 /// What tools need of a server that runs.
 #[derive(Clone)]
-pub struct Line {
+pub struct ServerHandle {
     pub peer: Peer<RoleClient>,
     /// Wakes those who wait when a message came that was too long to be read.
     pub too_long: Arc<Notify>,
 }
 
-/// A server that was greeted. Dropping it kills the server, if it is our child.
+/// A connected server. Dropping it kills the server, if it is our child.
 pub struct Connection {
-    service: RunningService<RoleClient, Host>,
-    process: Option<Process>,
-    signals: Signals,
+    service: RunningService<RoleClient, ClientCallbacks>,
+    process: Option<ServerProcess>,
+    signals: ConnectionSignals,
     subscription: JoinSet<()>,
 }
 
 /// What a connection tells besides answers.
 #[derive(Clone, Default)]
-struct Signals {
+struct ConnectionSignals {
     /// Cancelled when the connection has ended, and to end it.
     down: CancellationToken,
     tools_changed: Arc<Notify>,
@@ -64,25 +64,28 @@ struct Signals {
 }
 
 impl Connection {
-    /// Starts the server, or finds it, and greets it.
-    pub async fn open(options: &McpServerOptions, greeting: Greeting) -> Result<(Self, Vec<Tool>), McpError> {
-        let signals = Signals::default();
-        let (greeted, process) = match &options.transport {
+    /// Starts the server, or connects to it, and does the handshake.
+    pub async fn open(
+        options: &McpServerOptions,
+        handshake: Handshake,
+    ) -> Result<(Self, Vec<Tool>), McpError> {
+        let signals = ConnectionSignals::default();
+        let (connected, process) = match &options.transport {
             McpTransport::Stdio { command, args, env, cwd } => {
-                let program = Program { command, args, env, cwd: cwd.as_deref() };
-                let (process, stdin, stdout) = Process::spawn(&options.name, program)?;
-                let lines = WatchedLines::new(stdout, MAX_MESSAGE_BYTES, Arc::clone(&signals.too_long));
+                let program = ServerCommand { command, args, env, cwd: cwd.as_deref() };
+                let (process, stdin, stdout) = ServerProcess::spawn(&options.name, program)?;
+                let lines = LineLengthWatch::new(stdout, MAX_MESSAGE_BYTES, Arc::clone(&signals.too_long));
                 let transport =
                     AsyncRwTransport::new_client(lines, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-                let greeted = timeout(options.start_timeout, greet(transport, greeting, &signals)).await;
-                (greeted, Some(process))
+                let connected = timeout(options.start_timeout, connect(transport, handshake, &signals)).await;
+                (connected, Some(process))
             }
             McpTransport::Http { url, headers } => {
                 let transport = http::transport(url, headers)?;
-                (timeout(options.start_timeout, greet(transport, greeting, &signals)).await, None)
+                (timeout(options.start_timeout, connect(transport, handshake, &signals)).await, None)
             }
         };
-        match (greeted, process) {
+        match (connected, process) {
             (Ok(Ok((service, tools))), process) => {
                 let mut connection = Connection { service, process, signals, subscription: JoinSet::new() };
                 connection.subscribe();
@@ -100,8 +103,8 @@ impl Connection {
         }
     }
 
-    pub fn line(&self) -> Line {
-        Line { peer: self.service.peer().clone(), too_long: Arc::clone(&self.signals.too_long) }
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle { peer: self.service.peer().clone(), too_long: Arc::clone(&self.signals.too_long) }
     }
 
     /// Waits until the server is gone, and says why.
@@ -159,23 +162,23 @@ impl Connection {
     }
 }
 
-async fn greet<T: Transport<RoleClient> + 'static>(
+async fn connect<T: Transport<RoleClient> + 'static>(
     transport: T,
-    greeting: Greeting,
-    signals: &Signals,
-) -> Result<(RunningService<RoleClient, Host>, Vec<Tool>), McpError> {
-    let lifecycle = match greeting {
-        Greeting::NewestFirst => ClientLifecycleMode::Auto {
+    handshake: Handshake,
+    signals: &ConnectionSignals,
+) -> Result<(RunningService<RoleClient, ClientCallbacks>, Vec<Tool>), McpError> {
+    let lifecycle = match handshake {
+        Handshake::NewestFirst => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         },
-        Greeting::Initialize => ClientLifecycleMode::Initialize,
+        Handshake::Initialize => ClientLifecycleMode::Initialize,
     };
-    let host = Host { tools_changed: Arc::clone(&signals.tools_changed) };
-    let service = host
-        .serve_with_lifecycle(Wire::new(transport, signals.down.clone()), lifecycle)
+    let callbacks = ClientCallbacks { tools_changed: Arc::clone(&signals.tools_changed) };
+    let service = callbacks
+        .serve_with_lifecycle(GuardedTransport::new(transport, signals.down.clone()), lifecycle)
         .await
-        .map_err(not_greeted)?;
+        .map_err(handshake_error)?;
     let tools = list_tools(service.peer()).await?;
     Ok((service, tools))
 }
@@ -189,7 +192,7 @@ async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, McpError> {
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let request = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(request)).await.map_err(|error| not_listed(&error))?;
+        let page = peer.list_tools(Some(request)).await.map_err(|error| list_error(&error))?;
         tools.extend(page.tools);
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -199,9 +202,9 @@ async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, McpError> {
     Err(McpError::Protocol { reason: format!("it has more than {MAX_PAGES} pages of tools") })
 }
 
-fn not_greeted(error: ClientInitializeError) -> McpError {
+fn handshake_error(error: ClientInitializeError) -> McpError {
     match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_greeted(*fallback),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_error(*fallback),
         ClientInitializeError::ConnectionClosed(_) => McpError::Closed,
         ClientInitializeError::TransportError { error, .. } => {
             McpError::Unreachable { reason: shortened(&error.error.to_string()) }
@@ -210,7 +213,7 @@ fn not_greeted(error: ClientInitializeError) -> McpError {
     }
 }
 
-fn not_listed(error: &ServiceError) -> McpError {
+fn list_error(error: &ServiceError) -> McpError {
     match error {
         ServiceError::TransportClosed => McpError::Closed,
         ServiceError::TransportSend(error) => {
@@ -222,12 +225,12 @@ fn not_listed(error: &ServiceError) -> McpError {
     }
 }
 
-/// Our side, as a server sees it: it offers nothing and hears when the server's tools change.
-struct Host {
+/// The client side of the protocol: it offers nothing, and is notified when the server's tools change.
+struct ClientCallbacks {
     tools_changed: Arc<Notify>,
 }
 
-impl ClientHandler for Host {
+impl ClientHandler for ClientCallbacks {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
             ClientCapabilities::default(),

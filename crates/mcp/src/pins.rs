@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Server, tool, and the SHA-256 of what the server says of it.
-type Pinned = BTreeMap<String, BTreeMap<String, String>>;
+type PinnedTools = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What is kept on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct PinFile {
-    servers: Pinned,
+    servers: PinnedTools,
 }
 
 /// How a tool differs from what was seen first.
@@ -50,7 +50,7 @@ pub struct WithheldTool {
 pub struct ToolPins {
     /// `None` to remember them only as long as the program runs.
     path: Option<PathBuf>,
-    pinned: Arc<Mutex<Pinned>>,
+    pinned: Arc<Mutex<PinnedTools>>,
 }
 
 impl ToolPins {
@@ -105,12 +105,12 @@ impl ToolPins {
         Ok(was_known)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pinned> {
+    fn lock(&self) -> MutexGuard<'_, PinnedTools> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another process may have accepted tools meanwhile.
-    fn reload(&self, pinned: &mut Pinned) -> io::Result<()> {
+    fn reload(&self, pinned: &mut PinnedTools) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         match fs::read(path) {
             Ok(bytes) => {
@@ -125,7 +125,7 @@ impl ToolPins {
         }
     }
 
-    fn save(&self, pinned: &Pinned) -> io::Result<()> {
+    fn save(&self, pinned: &PinnedTools) -> io::Result<()> {
         match &self.path {
             Some(path) => replace(path, &serde_json::to_vec_pretty(&PinFile { servers: pinned.clone() })?),
             None => Ok(()),

@@ -22,7 +22,7 @@ const PATIENCE_AFTER_SIGTERM: Duration = Duration::from_secs(2);
 const KEPT_LINES: usize = 5;
 
 /// What is run.
-pub struct Program<'a> {
+pub struct ServerCommand<'a> {
     pub command: &'a PathBuf,
     pub args: &'a [String],
     pub env: &'a [(String, SecretString)],
@@ -30,16 +30,19 @@ pub struct Program<'a> {
 }
 
 /// A running child. Dropping it kills it and all that it started.
-pub struct Process {
+pub struct ServerProcess {
     child: Child,
     group: ProcessGroup,
     stderr: OutputTail,
     drains: JoinSet<()>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts the program for the server `server`.
-    pub fn spawn(server: &str, program: Program<'_>) -> Result<(Self, ChildStdin, ChildStdout), McpError> {
+    pub fn spawn(
+        server: &str,
+        program: ServerCommand<'_>,
+    ) -> Result<(Self, ChildStdin, ChildStdout), McpError> {
         if let Some(cwd) = program.cwd
             && !cwd.is_dir()
         {
@@ -65,7 +68,7 @@ impl Process {
             let tell = move |line: &str| tracing::debug!(%server, "{line}");
             drains.spawn(drain(stream, stderr.clone(), tell));
         }
-        Ok((Process { child, group, stderr, drains }, stdin, stdout))
+        Ok((ServerProcess { child, group, stderr, drains }, stdin, stdout))
     }
 
     /// Waits until it is gone, and says why.
@@ -99,7 +102,7 @@ impl Process {
     }
 }
 
-fn command(program: &Program<'_>) -> Command {
+fn command(program: &ServerCommand<'_>) -> Command {
     let mut command = hob_process::command(program.command, &[Need::Basics, Need::Network]);
     command
         .args(program.args)

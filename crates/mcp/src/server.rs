@@ -1,4 +1,4 @@
-//! Our own tools, served to other programs. Knows nothing of what a tool does; who may do what is decided by the tools given.
+//! Serves Hob's tools to MCP clients. Knows nothing of what a tool does; the given tools decide which calls are permitted.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const MAX_CALLS: usize = 32;
 #[derive(Debug, Error)]
 pub enum McpServeError {
     #[error("the other side did not greet as an MCP client does")]
-    Greeting(#[source] Box<ServerInitializeError>),
+    Handshake(#[source] Box<ServerInitializeError>),
     #[error("serving broke off")]
     Broken(#[source] tokio::task::JoinError),
 }
@@ -47,23 +47,23 @@ pub async fn serve(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), McpServeError> {
-    let house = House { tools, version: version.to_owned(), places: Semaphore::new(MAX_CALLS) };
+    let server = ToolServer { tools, version: version.to_owned(), places: Semaphore::new(MAX_CALLS) };
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES);
-    match house.serve(transport).await {
+    match server.serve(transport).await {
         Ok(running) => running.waiting().await.map(drop).map_err(McpServeError::Broken),
         // A client that leaves without a word did nothing wrong.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(McpServeError::Greeting(Box::new(error))),
+        Err(error) => Err(McpServeError::Handshake(Box::new(error))),
     }
 }
 
-struct House<F> {
+struct ToolServer<F> {
     tools: F,
     version: String,
     places: Semaphore,
 }
 
-impl<F: Fn() -> Arc<dyn Tools> + Send + Sync + 'static> ServerHandler for House<F> {
+impl<F: Fn() -> Arc<dyn Tools> + Send + Sync + 'static> ServerHandler for ToolServer<F> {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("hob", self.version.clone()))

@@ -1,4 +1,4 @@
-//! All configured servers, side by side. What one does costs the others nothing.
+//! All configured servers, each with its own supervisor. They do not affect each other.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::McpServerOptions;
 use crate::names::prefixes;
 use crate::pins::{ToolPins, WithheldTool};
-use crate::supervisor::{Post, Supervisor};
+use crate::supervisor::{McpSupervisor, StatusSlot};
 
 /// How a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +61,12 @@ impl McpServers {
         let mut supervisors = JoinSet::new();
         let prefixes = prefixes(servers.iter().map(|server| server.name.as_str()));
         for (index, (options, prefix)) in servers.into_iter().zip(prefixes).enumerate() {
-            let supervisor =
-                Supervisor::new(options, prefix, pins.clone(), Post { board: Arc::clone(&board), index });
+            let supervisor = McpSupervisor::new(
+                options,
+                prefix,
+                pins.clone(),
+                StatusSlot { board: Arc::clone(&board), index },
+            );
             supervisors.spawn(supervisor.run(stop.clone()));
         }
         McpServers { status, stop, supervisors }

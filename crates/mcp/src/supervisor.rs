@@ -1,4 +1,4 @@
-//! The life of one server: started, listed, watched, started again when it dies.
+//! Supervises one server: starts it, lists its tools, watches it, and restarts it when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Connection, Greeting, Line};
+use crate::connection::{Connection, Handshake, ServerHandle};
 use crate::pins::{ToolPins, WithheldTool};
-use crate::tool_list::{Catalog, Sorted};
+use crate::tool_list::{CheckedTools, ToolList};
 use crate::{McpError, McpServerOptions, McpServerStatus, McpState, McpTransport, shortened};
 
 /// The longest wait before a dead server is started again.
@@ -26,56 +26,56 @@ const WITHHELD_PAUSE: Duration = Duration::from_secs(10);
 const MOST_NAMED: usize = 10;
 
 /// Owns a server from its first start to the end.
-pub struct Supervisor {
+pub struct McpSupervisor {
     options: McpServerOptions,
-    catalog: Catalog,
-    line: watch::Sender<Option<Line>>,
-    post: Post,
+    tool_list: ToolList,
+    handle: watch::Sender<Option<ServerHandle>>,
+    slot: StatusSlot,
 }
 
-/// Where everybody sees how all servers are, and which of them is this one.
-pub struct Post {
+/// The shared status of all servers, and the index of this one.
+pub struct StatusSlot {
     pub board: Arc<watch::Sender<Vec<McpServerStatus>>>,
     pub index: usize,
 }
 
-impl Supervisor {
-    pub fn new(options: McpServerOptions, prefix: String, pins: ToolPins, post: Post) -> Self {
-        let (tell, line) = watch::channel(None);
+impl McpSupervisor {
+    pub fn new(options: McpServerOptions, prefix: String, pins: ToolPins, slot: StatusSlot) -> Self {
+        let (sender, handle) = watch::channel(None);
         // What a server does is not known: one that may act may send, and one elsewhere is sent every argument.
         let is_elsewhere = matches!(options.transport, McpTransport::Http { .. });
         let sends = options.reach == Reach::Act || is_elsewhere;
-        let catalog = Catalog {
+        let tool_list = ToolList {
             server: options.name.clone(),
             prefix,
             reach: options.reach,
             effect: if sends { Effect::Sends } else { Effect::None },
             call_timeout: options.call_timeout,
-            line,
+            handle,
             pins,
         };
-        Supervisor { options, catalog, line: tell, post }
+        McpSupervisor { options, tool_list, handle: sender, slot }
     }
 
     pub async fn run(self, stop: CancellationToken) {
         let backoff = Backoff { first: self.options.restart_delay, longest: LONGEST_DELAY };
         let mut delays = backoff.delays();
-        let mut greeting = Greeting::NewestFirst;
+        let mut handshake = Handshake::NewestFirst;
         loop {
             let opened = tokio::select! {
                 () = stop.cancelled() => break,
-                opened = Connection::open(&self.options, greeting) => opened,
+                opened = Connection::open(&self.options, handshake) => opened,
             };
             match opened {
                 Ok((mut connection, tools)) => {
                     let ready_since = Instant::now();
-                    self.line.send_replace(Some(connection.line()));
-                    self.post_tools(self.catalog.tools(tools));
+                    self.handle.send_replace(Some(connection.handle()));
+                    self.publish_tools(self.tool_list.tools(tools));
                     let reason = tokio::select! {
                         () = stop.cancelled() => None,
                         reason = self.attend(&mut connection) => Some(reason),
                     };
-                    self.line.send_replace(None);
+                    self.handle.send_replace(None);
                     if let Some(reason) = &reason {
                         self.report(reason);
                     }
@@ -87,7 +87,7 @@ impl Supervisor {
                 }
                 Err(reason) => {
                     self.report(&reason);
-                    greeting = other(greeting);
+                    handshake = other(handshake);
                 }
             }
             tokio::select! {
@@ -95,7 +95,7 @@ impl Supervisor {
                 () = sleep(delays.next_delay()) => {}
             }
         }
-        self.post(McpState::Stopped, Some(Sorted::default()));
+        self.publish(McpState::Stopped, Some(CheckedTools::default()));
     }
 
     /// Keeps the list of tools true until the server is gone.
@@ -109,7 +109,7 @@ impl Supervisor {
                 () = sleep(WITHHELD_PAUSE), if self.withholds() => {}
             }
             match timeout(self.options.start_timeout, connection.tools()).await {
-                Ok(Ok(tools)) => self.post_tools(self.catalog.tools(tools)),
+                Ok(Ok(tools)) => self.publish_tools(self.tool_list.tools(tools)),
                 Ok(Err(error)) => {
                     tracing::warn!(server = %self.options.name, %error, "the tools of an MCP server stay as they were")
                 }
@@ -125,35 +125,35 @@ impl Supervisor {
         let reason = reason.in_full();
         tracing::warn!(server = %self.options.name, %reason, "an MCP server is not running");
         // Its tools stay: they say that it does not run, and a model that was told of them a moment ago can read that.
-        self.post(McpState::Down { reason }, None);
+        self.publish(McpState::Down { reason }, None);
     }
 
     fn withholds(&self) -> bool {
-        let board = self.post.board.borrow();
-        board.get(self.post.index).is_some_and(|status| !status.withheld.is_empty())
+        let board = self.slot.board.borrow();
+        board.get(self.slot.index).is_some_and(|status| !status.withheld.is_empty())
     }
 
     /// The server is ready and has these tools. The owner is told once of each set that is withheld.
-    fn post_tools(&self, sorted: Sorted) {
-        let before = self.post.board.borrow().get(self.post.index).map(|status| status.withheld.clone());
-        if !sorted.withheld.is_empty() && before.as_ref() != Some(&sorted.withheld) {
+    fn publish_tools(&self, checked: CheckedTools) {
+        let before = self.slot.board.borrow().get(self.slot.index).map(|status| status.withheld.clone());
+        if !checked.withheld.is_empty() && before.as_ref() != Some(&checked.withheld) {
             let server = &self.options.name;
             let described =
                 |tool: &WithheldTool| format!("{} ({})", shortened(&tool.name), tool.change.as_str());
-            let tools: Vec<String> = sorted.withheld.iter().take(MOST_NAMED).map(described).collect();
+            let tools: Vec<String> = checked.withheld.iter().take(MOST_NAMED).map(described).collect();
             tracing::warn!(
-                %server, count = sorted.withheld.len(), tools = %tools.join(", "),
+                %server, count = checked.withheld.len(), tools = %tools.join(", "),
                 "an MCP server changed its tools; they are not offered until 'hob tools accept' names the server"
             );
         }
-        self.post(McpState::Ready, Some(sorted));
+        self.publish(McpState::Ready, Some(checked));
     }
 
-    fn post(&self, state: McpState, sorted: Option<Sorted>) {
-        self.post.board.send_modify(|board| {
-            if let Some(status) = board.get_mut(self.post.index) {
+    fn publish(&self, state: McpState, checked: Option<CheckedTools>) {
+        self.slot.board.send_modify(|board| {
+            if let Some(status) = board.get_mut(self.slot.index) {
                 status.state = state;
-                if let Some(Sorted { offered, withheld }) = sorted {
+                if let Some(CheckedTools { offered, withheld }) = checked {
                     status.tools = offered;
                     status.withheld = withheld;
                 }
@@ -162,10 +162,10 @@ impl Supervisor {
     }
 }
 
-/// A server that died of one greeting may bear the other.
-fn other(greeting: Greeting) -> Greeting {
-    match greeting {
-        Greeting::NewestFirst => Greeting::Initialize,
-        Greeting::Initialize => Greeting::NewestFirst,
+/// A server that fails on one handshake may accept the other.
+fn other(handshake: Handshake) -> Handshake {
+    match handshake {
+        Handshake::NewestFirst => Handshake::Initialize,
+        Handshake::Initialize => Handshake::NewestFirst,
     }
 }

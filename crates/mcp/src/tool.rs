@@ -9,7 +9,7 @@ use rmcp::service::ServiceError;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::connection::Line;
+use crate::connection::ServerHandle;
 use crate::{MAX_MESSAGE_BYTES, content};
 
 pub struct McpTool {
@@ -19,7 +19,7 @@ pub struct McpTool {
     pub remote_name: String,
     pub call_timeout: Duration,
     /// The way to the server while it runs.
-    pub line: watch::Receiver<Option<Line>>,
+    pub handle: watch::Receiver<Option<ServerHandle>>,
 }
 
 #[async_trait]
@@ -36,13 +36,13 @@ impl Tool for McpTool {
             Value::Null => None,
             _ => return Err(ToolError::new("the arguments must be a JSON object")),
         };
-        let Some(line) = self.line.borrow().clone() else {
+        let Some(handle) = self.handle.borrow().clone() else {
             return Err(ToolError::new(format!("the MCP server '{server}' is not running")));
         };
         // Dropping the call, here or by our own caller, tells the server that nobody waits any more.
         let answered = tokio::select! {
-            answered = line.peer.call_tool_once(request) => answered,
-            () = line.too_long.notified() => {
+            answered = handle.peer.call_tool_once(request) => answered,
+            () = handle.too_long.notified() => {
                 let limit = MAX_MESSAGE_BYTES >> 20;
                 return Err(ToolError::new(format!("the MCP server '{server}' sent an answer longer than {limit} MiB")));
             }

@@ -1,4 +1,4 @@
-//! A server's list of tools, as tools of ours.
+//! Converts the tool list of a server into [`hob_core::Tool`]s.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rmcp::model;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::connection::Line;
+use crate::connection::ServerHandle;
 use crate::names::tool_names;
 use crate::pins::{ToolPins, WithheldTool};
 use crate::tool::McpTool;
@@ -20,7 +20,7 @@ const MAX_TOOLS: usize = 512;
 const MAX_TOOL_BYTES: usize = 64 << 10;
 
 /// What all tools of a server have in common.
-pub struct Catalog {
+pub struct ToolList {
     pub server: String,
     /// What the tools' names begin with.
     pub prefix: String,
@@ -28,19 +28,19 @@ pub struct Catalog {
     /// What its tools do with what they are given.
     pub effect: Effect,
     pub call_timeout: Duration,
-    pub line: watch::Receiver<Option<Line>>,
+    pub handle: watch::Receiver<Option<ServerHandle>>,
     pub pins: ToolPins,
 }
 
 /// The tools of a server that are offered, and those that wait for the owner.
 #[derive(Default)]
-pub struct Sorted {
+pub struct CheckedTools {
     pub offered: Vec<Arc<dyn Tool>>,
     pub withheld: Vec<WithheldTool>,
 }
 
-impl Catalog {
-    pub fn tools(&self, mut listed: Vec<model::Tool>) -> Sorted {
+impl ToolList {
+    pub fn tools(&self, mut listed: Vec<model::Tool>) -> CheckedTools {
         let server = &self.server;
         if listed.len() > MAX_TOOLS {
             tracing::warn!(%server, count = listed.len(), "an MCP server has too many tools; the first {MAX_TOOLS} are used");
@@ -57,12 +57,12 @@ impl Catalog {
             Ok(checked) => checked,
             Err(error) => {
                 tracing::warn!(%server, %error, "the tools of an MCP server cannot be compared with those it had; none is offered");
-                return Sorted::default();
+                return CheckedTools::default();
             }
         };
         let names = tool_names(&self.prefix, offered.iter().map(|tool| tool.name.as_ref()));
         let offered = names.into_iter().zip(offered).map(|(name, tool)| self.tool(name, tool)).collect();
-        Sorted { offered, withheld }
+        CheckedTools { offered, withheld }
     }
 
     fn tool(&self, name: String, listed: model::Tool) -> Arc<dyn Tool> {
@@ -71,7 +71,7 @@ impl Catalog {
             server: self.server.clone(),
             remote_name: listed.name.into_owned(),
             call_timeout: self.call_timeout,
-            line: self.line.clone(),
+            handle: self.handle.clone(),
             spec: ToolSpec {
                 name,
                 description,
@@ -98,15 +98,15 @@ mod tests {
 
     use super::*;
 
-    fn catalog() -> Catalog {
-        let (_, line) = watch::channel(None);
-        Catalog {
+    fn tool_list() -> ToolList {
+        let (_, handle) = watch::channel(None);
+        ToolList {
             server: "files".to_owned(),
             prefix: "files".to_owned(),
             reach: Reach::Read,
             effect: Effect::None,
             call_timeout: Duration::from_secs(5),
-            line,
+            handle,
             pins: ToolPins::default(),
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_tool_keeps_its_schema_and_has_the_configured_reach() {
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-        let Sorted { offered: tools, .. } = catalog().tools(listed(json!([{
+        let CheckedTools { offered: tools, .. } = tool_list().tools(listed(json!([{
             "name": "read.file",
             "description": "Reads a file.",
             "inputSchema": schema,
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_would_fill_the_context_is_left_out() {
-        let Sorted { offered: tools, .. } = catalog().tools(listed(json!([
+        let CheckedTools { offered: tools, .. } = tool_list().tools(listed(json!([
             {"name": "big", "description": "x".repeat(MAX_TOOL_BYTES), "inputSchema": {"type": "object"}},
             {"name": "small", "inputSchema": {"type": "object"}},
         ])));
@@ -149,7 +149,7 @@ mod tests {
     fn of_too_many_tools_the_first_are_used() {
         let many: Vec<Value> =
             (0..MAX_TOOLS + 3).map(|number| json!({"name": number.to_string(), "inputSchema": {}})).collect();
-        let Sorted { offered: tools, .. } = catalog().tools(listed(Value::Array(many)));
+        let CheckedTools { offered: tools, .. } = tool_list().tools(listed(Value::Array(many)));
         assert_eq!(tools.len(), MAX_TOOLS);
         assert_eq!(tools[MAX_TOOLS - 1].spec().name, format!("files__{}", MAX_TOOLS - 1));
     }

@@ -1,5 +1,5 @@
-//! What lies between `rmcp` and a server we do not trust: the end of a connection is noticed at once, a message that is too long
-//! is reported, and a server that asks without listening fills no memory.
+//! Protects `rmcp` from a server that is not trusted: it notices the end of a connection at once, reports a message that is too
+//! long, and limits the answers that a server does not read.
 
 use std::io;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ const MAX_UNREAD_ANSWERS: usize = 64;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Error)]
-pub enum WireError<E: std::error::Error + 'static> {
+pub enum GuardError<E: std::error::Error + 'static> {
     #[error("the connection is closed")]
     Closed,
     #[error(transparent)]
@@ -31,20 +31,20 @@ pub enum WireError<E: std::error::Error + 'static> {
 }
 
 /// A transport that ends when `down` is cancelled, and cancels `down` when it ends.
-pub struct Wire<T> {
+pub struct GuardedTransport<T> {
     inner: T,
     down: CancellationToken,
     unread_answers: Arc<Semaphore>,
 }
 
-impl<T> Wire<T> {
+impl<T> GuardedTransport<T> {
     pub fn new(inner: T, down: CancellationToken) -> Self {
-        Wire { inner, down, unread_answers: Arc::new(Semaphore::new(MAX_UNREAD_ANSWERS)) }
+        GuardedTransport { inner, down, unread_answers: Arc::new(Semaphore::new(MAX_UNREAD_ANSWERS)) }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Wire<T> {
-    type Error = WireError<T::Error>;
+impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
+    type Error = GuardError<T::Error>;
 
     fn send(
         &mut self,
@@ -63,8 +63,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Wire<T> {
             let _place = place;
             let Some(sending) = sending else { return Ok(()) };
             tokio::select! {
-                () = down.cancelled() => Err(WireError::Closed),
-                sent = sending => sent.map_err(WireError::Transport),
+                () = down.cancelled() => Err(GuardError::Closed),
+                sent = sending => sent.map_err(GuardError::Transport),
             }
         }
     }
@@ -83,22 +83,21 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Wire<T> {
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.down.cancel();
         let closed = timeout(CLOSE_TIMEOUT, self.inner.close()).await;
-        closed.unwrap_or(Ok(())).map_err(WireError::Transport)
+        closed.unwrap_or(Ok(())).map_err(GuardError::Transport)
     }
 }
 
-/// Watches lines go by and tells when one is longer than `max`. `rmcp` drops such a line, and whoever waits for the answer in it
-/// would wait in vain.
-pub struct WatchedLines<R> {
+/// Notifies when a line is longer than `max`. `rmcp` drops such a line, so a caller would wait for its answer without end.
+pub struct LineLengthWatch<R> {
     inner: R,
     max: usize,
     length: usize,
     too_long: Arc<Notify>,
 }
 
-impl<R> WatchedLines<R> {
+impl<R> LineLengthWatch<R> {
     pub fn new(inner: R, max: usize, too_long: Arc<Notify>) -> Self {
-        WatchedLines { inner, max, length: 0, too_long }
+        LineLengthWatch { inner, max, length: 0, too_long }
     }
 
     fn watch(&mut self, bytes: &[u8]) {
@@ -115,7 +114,7 @@ impl<R> WatchedLines<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for WatchedLines<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineLengthWatch<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -159,38 +158,38 @@ mod tests {
         }
     }
 
-    fn send(wire: &mut Wire<Deaf>) -> BoxFuture<'static, Result<(), WireError<io::Error>>> {
-        wire.send(JsonRpcMessage::response(ClientResult::empty(()), NumberOrString::Number(1))).boxed()
+    fn send(guarded: &mut GuardedTransport<Deaf>) -> BoxFuture<'static, Result<(), GuardError<io::Error>>> {
+        guarded.send(JsonRpcMessage::response(ClientResult::empty(()), NumberOrString::Number(1))).boxed()
     }
 
     #[tokio::test]
     async fn answers_that_nobody_reads_do_not_pile_up() {
-        let mut wire = Wire::new(Deaf, CancellationToken::new());
-        let mut waiting: Vec<_> = (0..MAX_UNREAD_ANSWERS).map(|_| send(&mut wire)).collect();
+        let mut guarded = GuardedTransport::new(Deaf, CancellationToken::new());
+        let mut waiting: Vec<_> = (0..MAX_UNREAD_ANSWERS).map(|_| send(&mut guarded)).collect();
         assert!(waiting.iter_mut().all(|sending| sending.now_or_never().is_none()));
-        assert!(matches!(send(&mut wire).now_or_never(), Some(Ok(()))));
+        assert!(matches!(send(&mut guarded).now_or_never(), Some(Ok(()))));
         waiting.pop();
-        assert!(send(&mut wire).now_or_never().is_none());
+        assert!(send(&mut guarded).now_or_never().is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_is_closed_lets_go_of_everybody() {
-        let mut wire = Wire::new(Deaf, CancellationToken::new());
-        let waiting = send(&mut wire);
-        wire.close().await.unwrap();
-        assert!(matches!(waiting.await, Err(WireError::Closed)));
-        assert!(wire.receive().await.is_none());
+        let mut guarded = GuardedTransport::new(Deaf, CancellationToken::new());
+        let waiting = send(&mut guarded);
+        guarded.close().await.unwrap();
+        assert!(matches!(waiting.await, Err(GuardError::Closed)));
+        assert!(guarded.receive().await.is_none());
     }
 
     #[tokio::test]
     async fn only_a_line_that_is_too_long_is_told_of() {
         let too_long = Arc::new(Notify::new());
-        let mut lines = WatchedLines::new(&b"1234\n12\n1234\n"[..], 5, Arc::clone(&too_long));
+        let mut lines = LineLengthWatch::new(&b"1234\n12\n1234\n"[..], 5, Arc::clone(&too_long));
         let told = too_long.notified();
         lines.read_to_end(&mut Vec::new()).await.unwrap();
         assert!(told.now_or_never().is_none());
 
-        let mut lines = WatchedLines::new(&b"1234\n12345\n1\n"[..], 5, Arc::clone(&too_long));
+        let mut lines = LineLengthWatch::new(&b"1234\n12345\n1\n"[..], 5, Arc::clone(&too_long));
         let told = too_long.notified();
         lines.read_to_end(&mut Vec::new()).await.unwrap();
         assert!(told.now_or_never().is_some());

@@ -8,7 +8,7 @@ const FITS_ANYWHERE: u64 = 4096;
 
 /// A model that was chosen, and those that it was chosen from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chosen {
+pub struct ModelChoice {
     pub model: String,
     pub reason: ModelReason,
     /// How likely a policy that learns found it; `None` where nothing was left to chance.
@@ -24,7 +24,7 @@ pub fn choose(
     candidates: &[Candidate],
     lot: Lot,
     engine: &str,
-) -> Result<Chosen, NoSuitableModel> {
+) -> Result<ModelChoice, NoSuitableModel> {
     let able = able(query, candidates, engine)?;
     let choice = match able.as_slice() {
         [only] => Some(Choice {
@@ -48,7 +48,7 @@ pub fn choose(
     };
     let reason = ModelReason::new(format!("{}: {reason}{doubt}", policy.name()));
     let rivals = able.into_iter().map(|candidate| candidate.model.clone()).collect();
-    Ok(Chosen { model, reason, probability, rivals })
+    Ok(ModelChoice { model, reason, probability, rivals })
 }
 
 /// Those whose context holds question and answer, and who see where there is something to be seen.

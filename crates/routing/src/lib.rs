@@ -19,7 +19,7 @@ mod question_features;
 mod question_hash;
 pub mod reward;
 
-pub use choose::{Chosen, choose};
+pub use choose::{ModelChoice, choose};
 pub use grpo::Grpo;
 pub use heuristic::Heuristic;
 pub use model_facts::candidate;

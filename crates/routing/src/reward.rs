@@ -34,7 +34,7 @@ const NEWS: f64 = 0.2;
 
 /// How a run ended for the model that was chosen for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RunEnd {
+pub enum AnswerOutcome {
     Answered(Effort),
     Failed,
 }
@@ -52,8 +52,8 @@ pub struct Effort {
 }
 
 /// The reward where nobody has said anything.
-pub fn implicit(model: &str, end: &RunEnd, class: &ClassRecord) -> f64 {
-    let RunEnd::Answered(effort) = end else { return 0.0 };
+pub fn implicit(model: &str, end: &AnswerOutcome, class: &ClassRecord) -> f64 {
+    let AnswerOutcome::Answered(effort) = end else { return 0.0 };
     let others = || class.models.iter().filter(|(name, _)| *name != model).map(|(_, known)| known);
     let pace = match mean(others().filter_map(|known| known.log_seconds)) {
         Some(usual) => ((usual - log_seconds(effort)) / FAR_APART.ln()).clamp(-1.0, 1.0),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn reward(effort: Effort) -> f64 {
-        implicit("m", &RunEnd::Answered(effort), &class())
+        implicit("m", &AnswerOutcome::Answered(effort), &class())
     }
 
     const USUAL: Effort =
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_answer_like_the_others_is_worth_the_usual() {
         assert_eq!(reward(USUAL), ANSWERED);
-        let alone = implicit("m", &RunEnd::Answered(USUAL), &ClassRecord::default());
+        let alone = implicit("m", &AnswerOutcome::Answered(USUAL), &ClassRecord::default());
         assert_eq!(alone, ANSWERED, "there is nobody to compare with");
     }
 
@@ -181,7 +181,7 @@ mod tests {
             cut_short: true,
         };
         let wonderful = Effort { seconds: 0.0, dollars: Some(0.0), tool_calls: 3, ..USUAL };
-        assert_eq!(implicit("m", &RunEnd::Failed, &class()), 0.0);
+        assert_eq!(implicit("m", &AnswerOutcome::Failed, &class()), 0.0);
         assert!(reward(dreadful) >= LEAST && reward(wonderful) <= MOST);
         assert!(rated(Some(reward(dreadful)), Rating::Good) > rated(Some(reward(wonderful)), Rating::Bad));
         assert!((0.0..=1.0).contains(&rated(None, Rating::Good)));

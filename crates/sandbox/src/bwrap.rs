@@ -10,14 +10,14 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use crate::error::SandboxError;
-use crate::job::{Ending, Language, Outcome};
+use crate::job::{ExitReason, JobResult, ScriptLanguage};
 use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_WORDS};
-use crate::mounts::Allowed;
-use crate::options::Limits;
-use crate::process::{self, Bounds};
+use crate::mounts::AllowedMount;
+use crate::options::SandboxLimits;
+use crate::process::{self, ProcessBounds};
 use crate::python::{self, Python};
-use crate::runtime_check::{ask, complaint};
-use crate::{Run, memory};
+use crate::runtime_check::{last_error_line, run_probe};
+use crate::{CheckedJob, memory};
 
 /// Nobody, inside and, where we are root, outside too.
 const NOBODY: u32 = 65_534;
@@ -43,30 +43,30 @@ const FROM_ETC: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/loca
 #[derive(Debug)]
 pub struct Bwrap {
     program: PathBuf,
-    limits: Limits,
+    limits: SandboxLimits,
     /// Looked for when it is first needed.
     python: OnceCell<Python>,
 }
 
 impl Bwrap {
     /// Finds out whether bubblewrap is there, is new enough, and may do its work on this machine.
-    pub async fn find(program: &Path, limits: Limits) -> Result<Self, SandboxError> {
+    pub async fn find(program: &Path, limits: SandboxLimits) -> Result<Self, SandboxError> {
         let runner = Bwrap { program: program.to_owned(), limits, python: OnceCell::new() };
         let unusable = |reason| SandboxError::Unusable { program: program.to_owned(), reason };
         let mut question = as_nobody(command(program, &[Need::Basics]));
         question.arg("--version");
-        let answer = ask(question, program).await?;
+        let answer = run_probe(question, program).await?;
         let version = version(&String::from_utf8_lossy(&answer.stdout));
         if version.is_none_or(|version| version < OLDEST) {
             return Err(unusable(format!("bubblewrap {}.{} or newer is needed", OLDEST.0, OLDEST.1)));
         }
         let limited = limited(limits, TRIAL_TIMEOUT);
         let inner = limited.iter().map(OsStr::new).chain([OsStr::new("true")]);
-        let trial = ask(runner.command(&[], None, inner), Path::new(SESSION_LEADER)).await?;
+        let trial = run_probe(runner.command(&[], None, inner), Path::new(SESSION_LEADER)).await?;
         if !trial.status.success() {
             let reason = format!(
                 "{}. It needs user namespaces, which some systems and most containers forbid",
-                complaint(&trial)
+                last_error_line(&trial)
             );
             return Err(unusable(reason));
         }
@@ -77,10 +77,10 @@ impl Bwrap {
         &self.program
     }
 
-    pub async fn run(&self, run: Run<'_>) -> Result<Outcome, SandboxError> {
+    pub async fn run(&self, run: CheckedJob<'_>) -> Result<JobResult, SandboxError> {
         let python = match run.job.language {
-            Language::Python => Some(self.python().await?),
-            Language::Sh => None,
+            ScriptLanguage::Python => Some(self.python().await?),
+            ScriptLanguage::Sh => None,
         };
         let interpreter = python.map_or("", |python| python.program.as_str());
         let shell = launch::arguments(run.job.language, interpreter, run.mounts);
@@ -89,7 +89,8 @@ impl Bwrap {
             limited.iter().map(OsStr::new).chain([OsStr::new("sh")]).chain(shell.iter().map(OsStr::new));
         let mut command = self.command(run.mounts, python, inner);
         command.env(CODE_VARIABLE, &run.job.code);
-        let bounds = Bounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
+        let bounds =
+            ProcessBounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
         let memory = self.limits.memory;
         let outcome = process::run(command, bounds, |pid| memory::watch(pid, memory)).await;
         let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
@@ -98,14 +99,14 @@ impl Bwrap {
 
     /// Tells a sandbox that could not be set up from a program that failed. A program can pretend, and fools nobody but
     /// itself.
-    fn judge(&self, outcome: Outcome, mounts: &[Allowed]) -> Result<Outcome, SandboxError> {
-        match outcome.ending {
-            Ending::Exited(MOUNT_CHANGED)
+    fn judge(&self, outcome: JobResult, mounts: &[AllowedMount]) -> Result<JobResult, SandboxError> {
+        match outcome.exit_reason {
+            ExitReason::Exited(MOUNT_CHANGED)
                 if !mounts.is_empty() && outcome.stderr.trim() == MOUNT_CHANGED_WORDS =>
             {
                 Err(SandboxError::MountChanged)
             }
-            Ending::Exited(1) if outcome.stdout.is_empty() && outcome.stderr.starts_with("bwrap: ") => {
+            ExitReason::Exited(1) if outcome.stdout.is_empty() && outcome.stderr.starts_with("bwrap: ") => {
                 Err(SandboxError::Unusable {
                     program: self.program.clone(),
                     reason: outcome.stderr.trim().to_owned(),
@@ -125,11 +126,11 @@ impl Bwrap {
                 match found {
                     Ok(python) => {
                         let trial = [OsStr::new(&python.program), OsStr::new("-c"), OsStr::new("")];
-                        let trial = ask(self.command(&[], Some(&python), trial), &self.program).await?;
+                        let trial = run_probe(self.command(&[], Some(&python), trial), &self.program).await?;
                         if trial.status.success() {
                             return Ok(python);
                         }
-                        reasons.push(format!("{candidate}: {}", complaint(&trial)));
+                        reasons.push(format!("{candidate}: {}", last_error_line(&trial)));
                     }
                     Err(reason) => reasons.push(reason),
                 }
@@ -147,7 +148,7 @@ impl Bwrap {
     /// bubblewrap that is killed while it starts.
     fn command<'a>(
         &self,
-        mounts: &[Allowed],
+        mounts: &[AllowedMount],
         python: Option<&Python>,
         inner: impl IntoIterator<Item = &'a OsStr>,
     ) -> Command {
@@ -178,7 +179,7 @@ fn as_nobody(mut command: Command) -> Command {
 }
 
 /// The walls.
-fn arguments(limits: &Limits, mounts: &[Allowed], python: Option<&Python>) -> Vec<OsString> {
+fn arguments(limits: &SandboxLimits, mounts: &[AllowedMount], python: Option<&Python>) -> Vec<OsString> {
     let mut arguments = Arguments::default();
     // `--die-with-parent` is for the case that we are killed ourselves. It looks at the thread that started it, which is one of
     // the runtime's own and lives as long.
@@ -216,7 +217,7 @@ fn arguments(limits: &Limits, mounts: &[Allowed], python: Option<&Python>) -> Ve
 
 /// Limits that each process inherits. Set inside, so that they count this sandbox's processes and not those of its
 /// neighbours.
-fn limited(limits: Limits, timeout: Duration) -> Vec<String> {
+fn limited(limits: SandboxLimits, timeout: Duration) -> Vec<String> {
     // The processor's time can only run out long after the clock's, unless many processes share it.
     let seconds = timeout.as_secs() + 1;
     [

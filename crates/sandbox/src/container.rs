@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use hob_process::{Need, command, std_command};
 use tokio::process::Command;
 
-use crate::Run;
+use crate::CheckedJob;
 use crate::error::SandboxError;
-use crate::job::{Ending, Outcome};
+use crate::job::{ExitReason, JobResult};
 use crate::launch::{self, CODE_VARIABLE};
-use crate::mounts::Allowed;
-use crate::options::Limits;
-use crate::owner::Owner;
-use crate::process::{self, Bounds};
-use crate::runtime_check::{ask, complaint};
+use crate::mounts::AllowedMount;
+use crate::options::SandboxLimits;
+use crate::owner::ContainerOwner;
+use crate::process::{self, ProcessBounds};
+use crate::runtime_check::{last_error_line, run_probe};
 
 /// Of Docker's or Podman's client. The container itself gets nothing but what its arguments name.
 const CLIENT_NEEDS: [Need; 2] = [Need::Basics, Need::Containers];
@@ -28,24 +28,26 @@ const NEVER_STARTED: std::ops::RangeInclusive<i32> = 125..=127;
 pub struct Container {
     program: PathBuf,
     image: String,
-    limits: Limits,
-    owner: Owner,
+    limits: SandboxLimits,
+    owner: ContainerOwner,
 }
 
 impl Container {
     /// Finds out whether the client, its daemon and the image are there, and removes what a killed process of ours left
     /// behind.
-    pub async fn find(program: &Path, image: &str, limits: Limits) -> Result<Self, SandboxError> {
+    pub async fn find(program: &Path, image: &str, limits: SandboxLimits) -> Result<Self, SandboxError> {
         let runner = Container {
             program: program.to_owned(),
             image: image.to_owned(),
             limits,
-            owner: Owner::this_process(),
+            owner: ContainerOwner::this_process(),
         };
-        let answer = ask(runner.client(&["image", "inspect", "--format", "{{.Id}}", image]), program).await?;
+        let answer =
+            run_probe(runner.client(&["image", "inspect", "--format", "{{.Id}}", image]), program).await?;
         if !answer.status.success() {
             let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
-            let reason = format!("{}. If the image is missing: {name} pull {image}", complaint(&answer));
+            let reason =
+                format!("{}. If the image is missing: {name} pull {image}", last_error_line(&answer));
             return Err(SandboxError::Unusable { program: program.to_owned(), reason });
         }
         runner.sweep().await;
@@ -60,28 +62,29 @@ impl Container {
         &self.image
     }
 
-    pub async fn run(&self, run: Run<'_>) -> Result<Outcome, SandboxError> {
+    pub async fn run(&self, run: CheckedJob<'_>) -> Result<JobResult, SandboxError> {
         let name = self.owner.new_name();
         let arguments = arguments(&name, &self.image, &self.limits, run)?;
         let mut command = command(&self.program, &CLIENT_NEEDS);
         command.args(arguments).env(CODE_VARIABLE, &run.job.code);
         #[cfg(unix)]
         command.process_group(0);
-        let bounds = Bounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
+        let bounds =
+            ProcessBounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
         // Made before the client starts, and so dropped after it is gone.
-        let mut removal = Removal { program: self.program.clone(), name: Some(name) };
+        let mut removal = ContainerRemoval { program: self.program.clone(), name: Some(name) };
         // The container limits memory itself, all processes together.
         let outcome = process::run(command, bounds, |_| std::future::pending()).await;
         let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
-        match outcome.ending {
-            Ending::Exited(code) if NEVER_STARTED.contains(&code) && is_clients_own(&outcome) => {
+        match outcome.exit_reason {
+            ExitReason::Exited(code) if NEVER_STARTED.contains(&code) && is_clients_own(&outcome) => {
                 removal.now().await;
                 Err(SandboxError::Unusable {
                     program: self.program.clone(),
                     reason: outcome.stderr.trim().to_owned(),
                 })
             }
-            Ending::Exited(_) => {
+            ExitReason::Exited(_) => {
                 removal.name = None;
                 Ok(outcome)
             }
@@ -96,11 +99,11 @@ impl Container {
     async fn sweep(&self) {
         let Some(filter) = self.owner.filter() else { return };
         let list = self.client(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
-        let Ok(answer) = ask(list, &self.program).await else { return };
+        let Ok(answer) = run_probe(list, &self.program).await else { return };
         for name in String::from_utf8_lossy(&answer.stdout).lines().filter(|name| self.owner.is_orphan(name))
         {
             tracing::info!(name, "removing a container that a former run left behind");
-            Removal { program: self.program.clone(), name: Some(name.to_owned()) }.now().await;
+            ContainerRemoval { program: self.program.clone(), name: Some(name.to_owned()) }.now().await;
         }
     }
 
@@ -112,13 +115,18 @@ impl Container {
 }
 
 /// Whether the client itself speaks: Docker begins with `docker: `, Podman with `Error: `.
-fn is_clients_own(outcome: &Outcome) -> bool {
+fn is_clients_own(outcome: &JobResult) -> bool {
     outcome.stdout.is_empty() && ["docker: ", "Error: "].iter().any(|words| outcome.stderr.starts_with(words))
 }
 
 /// The walls.
-fn arguments(name: &str, image: &str, limits: &Limits, run: Run<'_>) -> Result<Vec<OsString>, SandboxError> {
-    let Limits { memory, processes, file_size, scratch, .. } = *limits;
+fn arguments(
+    name: &str,
+    image: &str,
+    limits: &SandboxLimits,
+    run: CheckedJob<'_>,
+) -> Result<Vec<OsString>, SandboxError> {
+    let SandboxLimits { memory, processes, file_size, scratch, .. } = *limits;
     let seconds = run.timeout.as_secs() + 1;
     let mut words: Vec<String> = [
         "run --rm --interactive --pull never --network none --read-only --cap-drop ALL",
@@ -155,7 +163,7 @@ fn arguments(name: &str, image: &str, limits: &Limits, run: Run<'_>) -> Result<V
     Ok(arguments)
 }
 
-fn mount_argument(mount: &Allowed) -> Result<OsString, SandboxError> {
+fn mount_argument(mount: &AllowedMount) -> Result<OsString, SandboxError> {
     let refused =
         |reason: &str| SandboxError::MountNotAllowed { host: mount.host.clone(), reason: reason.to_owned() };
     let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| refused("its path is no text"));
@@ -169,12 +177,12 @@ fn mount_argument(mount: &Allowed) -> Result<OsString, SandboxError> {
 
 /// Ends a container by its name, at the latest when the value is dropped.
 #[derive(Debug)]
-struct Removal {
+struct ContainerRemoval {
     program: PathBuf,
     name: Option<String>,
 }
 
-impl Removal {
+impl ContainerRemoval {
     /// Kills and removes it, and waits for that.
     async fn now(&mut self) {
         let Some(name) = self.name.clone() else { return };
@@ -182,7 +190,7 @@ impl Removal {
             let mut command = command(&self.program, &CLIENT_NEEDS);
             command.args(arguments);
             // To kill what has ended already fails, and is no trouble.
-            if let Err(error) = ask(command, &self.program).await {
+            if let Err(error) = run_probe(command, &self.program).await {
                 tracing::warn!(name, %error, "a container cannot be removed");
             }
         }
@@ -190,7 +198,7 @@ impl Removal {
     }
 }
 
-impl Drop for Removal {
+impl Drop for ContainerRemoval {
     /// Nobody can wait here, so a process of its own does the work, and does it again a little later: the daemon may be in
     /// the middle of creating what is to be removed.
     fn drop(&mut self) {

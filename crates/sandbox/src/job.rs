@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// What the code is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum ScriptLanguage {
     Python,
     Sh,
 }
@@ -25,7 +25,7 @@ pub struct Mount {
 /// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    pub language: Language,
+    pub language: ScriptLanguage,
     pub code: String,
     pub stdin: Vec<u8>,
     /// Read-only, and only what the allowlist contains.
@@ -36,14 +36,14 @@ pub struct Job {
 
 impl Job {
     /// Code without input and without mounts.
-    pub fn new(language: Language, code: impl Into<String>) -> Self {
+    pub fn new(language: ScriptLanguage, code: impl Into<String>) -> Self {
         Job { language, code: code.into(), stdin: Vec::new(), mounts: Vec::new(), timeout: None }
     }
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitReason {
     Exited(i32),
     /// A signal ended it: often a limit, such as that of the processor's time.
     Signalled(i32),
@@ -56,35 +56,37 @@ pub enum Ending {
 
 /// What came of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct JobResult {
     pub stdout: String,
     pub stderr: String,
-    pub ending: Ending,
+    pub exit_reason: ExitReason,
     /// Whether some of the output was left out.
     pub output_cut: bool,
     pub duration: Duration,
 }
 
-impl Outcome {
+impl JobResult {
     pub fn exit_code(&self) -> Option<i32> {
-        match self.ending {
-            Ending::Exited(code) => Some(code),
+        match self.exit_reason {
+            ExitReason::Exited(code) => Some(code),
             _ => None,
         }
     }
 
     pub fn timed_out(&self) -> bool {
-        matches!(self.ending, Ending::TimedOut(_))
+        matches!(self.exit_reason, ExitReason::TimedOut(_))
     }
 
     /// The outcome in words that a model understands. What went wrong comes first: the end of a long text may be cut.
     pub fn report(&self) -> String {
-        let mut report = match self.ending {
-            Ending::Exited(code) => format!("exit code: {code}\n"),
-            Ending::Signalled(signal) => format!("ended by signal {signal}\n"),
-            Ending::TimedOut(after) => format!("timed out after {} s and was stopped\n", after.as_secs_f32()),
-            Ending::TooMuchOutput => "stopped: it wrote far too much output\n".to_owned(),
-            Ending::TooMuchMemory => "stopped: it used too much memory\n".to_owned(),
+        let mut report = match self.exit_reason {
+            ExitReason::Exited(code) => format!("exit code: {code}\n"),
+            ExitReason::Signalled(signal) => format!("ended by signal {signal}\n"),
+            ExitReason::TimedOut(after) => {
+                format!("timed out after {} s and was stopped\n", after.as_secs_f32())
+            }
+            ExitReason::TooMuchOutput => "stopped: it wrote far too much output\n".to_owned(),
+            ExitReason::TooMuchMemory => "stopped: it used too much memory\n".to_owned(),
         };
         if self.output_cut {
             report.push_str("some of the output was left out\n");
@@ -107,18 +109,18 @@ mod tests {
 
     #[test]
     fn a_report_tells_all_there_is_to_know() {
-        let quiet = Outcome {
+        let quiet = JobResult {
             stdout: String::new(),
             stderr: String::new(),
-            ending: Ending::Exited(0),
+            exit_reason: ExitReason::Exited(0),
             output_cut: false,
             duration: Duration::ZERO,
         };
         assert_eq!(quiet.report(), "exit code: 0\nno output\n");
-        let noisy = Outcome {
+        let noisy = JobResult {
             stdout: "out\n".into(),
             stderr: "err".into(),
-            ending: Ending::TimedOut(Duration::from_millis(1500)),
+            exit_reason: ExitReason::TimedOut(Duration::from_millis(1500)),
             output_cut: true,
             ..quiet
         };

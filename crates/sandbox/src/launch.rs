@@ -3,8 +3,8 @@
 //! The code travels in an environment variable: unlike arguments it cannot be seen in the machine's list of processes, and
 //! the program's own input stays free.
 
-use crate::job::Language;
-use crate::mounts::Allowed;
+use crate::job::ScriptLanguage;
+use crate::mounts::AllowedMount;
 
 /// Carries the code.
 pub const CODE_VARIABLE: &str = "HOB_CODE";
@@ -27,11 +27,11 @@ const SCRIPT: &str = "\
 
 /// Arguments for `sh` that write the code to a file and run it with `python` or with `sh`. `checked` mounts are compared
 /// with what was allowed before anything runs.
-pub fn arguments(language: Language, python: &str, checked: &[Allowed]) -> Vec<String> {
+pub fn arguments(language: ScriptLanguage, python: &str, checked: &[AllowedMount]) -> Vec<String> {
     let (file, interpreter) = match language {
         // Unbuffered, so that what was printed before a time-out is not lost.
-        Language::Python => ("/tmp/main.py", vec![python, "-u", "-B"]),
-        Language::Sh => ("/tmp/main.sh", vec!["sh"]),
+        ScriptLanguage::Python => ("/tmp/main.py", vec![python, "-u", "-B"]),
+        ScriptLanguage::Sh => ("/tmp/main.sh", vec!["sh"]),
     };
     let mut arguments = vec!["-c".to_owned(), SCRIPT.to_owned(), file.to_owned()];
     for mount in checked {

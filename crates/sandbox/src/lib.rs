@@ -23,12 +23,12 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use error::SandboxError;
-pub use job::{Ending, Job, Language, Mount, Outcome};
-pub use options::{Limits, Runtime, SandboxOptions};
+pub use job::{ExitReason, Job, JobResult, Mount, ScriptLanguage};
+pub use options::{Runtime, SandboxLimits, SandboxOptions};
 pub use tool::CodeInterpreter;
 
 use launch::MAX_CODE_BYTES;
-use mounts::{Allowed, MAX_MOUNTS};
+use mounts::{AllowedMount, MAX_MOUNTS};
 use runner::Runner;
 
 /// For each program that may run at once, so many may wait.
@@ -38,9 +38,9 @@ const MAX_STDIN_BYTES: usize = 1 << 20;
 
 /// A job that passed every check.
 #[derive(Debug, Clone, Copy)]
-struct Run<'a> {
+struct CheckedJob<'a> {
     job: &'a Job,
-    mounts: &'a [Allowed],
+    mounts: &'a [AllowedMount],
     timeout: Duration,
 }
 
@@ -90,7 +90,7 @@ impl Sandbox {
     }
 
     /// Runs a job to its end. Dropping the future kills the program and leaves nothing behind.
-    pub async fn run(&self, job: Job) -> Result<Outcome, SandboxError> {
+    pub async fn run(&self, job: Job) -> Result<JobResult, SandboxError> {
         if !self.options.enabled {
             return Err(SandboxError::Disabled);
         }
@@ -103,7 +103,7 @@ impl Sandbox {
         // And looked at again, since time has passed.
         let mounts = mounts::check(&job.mounts, &self.options.allowlist)?;
         let timeout = job.timeout.map_or(self.options.timeout, |wish| wish.min(self.options.timeout));
-        runner.run(Run { job: &job, mounts: &mounts, timeout }).await
+        runner.run(CheckedJob { job: &job, mounts: &mounts, timeout }).await
     }
 
     async fn runner(&self) -> Result<&Runner, SandboxError> {

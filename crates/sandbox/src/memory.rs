@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::job::Ending;
+use crate::job::ExitReason;
 
 /// A runaway takes about a gigabyte a second, so the limit is overshot by little.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const MAX_PROCESSES: usize = 1_024;
 
 /// Ends when `ancestor` and its descendants take more than `limit` bytes.
-pub async fn watch(ancestor: u32, limit: u64) -> Ending {
+pub async fn watch(ancestor: u32, limit: u64) -> ExitReason {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -19,7 +19,7 @@ pub async fn watch(ancestor: u32, limit: u64) -> Ending {
         // Looking at many processes takes a moment, which nobody else should wait for.
         let looking = tokio::task::spawn_blocking(move || used(ancestor));
         if looking.await.is_ok_and(|used| used > limit) {
-            return Ending::TooMuchMemory;
+            return ExitReason::TooMuchMemory;
         }
     }
 }

@@ -47,7 +47,7 @@ fn is_open(_host: &Path) -> bool {
 
 /// A mount that passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedMount {
     /// Absolute, without links and without `..`.
     pub host: PathBuf,
     pub inside: PathBuf,
@@ -56,7 +56,7 @@ pub struct Allowed {
 }
 
 /// Checks all mounts of a job; one that does not pass fails them all.
-pub fn check(mounts: &[Mount], allowlist: &[PathBuf]) -> Result<Vec<Allowed>, SandboxError> {
+pub fn check(mounts: &[Mount], allowlist: &[PathBuf]) -> Result<Vec<AllowedMount>, SandboxError> {
     if mounts.len() > MAX_MOUNTS {
         return Err(SandboxError::BadJob("a program can have at most 16 mounts"));
     }
@@ -67,7 +67,7 @@ pub fn check(mounts: &[Mount], allowlist: &[PathBuf]) -> Result<Vec<Allowed>, Sa
 }
 
 /// `allowlist` has each entry as it was written and as it is.
-fn check_one(mount: &Mount, allowlist: &[(&Path, PathBuf)]) -> Result<Allowed, SandboxError> {
+fn check_one(mount: &Mount, allowlist: &[(&Path, PathBuf)]) -> Result<AllowedMount, SandboxError> {
     let refused =
         |reason: &str| SandboxError::MountNotAllowed { host: mount.host.clone(), reason: reason.to_owned() };
     if !mount.host.is_absolute() {
@@ -88,7 +88,7 @@ fn check_one(mount: &Mount, allowlist: &[(&Path, PathBuf)]) -> Result<Allowed, S
     if !metadata.is_dir() && !metadata.is_file() {
         return Err(refused("only files and directories can be mounted"));
     }
-    Ok(Allowed { host, inside: mount.inside.clone(), identity: identity(&metadata) })
+    Ok(AllowedMount { host, inside: mount.inside.clone(), identity: identity(&metadata) })
 }
 
 fn is_place(inside: &Path) -> bool {

@@ -1,4 +1,4 @@
-//! What the owner of the machine decides about the sandbox.
+//! The options of the sandbox.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,9 +16,9 @@ pub enum Runtime {
     Path(PathBuf),
 }
 
-/// Bounds on what a program may use.
+/// What a program may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Bytes of memory, all processes together.
     pub memory: u64,
     pub processes: u32,
@@ -32,9 +32,9 @@ pub struct Limits {
     pub surplus: usize,
 }
 
-impl Default for Limits {
+impl Default for SandboxLimits {
     fn default() -> Self {
-        Limits {
+        SandboxLimits {
             memory: 512 << 20,
             processes: 64,
             file_size: 16 << 20,
@@ -58,7 +58,7 @@ pub struct SandboxOptions {
     pub max_concurrent: usize,
     /// Directories whose content programs may read.
     pub allowlist: Vec<PathBuf>,
-    pub limits: Limits,
+    pub limits: SandboxLimits,
 }
 
 impl Default for SandboxOptions {
@@ -70,7 +70,7 @@ impl Default for SandboxOptions {
             timeout: Duration::from_secs(300),
             max_concurrent: 5,
             allowlist: Vec::new(),
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
         }
     }
 }

@@ -4,14 +4,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A process that names containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
+pub struct ContainerOwner {
     /// Stands for this boot of this machine and this process namespace. Elsewhere the same number is somebody else, and
     /// several machines and containers may share a daemon. `None` where that cannot be told.
     world: Option<String>,
     pid: u32,
 }
 
-impl Owner {
+impl ContainerOwner {
     pub fn this_process() -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
@@ -20,7 +20,7 @@ impl Owner {
             parts.hash(&mut hasher);
             format!("{:08x}", hasher.finish() & 0xffff_ffff)
         });
-        Owner { world, pid: std::process::id() }
+        ContainerOwner { world, pid: std::process::id() }
     }
 
     /// A name that no other container has.
@@ -67,15 +67,15 @@ mod tests {
 
     #[test]
     fn only_containers_of_dead_owners_in_this_world_are_orphans() {
-        let owner = Owner::this_process();
+        let owner = ContainerOwner::this_process();
         let mine = owner.new_name();
         assert_ne!(mine, owner.new_name());
         assert!(mine.starts_with(owner.filter().unwrap().strip_prefix("name=").unwrap()));
         assert!(!owner.is_orphan(&mine));
         // Larger than any process number of Linux.
-        let dead = Owner { pid: 2_000_000_000, ..owner.clone() };
+        let dead = ContainerOwner { pid: 2_000_000_000, ..owner.clone() };
         assert!(owner.is_orphan(&dead.new_name()));
-        let elsewhere = Owner { world: Some("00000000".into()), ..dead };
+        let elsewhere = ContainerOwner { world: Some("00000000".into()), ..dead };
         for foreign in [elsewhere.new_name().as_str(), "postgres", "hob-", "hob-x", ""] {
             assert!(!owner.is_orphan(foreign), "{foreign}");
         }

@@ -8,82 +8,88 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
-use crate::job::{Ending, Outcome};
-use crate::options::Limits;
+use crate::job::{ExitReason, JobResult};
+use crate::options::SandboxLimits;
 
 /// How long a killed process may take to be gone.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What goes in, and how much may come out.
-pub struct Bounds {
+pub struct ProcessBounds {
     pub stdin: Vec<u8>,
     pub timeout: Duration,
-    pub limits: Limits,
+    pub limits: SandboxLimits,
 }
 
 /// Runs `command`, which has to lead a process group of its own. Dropping the future kills the whole group. `watch` is given the
 /// process's number and may end the run by ending itself.
 pub async fn run<Watch>(
     mut command: Command,
-    bounds: Bounds,
+    bounds: ProcessBounds,
     watch: impl FnOnce(u32) -> Watch,
-) -> io::Result<Outcome>
+) -> io::Result<JobResult>
 where
-    Watch: Future<Output = Ending>,
+    Watch: Future<Output = ExitReason>,
 {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let began = Instant::now();
-    let mut leader = Leader::new(command.spawn()?);
+    let mut leader = GroupLeader::new(command.spawn()?);
     let child = &mut leader.child;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (mut out, mut err) = (Capture::new(bounds.limits), Capture::new(bounds.limits));
+    let (mut out, mut err) = (OutputCapture::new(bounds.limits), OutputCapture::new(bounds.limits));
 
-    let ending = tokio::select! {
+    let exit_reason = tokio::select! {
         ended = finish(child, feed(stdin, &bounds.stdin), out.drain(stdout), err.drain(stderr)) => ended?,
-        ending = watch(leader.pid) => ending,
-        () = tokio::time::sleep(bounds.timeout) => Ending::TimedOut(bounds.timeout),
+        exit_reason = watch(leader.pid) => exit_reason,
+        () = tokio::time::sleep(bounds.timeout) => ExitReason::TimedOut(bounds.timeout),
     };
-    match ending {
+    match exit_reason {
         // Then nobody is left, and the group's number may come to mean somebody else.
-        Ending::Exited(_) => leader.is_gone = true,
+        ExitReason::Exited(_) => leader.is_gone = true,
         _ => leader.kill().await,
     }
     let output_cut = out.is_cut || err.is_cut;
-    Ok(Outcome { stdout: out.text(), stderr: err.text(), ending, output_cut, duration: began.elapsed() })
+    Ok(JobResult {
+        stdout: out.text(),
+        stderr: err.text(),
+        exit_reason,
+        output_cut,
+        duration: began.elapsed(),
+    })
 }
 
 /// Waits until everything is written and read and the child is gone.
 async fn finish(
     child: &mut Child,
-    feeding: impl Future<Output = Result<(), Flood>>,
-    stdout: impl Future<Output = Result<(), Flood>>,
-    stderr: impl Future<Output = Result<(), Flood>>,
-) -> io::Result<Ending> {
+    feeding: impl Future<Output = Result<(), OutputOverflow>>,
+    stdout: impl Future<Output = Result<(), OutputOverflow>>,
+    stderr: impl Future<Output = Result<(), OutputOverflow>>,
+) -> io::Result<ExitReason> {
     match tokio::try_join!(feeding, stdout, stderr) {
-        Ok(_) => child.wait().await.map(ending_of),
-        Err(Flood) => Ok(Ending::TooMuchOutput),
+        Ok(_) => child.wait().await.map(exit_reason_of),
+        Err(OutputOverflow) => Ok(ExitReason::TooMuchOutput),
     }
 }
 
 #[cfg(unix)]
-fn ending_of(status: ExitStatus) -> Ending {
+fn exit_reason_of(status: ExitStatus) -> ExitReason {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Exited(code),
-        (None, signal) => Ending::Signalled(signal.unwrap_or_default()),
+        (Some(code), _) => ExitReason::Exited(code),
+        (None, signal) => ExitReason::Signalled(signal.unwrap_or_default()),
     }
 }
 
 #[cfg(not(unix))]
-fn ending_of(status: ExitStatus) -> Ending {
-    Ending::Exited(status.code().unwrap_or(-1))
+fn exit_reason_of(status: ExitStatus) -> ExitReason {
+    ExitReason::Exited(status.code().unwrap_or(-1))
 }
 
 /// More output than anybody has use for.
-struct Flood;
+struct OutputOverflow;
 
 /// Writes the input and closes it. A program need not read it, so no failure counts.
-async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> Result<(), Flood> {
+async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> Result<(), OutputOverflow> {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(input).await;
     }
@@ -91,19 +97,19 @@ async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> Result<(), Flood> {
 }
 
 /// The beginning of a stream.
-struct Capture {
+struct OutputCapture {
     kept: Vec<u8>,
-    limits: Limits,
+    limits: SandboxLimits,
     is_cut: bool,
 }
 
-impl Capture {
-    fn new(limits: Limits) -> Self {
-        Capture { kept: Vec::new(), limits, is_cut: false }
+impl OutputCapture {
+    fn new(limits: SandboxLimits) -> Self {
+        OutputCapture { kept: Vec::new(), limits, is_cut: false }
     }
 
     /// Reads to the end, so that the program never waits for a full pipe, and keeps the beginning.
-    async fn drain(&mut self, stream: Option<impl AsyncRead + Unpin>) -> Result<(), Flood> {
+    async fn drain(&mut self, stream: Option<impl AsyncRead + Unpin>) -> Result<(), OutputOverflow> {
         let Some(mut stream) = stream else { return Ok(()) };
         let mut buffer = vec![0; 16 << 10];
         let mut thrown_away = 0;
@@ -114,7 +120,7 @@ impl Capture {
             thrown_away += count.saturating_sub(room);
             self.is_cut = thrown_away > 0;
             if thrown_away > self.limits.surplus {
-                return Err(Flood);
+                return Err(OutputOverflow);
             }
         }
         Ok(())
@@ -126,16 +132,16 @@ impl Capture {
 }
 
 /// A child and the process group that it leads. Both die with the value.
-struct Leader {
+struct GroupLeader {
     child: Child,
     pid: u32,
     is_gone: bool,
 }
 
-impl Leader {
+impl GroupLeader {
     fn new(child: Child) -> Self {
         let pid = child.id().unwrap_or_default();
-        Leader { child, pid, is_gone: false }
+        GroupLeader { child, pid, is_gone: false }
     }
 
     /// Kills everybody and waits until the leader is gone: the next one should not start beside it.
@@ -158,7 +164,7 @@ impl Leader {
     }
 }
 
-impl Drop for Leader {
+impl Drop for GroupLeader {
     fn drop(&mut self) {
         if !self.is_gone {
             self.signal();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-use crate::runtime_check::{ask, complaint};
+use crate::runtime_check::{last_error_line, run_probe};
 
 /// The one a person gets, then the system's own.
 pub const CANDIDATES: [&str; 2] = ["python3", "/usr/bin/python3"];
@@ -26,9 +26,9 @@ pub struct Python {
 /// Asks an interpreter where it lives, as the user that the sandbox runs as: one that this user cannot reach is none.
 pub async fn identify(mut command: Command, candidate: &str) -> Result<Python, String> {
     command.args(["-I", "-c", QUESTION]);
-    let answer = ask(command, Path::new(candidate)).await.map_err(|error| error.to_string())?;
+    let answer = run_probe(command, Path::new(candidate)).await.map_err(|error| error.to_string())?;
     if !answer.status.success() {
-        return Err(format!("{candidate}: {}", complaint(&answer)));
+        return Err(format!("{candidate}: {}", last_error_line(&answer)));
     }
     place(&String::from_utf8_lossy(&answer.stdout))
         .ok_or_else(|| format!("{candidate} is installed in a place that cannot be opened to a sandbox"))

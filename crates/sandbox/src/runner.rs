@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::Run;
+use crate::CheckedJob;
 use crate::bwrap::Bwrap;
 use crate::container::Container;
 use crate::error::SandboxError;
-use crate::job::Outcome;
+use crate::job::JobResult;
 use crate::options::{Runtime, SandboxOptions};
 
 /// What runs the code on this machine.
@@ -45,7 +45,7 @@ impl Runner {
         }
     }
 
-    pub async fn run(&self, run: Run<'_>) -> Result<Outcome, SandboxError> {
+    pub async fn run(&self, run: CheckedJob<'_>) -> Result<JobResult, SandboxError> {
         match self {
             Runner::Bwrap(bwrap) => bwrap.run(run).await,
             Runner::Container(container) => container.run(run).await,

@@ -1,4 +1,4 @@
-//! A short question to a program of this machine, with a limit on its time.
+//! Runs a short command, with a time limit, to find out whether a runtime works.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -12,7 +12,7 @@ use crate::error::SandboxError;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs `command` and gives what it said. `program` is for errors.
-pub async fn ask(mut command: Command, program: &Path) -> Result<Output, SandboxError> {
+pub async fn run_probe(mut command: Command, program: &Path) -> Result<Output, SandboxError> {
     command.stdin(Stdio::null()).kill_on_drop(true);
     match tokio::time::timeout(TIMEOUT, command.output()).await {
         Ok(Ok(output)) => Ok(output),
@@ -28,7 +28,7 @@ pub async fn ask(mut command: Command, program: &Path) -> Result<Output, Sandbox
 }
 
 /// The last line a program wrote to stderr, where most of them say what is wrong.
-pub fn complaint(output: &Output) -> String {
+pub fn last_error_line(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     last.map_or_else(|| output.status.to_string(), |line| line.trim().chars().take(300).collect())

@@ -9,7 +9,7 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Job, Language, Sandbox};
+use crate::{Job, Sandbox, ScriptLanguage};
 
 /// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ pub struct CodeInterpreter {
 
 #[derive(Deserialize)]
 struct Arguments {
-    language: Language,
+    language: ScriptLanguage,
     code: String,
 }
 

@@ -1,5 +1,5 @@
 //! Work of the server's own that blocks or computes for long, in one pool for all threads that serve connections: what is under
-//! way is bounded for the server and not for each of them, and no thread waits while the others' places are free.
+//! way is bounded for the server and not for each of them, and no thread waits while the others' slots are free.
 
 use std::future;
 use std::panic::resume_unwind;
@@ -10,28 +10,28 @@ use tokio::sync::Semaphore;
 use tracing::Span;
 
 /// Work that goes on at once; the rest waits.
-const MOST: usize = 16;
+const MAX_THREADS: usize = 16;
 
 /// The pool.
 pub(crate) struct BlockingPool {
     /// The runtime that owns the server, not those of its connections.
     runtime: Handle,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
 }
 
 impl BlockingPool {
     /// Of the runtime that this is called in.
     pub(crate) fn new() -> Self {
-        BlockingPool { runtime: Handle::current(), places: Arc::new(Semaphore::new(MOST)) }
+        BlockingPool { runtime: Handle::current(), slots: Arc::new(Semaphore::new(MAX_THREADS)) }
     }
 
     /// Does `work`. Where nobody waits for it any more it is not begun; once begun it is finished.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         // The semaphore is never closed.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
         let span = Span::current();
         let done = self.runtime.spawn_blocking(move || {
-            let _place = place;
+            let _slot = slot;
             span.in_scope(work)
         });
         match done.await.map_err(tokio::task::JoinError::try_into_panic) {
@@ -60,7 +60,7 @@ mod tests {
             let (pool, busy, most) = (Arc::clone(&pool), Arc::clone(&busy), Arc::clone(&most));
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                runtime.block_on(futures::future::join_all((0..MOST).map(|_| {
+                runtime.block_on(futures::future::join_all((0..MAX_THREADS).map(|_| {
                     let (busy, most) = (Arc::clone(&busy), Arc::clone(&most));
                     pool.run(move || {
                         most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -73,7 +73,7 @@ mod tests {
         for caller in callers.collect::<Vec<_>>() {
             tokio::task::spawn_blocking(move || caller.join().unwrap()).await.unwrap();
         }
-        assert!(most.load(Ordering::SeqCst) <= MOST);
+        assert!(most.load(Ordering::SeqCst) <= MAX_THREADS);
     }
 
     #[tokio::test]

@@ -1,77 +1,59 @@
-//! How far a caller is trusted: what an agent may do on its behalf.
+//! Who sent a request, and so what an agent can do on its behalf.
 //!
-//! Anybody on the network may ask, so a stranger's words move only tools that compute. Who sits at this machine, or knows the
-//! key, may have everything done. A web page that nobody named is a stranger even in the owner's own browser, and so is whatever
-//! comes through a forwarder: it makes others look like this machine.
+//! Anyone on the network can ask, so tools that only compute are all that a stranger's request can use. The owner is a program on
+//! this machine, or a caller with the key. A web page that the configuration does not list is a stranger, also in the owner's own
+//! browser. A forwarded request is a stranger's too: it comes from loopback whoever sent it.
 
-use axum::http::Extensions;
+use std::net::IpAddr;
+
 use hob_core::CallerRole;
 
-use crate::request_context::RequestContext;
-
-/// As what the gate lets a request in.
+/// How a request reached this server, as far as the guard can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visitor {
-    /// Sent by a program, by a page of ours, or by one that the owner named.
-    Expected,
-    /// Sent by a page that nobody named, where `cors_origins` has `*`.
-    AnyPage,
-    /// Passed on by a proxy or a tunnel, or sent to a name that is not this machine's. Whose request it is cannot be known.
+pub(crate) enum RequestOrigin {
+    /// From a program, from a page of this server, or from a page in `cors_origins`.
+    Direct,
+    /// From a page that is not in `cors_origins`, where that list has `*`.
+    UnlistedPage,
+    /// Through a proxy or a tunnel, or under a host name that is not this machine's. The sender is unknown.
     Forwarded,
 }
 
-/// The rule.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Trust;
-
-impl Trust {
-    /// Whether the caller is the owner of the house, as far as we can tell.
-    pub(crate) fn is_owner(self, extensions: &Extensions) -> bool {
-        RequestContext::of(extensions).is_some_and(|context| {
-            context.is_keyed
-                || (context.peer.to_canonical().is_loopback() && context.visitor == Visitor::Expected)
-        })
-    }
-
-    /// Who sent the request.
-    pub(crate) fn role(self, extensions: &Extensions) -> CallerRole {
-        if self.is_owner(extensions) { CallerRole::Owner } else { CallerRole::Stranger }
+/// The role of a caller. `is_keyed` is whether the guard has checked a key.
+pub(crate) fn role_of(peer: IpAddr, origin: RequestOrigin, is_keyed: bool) -> CallerRole {
+    if is_keyed || (peer.to_canonical().is_loopback() && origin == RequestOrigin::Direct) {
+        CallerRole::Owner
+    } else {
+        CallerRole::Stranger
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderMap;
     use hob_core::Reach;
 
     use super::*;
-    use crate::request_id::RequestId;
 
-    fn reach(is_keyed: bool, peer: &str, visitor: Visitor) -> Reach {
-        let mut extensions = Extensions::new();
-        let id = RequestId::of(&HeaderMap::new());
-        let peer = peer.parse().unwrap();
-        extensions.insert(RequestContext { id, peer, visitor, is_keyed, connection: Default::default() });
-        Trust.role(&extensions).reach()
+    fn reach(is_keyed: bool, peer: &str, origin: RequestOrigin) -> Reach {
+        role_of(peer.parse().unwrap(), origin, is_keyed).reach()
     }
 
     #[test]
-    fn a_page_that_nobody_named_and_what_was_forwarded_are_strangers_without_the_key() {
-        for visitor in [Visitor::AnyPage, Visitor::Forwarded] {
-            assert_eq!(reach(false, "127.0.0.1", visitor), Reach::Pure);
-            assert_eq!(reach(true, "127.0.0.1", visitor), Reach::Act);
+    fn an_unlisted_page_and_a_forwarded_request_are_strangers_without_the_key() {
+        for origin in [RequestOrigin::UnlistedPage, RequestOrigin::Forwarded] {
+            assert_eq!(reach(false, "127.0.0.1", origin), Reach::Pure);
+            assert_eq!(reach(true, "127.0.0.1", origin), Reach::Act);
         }
     }
 
     #[test]
     fn strangers_only_compute_and_the_owner_may_act() {
         for here in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
-            assert_eq!(reach(false, here, Visitor::Expected), Reach::Act, "{here}");
+            assert_eq!(reach(false, here, RequestOrigin::Direct), Reach::Act, "{here}");
         }
         for elsewhere in ["192.168.1.7", "8.8.8.8", "::ffff:10.0.0.1", "fe80::1"] {
-            assert_eq!(reach(false, elsewhere, Visitor::Expected), Reach::Pure, "{elsewhere}");
-            assert_eq!(reach(true, elsewhere, Visitor::Expected), Reach::Act, "{elsewhere} with a key");
+            assert_eq!(reach(false, elsewhere, RequestOrigin::Direct), Reach::Pure, "{elsewhere}");
+            assert_eq!(reach(true, elsewhere, RequestOrigin::Direct), Reach::Act, "{elsewhere} with a key");
         }
-        assert_eq!(Trust.role(&Extensions::new()).reach(), Reach::Pure, "from nowhere");
     }
 }

@@ -14,15 +14,15 @@ use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use url::{Host, Url};
 
-use crate::caller::Visitor;
+use crate::caller::RequestOrigin;
 use crate::error::ApiError;
 use crate::limits::key_backoff::KeyBackoff;
 
 /// What needs no key: a load balancer has none, and the pages have no data and ask for the key themselves.
-const OPEN_PATHS: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
+const PATHS_WITHOUT_KEY: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
 
-/// The gate.
-pub(crate) struct Gate {
+/// The guard.
+pub(crate) struct Guard {
     api_key: Option<SecretString>,
     allowed_hosts: Vec<String>,
     cors_origins: Vec<String>,
@@ -31,20 +31,20 @@ pub(crate) struct Gate {
 
 /// What the name means by which a caller calls us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CalledBy {
+enum HostKind {
     /// A name that this machine has for itself, so nobody else can mean it.
     ThisMachine,
     /// An address of digits, or a name that the owner allows: others may come by it.
-    Elsewhere,
+    OtherName,
     Unknown,
 }
 
-impl Gate {
+impl Guard {
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let mut allowed_hosts = config.allowed_hosts.clone();
         // Whoever binds a name means to be called by it.
         allowed_hosts.push(config.host.to_ascii_lowercase());
-        Gate {
+        Guard {
             api_key: config.api_key.clone(),
             allowed_hosts,
             cors_origins: config.cors_origins.clone(),
@@ -58,55 +58,55 @@ impl Gate {
     }
 
     /// Lets a request of `peer` in, or says why not.
-    pub(crate) fn check<B>(&self, request: &Request<B>, peer: IpAddr) -> Result<Visitor, ApiError> {
+    pub(crate) fn check<B>(&self, request: &Request<B>, peer: IpAddr) -> Result<RequestOrigin, ApiError> {
         let headers = request.headers();
         let host = named_host(request)?;
-        let called_by = self.check_host(host)?;
-        let visitor = self.check_origin(headers, host)?;
+        let host_kind = self.check_host(host)?;
+        let origin = self.check_origin(headers, host)?;
         // A browser asks beforehand without the key whether it may ask with it.
         let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-        if !is_preflight && !OPEN_PATHS.contains(&request.uri().path()) {
+        if !is_preflight && !PATHS_WITHOUT_KEY.contains(&request.uri().path()) {
             self.check_key(headers, peer)?;
         }
         let is_forwarded = || {
-            called_by != CalledBy::ThisMachine
+            host_kind != HostKind::ThisMachine
                 // How nginx asks unless it is told otherwise, and then it adds no header that says for whom.
                 || request.version() < Version::HTTP_11
                 || is_forwarded(headers)
         };
-        match visitor {
-            Visitor::Expected if is_forwarded() => Ok(Visitor::Forwarded),
-            visitor => Ok(visitor),
+        match origin {
+            RequestOrigin::Direct if is_forwarded() => Ok(RequestOrigin::Forwarded),
+            origin => Ok(origin),
         }
     }
 
     /// What is answered to a wrong key, and when: those who try keys have to wait.
-    pub(crate) async fn answer_wrong_key(&self, error: ApiError, peer: IpAddr) -> ApiError {
+    pub(crate) async fn delay_wrong_key(&self, error: ApiError, peer: IpAddr) -> ApiError {
         match self.backoff.hold_back(peer).await {
             true => error,
             false => ApiError::too_many_wrong_keys(Duration::from_secs(1)),
         }
     }
 
-    fn check_host(&self, host: Option<&str>) -> Result<CalledBy, ApiError> {
+    fn check_host(&self, host: Option<&str>) -> Result<HostKind, ApiError> {
         // HTTP/1.0 clients may send none; no browser is among them.
-        let Some(host) = host else { return Ok(CalledBy::ThisMachine) };
-        match self.called_by(host_of(host)) {
-            CalledBy::Unknown => Err(ApiError::foreign_host(host)),
+        let Some(host) = host else { return Ok(HostKind::ThisMachine) };
+        match self.host_kind(host_of(host)) {
+            HostKind::Unknown => Err(ApiError::foreign_host(host)),
             known => Ok(known),
         }
     }
 
-    fn check_origin(&self, headers: &HeaderMap, host: Option<&str>) -> Result<Visitor, ApiError> {
+    fn check_origin(&self, headers: &HeaderMap, host: Option<&str>) -> Result<RequestOrigin, ApiError> {
         let Some(origin) = headers.get(header::ORIGIN) else {
-            return Ok(Visitor::Expected);
+            return Ok(RequestOrigin::Direct);
         };
         let origin = origin.to_str().unwrap_or("?");
         let is_listed = |wanted: &str| self.cors_origins.iter().any(|known| known == wanted);
         if is_listed(origin) || self.is_own_page(origin, host) {
-            Ok(Visitor::Expected)
+            Ok(RequestOrigin::Direct)
         } else if is_listed("*") {
-            Ok(Visitor::AnyPage)
+            Ok(RequestOrigin::UnlistedPage)
         } else {
             Err(ApiError::foreign_origin(origin))
         }
@@ -155,21 +155,21 @@ impl Gate {
     }
 
     /// An IP address cannot be rebound, `localhost` belongs to this machine, and the rest is for the owner to name.
-    fn called_by(&self, host: &str) -> CalledBy {
+    fn host_kind(&self, host: &str) -> HostKind {
         // Nearly everybody calls by one of these, and reading a name by all the rules takes long.
         if host == "localhost" {
-            return CalledBy::ThisMachine;
+            return HostKind::ThisMachine;
         }
         if let Ok(ip) = host.parse::<Ipv4Addr>() {
-            return called_by_address(ip.into());
+            return kind_of_address(ip.into());
         }
         let name = host.trim_end_matches('.').to_ascii_lowercase();
         match Host::parse(&name) {
-            Ok(Host::Ipv4(ip)) => called_by_address(ip.into()),
-            Ok(Host::Ipv6(ip)) => called_by_address(ip.into()),
-            Ok(Host::Domain(name)) if is_localhost(&name) => CalledBy::ThisMachine,
-            Ok(Host::Domain(name)) if self.is_our_name(&name) => CalledBy::Elsewhere,
-            Ok(Host::Domain(_)) | Err(_) => CalledBy::Unknown,
+            Ok(Host::Ipv4(ip)) => kind_of_address(ip.into()),
+            Ok(Host::Ipv6(ip)) => kind_of_address(ip.into()),
+            Ok(Host::Domain(name)) if is_localhost(&name) => HostKind::ThisMachine,
+            Ok(Host::Domain(name)) if self.is_our_name(&name) => HostKind::OtherName,
+            Ok(Host::Domain(_)) | Err(_) => HostKind::Unknown,
         }
     }
 
@@ -184,9 +184,9 @@ fn is_localhost(name: &str) -> bool {
 
 /// The address that means any is what `hob serve` prints, and nobody can reach another machine by it. Other addresses of this
 /// machine do not count: who comes from loopback by one of them came through something that listens there.
-fn called_by_address(ip: IpAddr) -> CalledBy {
+fn kind_of_address(ip: IpAddr) -> HostKind {
     let ip = ip.to_canonical();
-    if ip.is_loopback() || ip.is_unspecified() { CalledBy::ThisMachine } else { CalledBy::Elsewhere }
+    if ip.is_loopback() || ip.is_unspecified() { HostKind::ThisMachine } else { HostKind::OtherName }
 }
 
 /// Whether a proxy says that it passes the request on for somebody.

@@ -2,12 +2,12 @@ use axum::response::IntoResponse;
 
 use super::*;
 
-fn gate(config: ServerConfig) -> Gate {
-    Gate::new(&config)
+fn guard(config: ServerConfig) -> Guard {
+    Guard::new(&config)
 }
 
 /// The status a request is turned away with, or 200.
-fn status(gate: &Gate, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
+fn status(guard: &Guard, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
     let is_named = path.starts_with("http:") || headers.iter().any(|(name, _)| *name == "host");
     // Only HTTP/1.0 may leave the name out.
     let version = if is_named { Version::HTTP_11 } else { Version::HTTP_10 };
@@ -15,7 +15,7 @@ fn status(gate: &Gate, method: &str, path: &str, headers: &[(&str, &str)]) -> u1
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    match gate.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()) {
+    match guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()) {
         Ok(_) => 200,
         Err(error) => error.into_response().status().as_u16(),
     }
@@ -23,29 +23,29 @@ fn status(gate: &Gate, method: &str, path: &str, headers: &[(&str, &str)]) -> u1
 
 #[test]
 fn an_ip_and_localhost_are_always_ours() {
-    let gate = gate(ServerConfig::default());
+    let guard = guard(ServerConfig::default());
     for host in
         ["127.0.0.1:8000", "localhost", "LOCALHOST:8000", "[::1]:8000", "192.168.1.7", "app.localhost:1"]
     {
-        assert_eq!(status(&gate, "GET", "/v1/models", &[("host", host)]), 200, "{host}");
+        assert_eq!(status(&guard, "GET", "/v1/models", &[("host", host)]), 200, "{host}");
     }
-    assert_eq!(status(&gate, "GET", "/v1/models", &[]), 200, "HTTP/1.0 without a Host");
+    assert_eq!(status(&guard, "GET", "/v1/models", &[]), 200, "HTTP/1.0 without a Host");
 }
 
 #[test]
 fn a_rebound_name_is_turned_away() {
-    let gate =
-        gate(ServerConfig { allowed_hosts: vec!["hob.example.org".into()], ..ServerConfig::default() });
+    let guard =
+        guard(ServerConfig { allowed_hosts: vec!["hob.example.org".into()], ..ServerConfig::default() });
     for host in ["evil.example", "localhost.evil.example:8000", "127.0.0.1.evil.example"] {
-        assert_eq!(status(&gate, "GET", "/health", &[("host", host)]), 403, "{host:?}");
+        assert_eq!(status(&guard, "GET", "/health", &[("host", host)]), 403, "{host:?}");
     }
-    assert_eq!(status(&gate, "GET", "/health", &[("host", "hob.example.org:443")]), 200);
-    assert_eq!(status(&gate, "GET", "/health", &[("host", "HOB.example.org.")]), 200);
+    assert_eq!(status(&guard, "GET", "/health", &[("host", "hob.example.org:443")]), 200);
+    assert_eq!(status(&guard, "GET", "/health", &[("host", "HOB.example.org.")]), 200);
 }
 
 #[test]
 fn a_name_that_is_missing_doubled_or_malformed_is_no_request() {
-    let gate = gate(ServerConfig::default());
+    let guard = guard(ServerConfig::default());
     for host in [
         "",
         "a b",
@@ -62,21 +62,21 @@ fn a_name_that_is_missing_doubled_or_malformed_is_no_request() {
         "<script>",
         "localhost#",
     ] {
-        assert_eq!(status(&gate, "GET", "/health", &[("host", host)]), 400, "{host:?}");
+        assert_eq!(status(&guard, "GET", "/health", &[("host", host)]), 400, "{host:?}");
     }
     for hosts in [["localhost", "localhost"], ["localhost", "evil.example"], ["evil.example", "localhost"]] {
         let twice = hosts.map(|host| ("host", host));
-        assert_eq!(status(&gate, "GET", "/health", &twice), 400, "{hosts:?}");
-        assert_eq!(status(&gate, "GET", "http://localhost/health", &twice), 400, "{hosts:?}");
+        assert_eq!(status(&guard, "GET", "/health", &twice), 400, "{hosts:?}");
+        assert_eq!(status(&guard, "GET", "http://localhost/health", &twice), 400, "{hosts:?}");
     }
-    assert_eq!(status(&gate, "GET", "http://localhost/health", &[]), 400, "its own address is no excuse");
-    assert_eq!(status(&gate, "GET", "/health", &[("host", "localhost:")]), 200);
+    assert_eq!(status(&guard, "GET", "http://localhost/health", &[]), 400, "its own address is no excuse");
+    assert_eq!(status(&guard, "GET", "/health", &[("host", "localhost:")]), 200);
 }
 
 #[test]
 fn the_address_in_the_first_line_goes_before_the_header() {
-    let gate = gate(ServerConfig::default());
-    let asked = |uri: &str, host: &str| status(&gate, "GET", uri, &[("host", host)]);
+    let guard = guard(ServerConfig::default());
+    let asked = |uri: &str, host: &str| status(&guard, "GET", uri, &[("host", host)]);
     assert_eq!(asked("http://evil.example/health", "localhost"), 403);
     assert_eq!(asked("http://localhost:8000/health", "evil.example"), 200);
     assert_eq!(asked("http://user@localhost/health", "localhost"), 400);
@@ -85,11 +85,11 @@ fn the_address_in_the_first_line_goes_before_the_header() {
 #[test]
 fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
     let allowed_hosts = vec!["hob.example.org".to_owned()];
-    let gate = gate(ServerConfig { allowed_hosts, ..ServerConfig::default() });
-    let visitor = |headers: &[(&str, &str)]| {
+    let guard = guard(ServerConfig { allowed_hosts, ..ServerConfig::default() });
+    let origin_of = |headers: &[(&str, &str)]| {
         let request = Request::builder().uri("/v1/x");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        gate.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap()
+        guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap()
     };
     for host in [
         "localhost",
@@ -100,14 +100,14 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
         "[::1]:8000",
         "0.0.0.0:8000",
     ] {
-        assert_eq!(visitor(&[("host", host)]), Visitor::Expected, "{host}");
+        assert_eq!(origin_of(&[("host", host)]), RequestOrigin::Direct, "{host}");
     }
     for host in ["hob.example.org", "192.168.1.7:8000", "[fd00::7]", "203.0.113.5"] {
-        assert_eq!(visitor(&[("host", host)]), Visitor::Forwarded, "{host}");
+        assert_eq!(origin_of(&[("host", host)]), RequestOrigin::Forwarded, "{host}");
     }
     let old = Request::builder().version(Version::HTTP_10).uri("/v1/x").header("host", "127.0.0.1:8000");
-    let visitor_of_old = gate.check(&old.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap();
-    assert_eq!(visitor_of_old, Visitor::Forwarded, "as a proxy asks that was told nothing");
+    let old_origin = guard.check(&old.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap();
+    assert_eq!(old_origin, RequestOrigin::Forwarded, "as a proxy asks that was told nothing");
     for header in [
         "x-client-ip",
         "x-envoy-external-address",
@@ -120,10 +120,10 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
         "CF-Connecting-IP",
         "cf-ray",
     ] {
-        assert_eq!(visitor(&[("host", "localhost"), (header, "1")]), Visitor::Forwarded, "{header}");
+        assert_eq!(origin_of(&[("host", "localhost"), (header, "1")]), RequestOrigin::Forwarded, "{header}");
     }
     for header in ["x-request-id", "viable", "cfg", "x-forward"] {
-        assert_eq!(visitor(&[("host", "localhost"), (header, "1")]), Visitor::Expected, "{header}");
+        assert_eq!(origin_of(&[("host", "localhost"), (header, "1")]), RequestOrigin::Direct, "{header}");
     }
 }
 
@@ -131,9 +131,9 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
 fn a_foreign_page_is_turned_away_even_when_it_calls_us_by_ip() {
     let invited =
         ServerConfig { cors_origins: vec!["https://app.example.org".into()], ..ServerConfig::default() };
-    let gate = gate(invited);
+    let guard = guard(invited);
     let asked =
-        |origin: &str| status(&gate, "POST", "/v1/x", &[("host", "127.0.0.1:8000"), ("origin", origin)]);
+        |origin: &str| status(&guard, "POST", "/v1/x", &[("host", "127.0.0.1:8000"), ("origin", origin)]);
     assert_eq!(asked("https://evil.example"), 403);
     assert_eq!(asked("null"), 403);
     assert_eq!(asked("https://app.example.org.evil.example"), 403);
@@ -144,9 +144,9 @@ fn a_foreign_page_is_turned_away_even_when_it_calls_us_by_ip() {
 
 #[test]
 fn a_page_at_an_address_of_digits_is_ours_only_where_it_calls_us_by_that_address() {
-    let gate = gate(ServerConfig { allowed_hosts: vec!["192.168.1.9".into()], ..ServerConfig::default() });
+    let guard = guard(ServerConfig { allowed_hosts: vec!["192.168.1.9".into()], ..ServerConfig::default() });
     let asked =
-        |host: &str, origin: &str| status(&gate, "POST", "/v1/x", &[("host", host), ("origin", origin)]);
+        |host: &str, origin: &str| status(&guard, "POST", "/v1/x", &[("host", host), ("origin", origin)]);
     for (host, origin) in [
         ("192.168.1.7:8000", "http://192.168.1.7:8000"),
         ("192.168.1.7", "https://192.168.1.7"),
@@ -168,39 +168,44 @@ fn a_page_at_an_address_of_digits_is_ours_only_where_it_calls_us_by_that_address
     ] {
         assert_eq!(asked(host, origin), 403, "{origin} at {host}");
     }
-    assert_eq!(status(&gate, "POST", "/v1/x", &[("origin", "http://203.0.113.5")]), 403, "without a Host");
+    assert_eq!(status(&guard, "POST", "/v1/x", &[("origin", "http://203.0.113.5")]), 403, "without a Host");
 }
 
 #[test]
 fn where_every_page_is_invited_those_that_nobody_named_are_told_apart() {
     let cors_origins = vec!["https://app.example.org".to_owned(), "*".to_owned()];
-    let gate = gate(ServerConfig { cors_origins, ..ServerConfig::default() });
-    let visitor = |origin: &str| {
+    let guard = guard(ServerConfig { cors_origins, ..ServerConfig::default() });
+    let origin_of = |origin: &str| {
         let request = Request::builder().uri("/v1/x").header("host", "localhost").header("origin", origin);
-        gate.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap()
+        guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap()
     };
     for origin in ["https://app.example.org", "http://localhost:5173", "http://127.0.0.1"] {
-        assert_eq!(visitor(origin), Visitor::Expected, "{origin}");
+        assert_eq!(origin_of(origin), RequestOrigin::Direct, "{origin}");
     }
     for origin in ["https://evil.example", "null", "http://203.0.113.5"] {
-        assert_eq!(visitor(origin), Visitor::AnyPage, "{origin}");
+        assert_eq!(origin_of(origin), RequestOrigin::UnlistedPage, "{origin}");
     }
 }
 
 #[test]
 fn a_key_once_set_is_needed_everywhere_but_for_health() {
-    let gate = gate(ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() });
+    let guard = guard(ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() });
     let with =
-        |value: &str| status(&gate, "GET", "/v1/models", &[("host", "localhost"), ("authorization", value)]);
+        |value: &str| status(&guard, "GET", "/v1/models", &[("host", "localhost"), ("authorization", value)]);
     assert_eq!(with("Bearer s3cret"), 200);
     assert_eq!(with("bearer s3cret "), 200);
     for wrong in ["", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "s3cret"] {
         assert_eq!(with(wrong), 401, "{wrong:?}");
     }
-    assert_eq!(status(&gate, "GET", "/v1/models", &[("host", "localhost")]), 401);
-    assert_eq!(status(&gate, "GET", "/health", &[("host", "localhost")]), 200);
+    assert_eq!(status(&guard, "GET", "/v1/models", &[("host", "localhost")]), 401);
+    assert_eq!(status(&guard, "GET", "/health", &[("host", "localhost")]), 200);
     assert_eq!(
-        status(&gate, "OPTIONS", "/v1/models", &[("host", "localhost"), ("origin", "http://localhost:5173")]),
+        status(
+            &guard,
+            "OPTIONS",
+            "/v1/models",
+            &[("host", "localhost"), ("origin", "http://localhost:5173")]
+        ),
         200
     );
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use hob_core::OverBudget;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
@@ -29,10 +30,10 @@ pub(crate) fn over_budget(over: OverBudget) -> ApiError {
     ApiError::invalid(over.field, message)
 }
 
-/// The name in the field `model`, which may not be left out.
-pub(crate) fn required_model(model: Option<String>) -> Result<String, ApiError> {
-    let named = model.filter(|model| !model.trim().is_empty());
-    named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))
+/// Writing plain values into memory cannot fail.
+pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let written = serde_json::to_writer(out, value);
+    debug_assert!(written.is_ok());
 }
 
 /// Reads the body a second time to learn where it is wrong. Good requests do not pay for that knowledge.

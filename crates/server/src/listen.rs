@@ -25,26 +25,28 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use crate::caller::Visitor;
+use crate::caller::RequestOrigin;
 use crate::connection::{ClientSocket, ConnectionState, LastBody};
 use crate::error::ApiError;
 use crate::limits::log_limit::LogLimit;
 use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
-use crate::pipeline::Door;
+use crate::pipeline::Pipeline;
 use crate::reload::ServerControl;
 use crate::request_context::RequestContext;
 use crate::request_id::{REQUEST_ID, RequestId};
-use crate::router::{ServerParts, router};
-use crate::worker_threads::Hands;
+use crate::router::router;
+use crate::state::ServerParts;
+use crate::worker_threads::WorkerThreads;
 
 /// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// How long a connection that is cut has to say so to its client.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const ERROR_EVENT_TIME: Duration = Duration::from_secs(1);
 
 /// What a client hears whose address has too many connections. It has sent nothing that could be answered in any other way.
-const NO_SHARE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n\
+const TOO_MANY_CONNECTIONS: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n\
     connection: close\r\ncontent-length: 48\r\n\r\nyour address has too many connections already.\r\n";
 
 /// How long connections that were cut may take to end. One that takes longer has a thread that something holds up, for which the
@@ -52,7 +54,7 @@ const NO_SHARE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text
 const CUT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sent with every answer.
-const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("CARGO_PKG_VERSION")));
+const SERVER_HEADER: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("CARGO_PKG_VERSION")));
 
 #[derive(Debug, Error)]
 pub enum ServeError {
@@ -76,7 +78,7 @@ fn advice(error: &io::Error) -> &'static str {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    hands: Hands,
+    workers: WorkerThreads,
     shared: Arc<Shared>,
     max_connections: usize,
     shutdown_grace: Duration,
@@ -89,12 +91,12 @@ pub struct Server {
 pub struct Stopped {
     /// Answers that were cut off.
     pub cut: usize,
-    _hands: Hands,
+    _workers: WorkerThreads,
 }
 
 /// What every connection needs.
 struct Shared {
-    door: Door,
+    pipeline: Pipeline,
     header_timeout: Duration,
     write_timeout: Duration,
 }
@@ -107,14 +109,14 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let stopping = CancellationToken::new();
         let shared = Shared {
-            door: router(parts.into(), config, stopping.clone()),
+            pipeline: router(parts.into(), config, stopping.clone()),
             header_timeout: config.header_timeout,
             write_timeout: config.write_timeout,
         };
         Ok(Server {
             listener,
             address,
-            hands: Hands::start().map_err(ServeError::Threads)?,
+            workers: WorkerThreads::start().map_err(ServeError::Threads)?,
             shared: Arc::new(shared),
             // Idle connections are cheap, so there may be more of them than requests; but not without end.
             max_connections: config
@@ -133,7 +135,7 @@ impl Server {
 
     /// For changing it while it runs.
     pub fn control(&self) -> ServerControl {
-        ServerControl { rules: Arc::clone(&self.shared.door.rules) }
+        ServerControl { rules: Arc::clone(&self.shared.pipeline.rules) }
     }
 
     /// Serves until `shutdown`, then lets running answers end within the grace period, and cuts those that do not.
@@ -152,17 +154,17 @@ impl Server {
             };
             match accepted {
                 Ok((socket, peer, permit)) => {
-                    let Some(share) = shares.take(peer) else {
-                        turn_away(socket, peer, &refusal_log);
+                    let Some(share) = shares.acquire(peer) else {
+                        refuse_connection(socket, peer, &refusal_log);
                         continue;
                     };
-                    let stop = Stop { shutdown: shutdown.clone(), cut: cut.clone() };
+                    let stop = StopSignals { shutdown: shutdown.clone(), cut: cut.clone() };
                     let connection = serve(socket, peer, Arc::clone(&self.shared), stop);
-                    self.hands.give(&connections, counted(connection, permit, share));
+                    self.workers.spawn(&connections, counted(connection, permit, share));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_REST).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
@@ -170,21 +172,21 @@ impl Server {
         self.stopping.cancel();
         connections.close();
         match tokio::time::timeout(self.shutdown_grace, connections.wait()).await {
-            Ok(()) => Stopped { cut: 0, _hands: self.hands },
+            Ok(()) => Stopped { cut: 0, _workers: self.workers },
             Err(_) => {
                 let cut = connections.len();
                 drop(cut_at_the_end);
                 if tokio::time::timeout(CUT_WITHIN, connections.wait()).await.is_err() {
                     tracing::warn!(left = connections.len(), "connections do not end, and are left behind");
                 }
-                Stopped { cut, _hands: self.hands }
+                Stopped { cut, _workers: self.workers }
             }
         }
     }
 }
 
 /// How a connection hears of the end.
-struct Stop {
+struct StopSignals {
     /// Take no further requests.
     shutdown: CancellationToken,
     /// End the answers under way.
@@ -203,12 +205,12 @@ async fn accept(
 }
 
 /// One address must not take all connections.
-fn turn_away(mut socket: std::net::TcpStream, peer: IpAddr, log: &LogLimit) {
+fn refuse_connection(mut socket: std::net::TcpStream, peer: IpAddr, log: &LogLimit) {
     if let Some(suppressed) = log.allow(Instant::now()) {
         tracing::warn!(%peer, suppressed, "refused a connection: this address has too many already");
     }
     // The socket does not block, and whoever does not hear it sees the connection end.
-    let _ = socket.write(NO_SHARE);
+    let _ = socket.write(TOO_MANY_CONNECTIONS);
 }
 
 async fn counted(connection: impl Future<Output = ()>, permit: OwnedSemaphorePermit, share: ConnectionShare) {
@@ -216,7 +218,7 @@ async fn counted(connection: impl Future<Output = ()>, permit: OwnedSemaphorePer
     drop((permit, share));
 }
 
-async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, stop: Stop) {
+async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, stop: StopSignals) {
     let socket = match TcpStream::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
@@ -258,7 +260,7 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     }
     if outcome.is_none() {
         state.cut();
-        outcome = tokio::time::timeout(LAST_WORDS, connection).await.ok();
+        outcome = tokio::time::timeout(ERROR_EVENT_TIME, connection).await.ok();
     }
     if let Some(Err(error)) = outcome {
         tracing::debug!(%error, "a connection ended badly");
@@ -284,8 +286,8 @@ fn answer<'a>(
             true => Body::new(LastBody { body, state: Arc::clone(state) }),
             false => Body::new(body),
         });
-        let context = RequestContext { id, peer, visitor: Visitor::Expected, is_keyed: false, connection };
-        let mut answering = pin!(shared.door.answer(request, context).instrument(span));
+        let context = RequestContext { id, peer, origin: RequestOrigin::Direct, is_keyed: false, connection };
+        let mut answering = pin!(shared.pipeline.answer(request, context).instrument(span));
         let mut response = poll_fn(|polled| match answering.as_mut().poll(polled) {
             Poll::Pending if state.is_cut() => Poll::Ready(ApiError::shutting_down().into_response()),
             answer => answer,
@@ -295,7 +297,7 @@ fn answer<'a>(
             // Only the end of the connection ends a stream of HTTP/1.0, so nothing may promise to keep it.
             response.headers_mut().remove(header::CONNECTION);
         }
-        response.headers_mut().insert(header::SERVER, SERVER_NAME);
+        response.headers_mut().insert(header::SERVER, SERVER_HEADER);
         response.headers_mut().insert(REQUEST_ID, header);
         Ok(response)
     }

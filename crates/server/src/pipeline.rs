@@ -16,63 +16,61 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-use crate::error::{ApiError, Refused};
-use crate::guard::Gate;
+use crate::error::{ApiError, RefusalReason};
+use crate::guard::Guard;
 use crate::limits::log_limit::LogLimit;
-use crate::refusal::refusal;
 use crate::reload::AccessRules;
 use crate::request_context::RequestContext;
-use crate::request_metrics::Metrics;
+use crate::request_metrics::RequestMetrics;
 
 /// Of the reason for a refusal that stands in the log.
 const LONGEST_REASON: usize = 160;
 
 /// The routes, and what stands before them.
-pub(crate) struct Door {
+pub(crate) struct Pipeline {
     pub(crate) rules: Arc<ArcSwap<AccessRules>>,
-    /// Before the gate, so that those who are turned away are counted too. `None` where nothing is counted.
-    pub(crate) metrics: Option<Arc<Metrics>>,
+    /// Before the guard, so that those who are turned away are counted too. `None` where nothing is counted.
+    pub(crate) metrics: Option<Arc<RequestMetrics>>,
     pub(crate) routes: Router,
     /// Anyone can be turned away as often as they like.
     pub(crate) refusal_log: LogLimit,
 }
 
-impl Door {
+impl Pipeline {
     pub(crate) async fn answer(&self, request: Request, context: RequestContext) -> Response {
         let rules = self.rules.load_full();
-        let gate = &rules.gate;
+        let guard = &rules.guard;
         // Outermost, so that an invited page may read why it was turned away.
-        let Some(cors) = &rules.cors else { return self.counted(gate, request, context).await };
+        let Some(cors) = &rules.cors else { return self.counted(guard, request, context).await };
         let inside = service_fn(async |request| {
-            Ok::<_, Infallible>(self.counted(gate, request, context.clone()).await)
+            Ok::<_, Infallible>(self.counted(guard, request, context.clone()).await)
         });
         let Ok(response) = cors.layer(inside).oneshot(request).await;
         response
     }
 
-    async fn counted(&self, gate: &Gate, request: Request, context: RequestContext) -> Response {
-        let Some(metrics) = &self.metrics else { return self.checked(gate, request, context).await };
-        let visit = metrics.visit(request.uri().path());
-        visit.follow(self.checked(gate, request, context).await)
+    async fn counted(&self, guard: &Guard, request: Request, context: RequestContext) -> Response {
+        let Some(metrics) = &self.metrics else { return self.checked(guard, request, context).await };
+        let timer = metrics.start_timer(request.uri().path());
+        timer.finish_with(self.checked(guard, request, context).await)
     }
 
-    async fn checked(&self, gate: &Gate, mut request: Request, mut context: RequestContext) -> Response {
+    async fn checked(&self, guard: &Guard, mut request: Request, mut context: RequestContext) -> Response {
         let peer = context.peer;
-        let response = match gate.check(&request, peer) {
-            Ok(visitor) => {
-                context.visitor = visitor;
-                context.is_keyed = gate.is_keyed();
+        let response = match guard.check(&request, peer) {
+            Ok(origin) => {
+                context.origin = origin;
+                context.is_keyed = guard.is_keyed();
                 request.extensions_mut().insert(context);
                 self.routed(request).await
             }
             Err(error) if error.is_wrong_key() => {
                 // Boxed, as all that few requests need.
-                let error = Box::pin(gate.answer_wrong_key(error, peer)).await;
-                refusal(error, request.headers())
+                Box::pin(guard.delay_wrong_key(error, peer)).await.into_response()
             }
-            Err(error) => refusal(error, request.headers()),
+            Err(error) => error.into_response(),
         };
-        if let Some(Refused(reason)) = response.extensions().get() {
+        if let Some(RefusalReason(reason)) = response.extensions().get() {
             self.log_refusal(response.status(), peer, reason);
         }
         response

@@ -7,22 +7,22 @@ use arc_swap::ArcSwap;
 use hob_config::ServerConfig;
 use tower_http::cors::CorsLayer;
 
-use crate::guard::Gate;
-use crate::router::cors;
+use crate::cors::cors;
+use crate::guard::Guard;
 
 /// The keys of the configuration that [`ServerControl::reload`] heeds.
 pub const RELOADED_KEYS: [&str; 3] = ["server.api_key", "server.allowed_hosts", "server.cors_origins"];
 
 /// Who may come in. A request is judged by the rules that hold when it comes.
 pub(crate) struct AccessRules {
-    pub(crate) gate: Gate,
+    pub(crate) guard: Guard,
     /// Lets an invited page read its answers. `None` where no page is invited.
     pub(crate) cors: Option<CorsLayer>,
 }
 
 impl AccessRules {
     pub(crate) fn new(config: &ServerConfig) -> Self {
-        AccessRules { gate: Gate::new(config), cors: cors(config) }
+        AccessRules { guard: Guard::new(config), cors: cors(config) }
     }
 }
 

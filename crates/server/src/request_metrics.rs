@@ -25,23 +25,23 @@ const CALLER_LEFT: u16 = 499;
 const STATUSES: std::ops::Range<u16> = 100..1000;
 
 /// The counts.
-pub(crate) struct Metrics {
+pub(crate) struct RequestMetrics {
     pub(crate) started: SystemTime,
-    routes: matchit::Router<Arc<Route>>,
-    by_name: Vec<(String, Arc<Route>)>,
-    other: Arc<Route>,
+    routes: matchit::Router<Arc<RouteMetrics>>,
+    by_name: Vec<(String, Arc<RouteMetrics>)>,
+    other: Arc<RouteMetrics>,
 }
 
 /// The counts of one route.
 #[derive(Default)]
-pub(crate) struct Route {
+pub(crate) struct RouteMetrics {
     /// By status. Made for routes that are asked for.
     statuses: OnceLock<Box<[AtomicU64]>>,
     /// Until the last byte of the answer was on its way.
     pub(crate) latency: Histogram,
 }
 
-impl Route {
+impl RouteMetrics {
     fn count(&self, status: u16) {
         let statuses = self.statuses.get_or_init(|| STATUSES.map(|_| AtomicU64::new(0)).collect());
         if let Some(count) = statuses.get(usize::from(status.saturating_sub(STATUSES.start))) {
@@ -56,33 +56,33 @@ impl Route {
     }
 }
 
-impl Metrics {
+impl RequestMetrics {
     /// For the patterns of all routes.
     pub(crate) fn new(patterns: impl Iterator<Item = &'static str>) -> Self {
         let mut routes = matchit::Router::new();
         let mut by_name = Vec::new();
         for pattern in patterns {
-            let route = Arc::new(Route::default());
+            let route = Arc::new(RouteMetrics::default());
             // The router itself takes the same patterns, and refuses two that are alike.
             if routes.insert(pattern, Arc::clone(&route)).is_ok() {
                 by_name.push((name_of(pattern), route));
             }
         }
-        let other = Arc::new(Route::default());
+        let other = Arc::new(RouteMetrics::default());
         by_name.push((OTHER.to_owned(), Arc::clone(&other)));
         by_name.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        Metrics { started: SystemTime::now(), routes, by_name, other }
+        RequestMetrics { started: SystemTime::now(), routes, by_name, other }
     }
 
     /// All routes that were asked for, by names such as `/v1/tasks/:id`.
-    pub(crate) fn routes(&self) -> impl Iterator<Item = &(String, Arc<Route>)> {
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &(String, Arc<RouteMetrics>)> {
         self.by_name.iter().filter(|(_, route)| route.statuses.get().is_some())
     }
 
     /// Counts a request from now to the last byte of its answer.
-    pub(crate) fn visit(&self, path: &str) -> Visit {
+    pub(crate) fn start_timer(&self, path: &str) -> RequestTimer {
         let route = self.routes.at(path).map_or(&self.other, |found| found.value);
-        Visit { route: Arc::clone(route), clock: Instant::now(), status: None }
+        RequestTimer { route: Arc::clone(route), started: Instant::now(), status: None }
     }
 }
 
@@ -92,20 +92,20 @@ fn name_of(pattern: &str) -> String {
 }
 
 /// A request under way. It ends with its value.
-pub(crate) struct Visit {
-    route: Arc<Route>,
-    clock: Instant,
+pub(crate) struct RequestTimer {
+    route: Arc<RouteMetrics>,
+    started: Instant,
     status: Option<StatusCode>,
 }
 
-impl Visit {
+impl RequestTimer {
     /// Goes on until the answer is out.
-    pub(crate) fn follow(mut self, response: Response) -> Response {
+    pub(crate) fn finish_with(mut self, response: Response) -> Response {
         self.answered(response.status());
         if response.body().size_hint().exact().is_some() {
             return response;
         }
-        response.map(|body| Body::new(Counted { body, _visit: self }))
+        response.map(|body| Body::new(TimedBody { body, _timer: self }))
     }
 
     fn answered(&mut self, status: StatusCode) {
@@ -114,22 +114,22 @@ impl Visit {
     }
 }
 
-impl Drop for Visit {
+impl Drop for RequestTimer {
     fn drop(&mut self) {
         if self.status.is_none() {
             self.route.count(CALLER_LEFT);
         }
-        self.route.latency.observe(self.clock.elapsed());
+        self.route.latency.observe(self.started.elapsed());
     }
 }
 
 /// A body of unknown length, whose end is the request's.
-struct Counted {
+struct TimedBody {
     body: Body,
-    _visit: Visit,
+    _timer: RequestTimer,
 }
 
-impl http_body::Body for Counted {
+impl http_body::Body for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -3,7 +3,7 @@
 use strsim::damerau_levenshtein;
 
 /// Longer paths are nobody's slip, and comparing them would take time.
-const LONGEST: usize = 128;
+const MAX_PATH_LENGTH: usize = 128;
 
 /// What stands before a path by mistake, or is missing there.
 const PREFIXES: [&str; 2] = ["v1", "api"];
@@ -11,7 +11,7 @@ const PREFIXES: [&str; 2] = ["v1", "api"];
 const CHAT: &str = "/v1/chat/completions";
 
 /// What clients ask for that speak another API first: an older or newer one of OpenAI's, Anthropic's, Ollama's.
-const OTHER_FORMS: [(&str, &str); 6] = [
+const OTHER_APIS: [(&str, &str); 6] = [
     ("completions", CHAT),
     ("responses", CHAT),
     ("messages", CHAT),
@@ -21,18 +21,18 @@ const OTHER_FORMS: [(&str, &str); 6] = [
 ];
 
 /// Knows the way.
-pub(crate) struct Signposts {
+pub(crate) struct RouteSuggestions {
     routes: matchit::Router<()>,
     /// What may have been meant, without what stands before it, and where that is.
     names: Vec<(String, &'static str)>,
 }
 
-impl Signposts {
+impl RouteSuggestions {
     /// For the patterns of all routes.
     pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
         let mut routes = matchit::Router::new();
         let mut names: Vec<(String, &'static str)> =
-            OTHER_FORMS.iter().map(|(name, route)| ((*name).to_owned(), *route)).collect();
+            OTHER_APIS.iter().map(|(name, route)| ((*name).to_owned(), *route)).collect();
         for pattern in patterns {
             // The server's own router took it, so this one does.
             let _ = routes.insert(pattern, ());
@@ -41,12 +41,12 @@ impl Signposts {
                 names.push((name, pattern));
             }
         }
-        Signposts { routes, names }
+        RouteSuggestions { routes, names }
     }
 
     /// The path that was probably meant.
     pub(crate) fn nearest(&self, path: &str) -> Option<String> {
-        if path.len() > LONGEST {
+        if path.len() > MAX_PATH_LENGTH {
             return None;
         }
         let name = bare(path);
@@ -75,8 +75,8 @@ fn bare(path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn signposts() -> Signposts {
-        Signposts::new([
+    fn suggestions() -> RouteSuggestions {
+        RouteSuggestions::new([
             CHAT,
             "/v1/models",
             "/v1/models/{*id}",
@@ -116,7 +116,7 @@ mod tests {
             ("/healthz", "/health"),
             ("/v1/dashbord", "/dashboard"),
         ] {
-            assert_eq!(signposts().nearest(path).as_deref(), Some(meant), "{path}");
+            assert_eq!(suggestions().nearest(path).as_deref(), Some(meant), "{path}");
         }
     }
 
@@ -126,14 +126,14 @@ mod tests {
         for path in
             ["/", "/v1", "/v1/", "/api/v1", "/v2/nothing", "/favicon.ico", "/index.html", "/docs", &long]
         {
-            assert_eq!(signposts().nearest(path), None, "{path}");
+            assert_eq!(suggestions().nearest(path), None, "{path}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn any_path_may_be_asked_for(path in "/[^ ]{0,200}") {
-            let _ = signposts().nearest(&path);
+            let _ = suggestions().nearest(&path);
         }
     }
 }

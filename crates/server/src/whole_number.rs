@@ -1,4 +1,4 @@
-//! Whole numbers as clients write them: `20`, and `20.0` where their language knows no other numbers.
+//! WholeNumber numbers as clients write them: `20`, and `20.0` where their language knows no other numbers.
 
 use std::fmt;
 
@@ -6,39 +6,41 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
 /// A whole number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Whole(pub(crate) i64);
+pub(crate) struct WholeNumber(pub(crate) i64);
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de> Deserialize<'de> for WholeNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WholeVisitor;
+        struct WholeNumberVisitor;
 
-        impl Visitor<'_> for WholeVisitor {
-            type Value = Whole;
+        impl Visitor<'_> for WholeNumberVisitor {
+            type Value = WholeNumber;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("a whole number")
             }
 
-            fn visit_i64<E>(self, number: i64) -> Result<Whole, E> {
-                Ok(Whole(number))
+            fn visit_i64<E>(self, number: i64) -> Result<WholeNumber, E> {
+                Ok(WholeNumber(number))
             }
 
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
-                let whole = i64::try_from(number).map(Whole);
+            fn visit_u64<E: Error>(self, number: u64) -> Result<WholeNumber, E> {
+                let whole = i64::try_from(number).map(WholeNumber);
                 whole.map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
             }
 
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
-                whole(number).map(Whole).ok_or_else(|| E::invalid_type(Unexpected::Float(number), &self))
+            fn visit_f64<E: Error>(self, number: f64) -> Result<WholeNumber, E> {
+                whole(number)
+                    .map(WholeNumber)
+                    .ok_or_else(|| E::invalid_type(Unexpected::Float(number), &self))
             }
         }
 
-        deserializer.deserialize_any(WholeVisitor)
+        deserializer.deserialize_any(WholeNumberVisitor)
     }
 }
 
 /// The number without its fraction, if it has none.
-pub(super) fn whole(number: f64) -> Option<i64> {
+pub(crate) fn whole(number: f64) -> Option<i64> {
     // Every float in this range has an exact counterpart.
     let range = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
     (number.fract() == 0.0 && range.contains(&number)).then_some(number as i64)
@@ -50,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_number_without_a_fraction_is_whole() {
-        let read = |text: &str| serde_json::from_str::<Whole>(text).map(|whole| whole.0).ok();
+        let read = |text: &str| serde_json::from_str::<WholeNumber>(text).map(|whole| whole.0).ok();
         assert_eq!(read("20"), Some(20));
         assert_eq!(read("20.0"), Some(20));
         assert_eq!(read("-4.0"), Some(-4));

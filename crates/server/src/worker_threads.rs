@@ -14,66 +14,66 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 /// More would only wait for each other at the kernel's door.
-const MOST: usize = 16;
+const MAX_WORKERS: usize = 16;
 
 /// Threads for work that blocks, of all of them together. It is work of others, such as look-ups of names: what the server itself
 /// has to do goes to its one pool.
-const MOST_BLOCKING: usize = 256;
+const MAX_BLOCKING_THREADS: usize = 256;
 
 /// All of them. They stop with the value, and what they have not finished by then is dropped.
-pub(crate) struct Hands {
-    hands: Vec<Hand>,
+pub(crate) struct WorkerThreads {
+    workers: Vec<Worker>,
     _stop: DropGuard,
 }
 
-struct Hand {
+struct Worker {
     runtime: Handle,
     connections: Arc<AtomicUsize>,
 }
 
 /// Counts a connection for as long as it lasts.
-struct Held(Arc<AtomicUsize>);
+struct ConnectionCount(Arc<AtomicUsize>);
 
-impl Drop for Held {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Hands {
+impl WorkerThreads {
     /// One for each processor.
     pub(crate) fn start() -> io::Result<Self> {
         let stop = CancellationToken::new();
         // Also stops those that started when one cannot.
         let guard = stop.clone().drop_guard();
-        let count = available_parallelism().map_or(1, NonZero::get).min(MOST);
-        let hands = (0..count).map(|_| Hand::start(count, stop.clone())).collect::<io::Result<_>>()?;
-        Ok(Hands { hands, _stop: guard })
+        let count = available_parallelism().map_or(1, NonZero::get).min(MAX_WORKERS);
+        let workers = (0..count).map(|_| Worker::start(count, stop.clone())).collect::<io::Result<_>>()?;
+        Ok(WorkerThreads { workers, _stop: guard })
     }
 
     /// Gives a connection to the one that has the fewest.
-    pub(crate) fn give<F: Future<Output = ()> + Send + 'static>(&self, connections: &TaskTracker, work: F) {
-        let fewest = self.hands.iter().min_by_key(|hand| hand.connections.load(Ordering::Relaxed));
-        let Some(hand) = fewest else { return };
-        hand.connections.fetch_add(1, Ordering::Relaxed);
-        let held = Held(Arc::clone(&hand.connections));
+    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, connections: &TaskTracker, work: F) {
+        let fewest = self.workers.iter().min_by_key(|worker| worker.connections.load(Ordering::Relaxed));
+        let Some(worker) = fewest else { return };
+        worker.connections.fetch_add(1, Ordering::Relaxed);
+        let count_guard = ConnectionCount(Arc::clone(&worker.connections));
         let work = async move {
             work.await;
-            drop(held);
+            drop(count_guard);
         };
-        connections.spawn_on(work, &hand.runtime);
+        connections.spawn_on(work, &worker.runtime);
     }
 }
 
-impl Hand {
+impl Worker {
     fn start(count: usize, stop: CancellationToken) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(MOST_BLOCKING.div_ceil(count))
+            .max_blocking_threads(MAX_BLOCKING_THREADS.div_ceil(count))
             .build()?;
         let handle = runtime.handle().clone();
         thread::Builder::new().name("connections".to_owned()).spawn(move || run(runtime, &stop))?;
-        Ok(Hand { runtime: handle, connections: Arc::default() })
+        Ok(Worker { runtime: handle, connections: Arc::default() })
     }
 }
 

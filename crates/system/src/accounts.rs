@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use hob_config::TelemetryConfig;
 use hob_core::InferenceLog;
 
 use crate::energy::Meters;
 use crate::metrics::Totals;
-use crate::record::Record;
+use crate::record::{Record, TelemetryOptions};
 use crate::trace::Spans;
 
 /// Everybody in the house who asks an engine has these.
@@ -21,15 +20,15 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn new(config: &TelemetryConfig, record: &Record, spans: Spans) -> Self {
+    pub(crate) fn new(options: &TelemetryOptions, record: &Record, spans: Spans) -> Self {
         let record: Arc<dyn InferenceLog> = Arc::new(record.clone());
         // Without anybody to write it down nobody needs to measure.
-        let meters = if config.energy && (config.enabled || config.metrics) {
+        let meters = if options.energy && (options.enabled || options.metrics) {
             Meters::open()
         } else {
             Meters::default()
         };
-        if !config.metrics {
+        if !options.metrics {
             return Accounts { log: record, totals: None, spans, meters };
         }
         let totals = Arc::new(Totals::before(record));

@@ -127,7 +127,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use hob_agents::ToolBox;
+    use hob_agents::ToolSet;
     use hob_core::{EventBus, Unrecorded};
     use hob_testkit::ScriptedEngine;
 
@@ -158,7 +158,7 @@ mod tests {
             engine: Arc::clone(&engine) as _,
             default_model: None,
             agent: hob_agents::agent("simple"),
-            tools: ToolBox::default(),
+            tools: ToolSet::default(),
             max_turns: 1,
             bus: EventBus::new(),
             log: Arc::new(Unrecorded),

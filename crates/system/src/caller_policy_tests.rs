@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_agents::builtin::WebFetchOptions;
 use hob_core::{
     CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role, Unrecorded,
@@ -44,7 +44,7 @@ fn parts(engine: &Arc<ScriptedEngine>, default_model: Option<&str>) -> SystemPar
         engine: Arc::clone(engine) as Arc<dyn Engine>,
         default_model: default_model.map(str::to_owned),
         agent: None,
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

@@ -10,8 +10,8 @@ use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Re
 use hob_store::{Conversations, Schema, Store};
 
 use crate::channel_service::{ChannelOptions, ChannelService};
+use crate::databases::DATABASE;
 use crate::inbound::InboundRules;
-use crate::record::DATABASE;
 
 pub use hob_channel::whatsapp::{InstallError, LoginError, LoginStep, NotStarted, login};
 pub use hob_channel::{Bridge as GatewayBridge, Whatsapp as WhatsappChannel};

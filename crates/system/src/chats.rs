@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hob_store::{Chats, Schema, Store, StoreError};
 
-use crate::record::DATABASE;
+use crate::databases::DATABASE;
 
 /// The conversations in `home`. Blocks.
 pub fn open_chats(home: &Path) -> Result<Chats, StoreError> {

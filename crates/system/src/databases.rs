@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use hob_store::{Condition, Schema, StoreError, inspect};
 
 use crate::memory;
-use crate::record;
+
+/// The file of the calls, tasks and conversations, in the configuration directory.
+pub(crate) const DATABASE: &str = "hob.db";
 
 /// One database, and how it is.
 #[derive(Debug)]
@@ -26,10 +28,8 @@ pub enum DatabaseKind {
 
 /// How the databases in `home` are. Creates nothing. Blocks.
 pub fn inspect_databases(home: &Path) -> Vec<Database> {
-    let kinds = [
-        (DatabaseKind::Record, record::DATABASE, Schema::HOB),
-        (DatabaseKind::Memory, memory::FILE, Schema::MEMORY),
-    ];
+    let kinds =
+        [(DatabaseKind::Record, DATABASE, Schema::HOB), (DatabaseKind::Memory, memory::FILE, Schema::MEMORY)];
     let look = |(kind, file, schema)| {
         let path = home.join(file);
         let condition = inspect(&path, schema);

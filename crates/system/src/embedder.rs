@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use hob_config::Config;
 use hob_core::{Engine, EngineError};
+use hob_models::PullError;
 use thiserror::Error;
 
 pub use hob_memory::Embedder;
 
 use crate::household::FirstRun;
-use crate::local_models::{self, PullError};
+use crate::local_models;
 
 /// Why there is none.
 #[derive(Debug, Error)]

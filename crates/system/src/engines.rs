@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineKey, EngineServer};
 use hob_core::{Engine, EngineError};
-use hob_engines::selection::leads_back;
+use hob_engines::selection::points_to_self;
 use hob_engines::wire::client::KeyHeader;
-use hob_engines::{Endpoint, EndpointOptions, Fleet, FleetOptions, Ollama, OpenAiCompat, Resend, Style};
+use hob_engines::{
+    Endpoint, EndpointOptions, MultiHost, MultiHostOptions, Ollama, OpenAiCompat, Resend, Style,
+};
 use hob_net::{BindAddress, is_own_address};
 
 use crate::local_models;
@@ -51,7 +53,7 @@ pub fn beside(
             tracing::warn!(engine = key.as_str(), "this build has no such engine for the pool");
             continue;
         };
-        if leads_back(engine.as_ref(), &own) {
+        if points_to_self(engine.as_ref(), &own) {
             tracing::warn!(engine = key.as_str(), "left out of the pool: its address is our own");
         } else if engine.key() != chosen.key() {
             others.push(Arc::clone(engine));
@@ -88,7 +90,7 @@ fn served<E: Engine + 'static>(
     for address in addresses {
         hosts.push(Arc::new(engine(endpoint(key, server, address)?)));
     }
-    Ok(Fleet::of(hosts, FleetOptions { resend: resend(key), ..FleetOptions::default() }))
+    Ok(MultiHost::of(hosts, MultiHostOptions { resend: resend(key), ..MultiHostOptions::default() }))
 }
 
 fn endpoint(key: EngineKey, server: &EngineServer, address: &str) -> Result<Endpoint, EngineError> {

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use futures::StreamExt;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::{
     AgentPreference, AskError, Caller, Delta, EventBus, Inference, InferenceLog, Message, RequestSource, Role,
 };
@@ -54,7 +54,7 @@ fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
         engine: shared(&vllm),
         default_model: Some(default.into()),
         agent: None,
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::clone(&book) as Arc<dyn InferenceLog>,

@@ -13,7 +13,7 @@ use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 use crate::memory::{HouseMemory, MemoryWiring};
-use crate::{System, SystemParts, ToolBox};
+use crate::{System, SystemParts, ToolSet};
 
 /// Sends whatever it is given to wherever the owner has named, and counts.
 struct Post {
@@ -86,7 +86,7 @@ async fn house(to: &'static str) -> House {
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: None,
         agent: hob_agents::agent("orchestrator"),
-        tools: ToolBox::new([Arc::new(post) as Arc<dyn Tool>]).unwrap(),
+        tools: ToolSet::new([Arc::new(post) as Arc<dyn Tool>]).unwrap(),
         max_turns: 3,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

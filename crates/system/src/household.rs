@@ -4,15 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
-use hob_config::{Config, EngineKey, RouterKey};
+use hob_config::{Config, EngineKey};
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
 };
-use hob_engines::selection::{Because, Chosen, NoEngine, Tried, Wanted, select};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
+};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
+use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_store::has_answered;
 use thiserror::Error;
@@ -20,18 +23,20 @@ use thiserror::Error;
 use crate::accounts::Accounts;
 use crate::channel_service::ChannelService;
 use crate::channels;
+use crate::databases::DATABASE;
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::fallback::Fallback;
-use crate::local_models::{self, OnProgress, PullError};
+use crate::local_models::{self, OnProgress};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
-use crate::record::{DATABASE, Record};
-use crate::routing::{Router, RouterBook};
+use crate::record::Record;
 use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
+use crate::startup::routing::open_router;
 use crate::startup::tasks::{open_tasks, task_options};
+use crate::startup::telemetry::{open_record, telemetry_options};
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
@@ -85,7 +90,7 @@ pub enum OpenError {
 pub struct Household {
     pub system: Arc<System>,
     /// Why this engine was chosen.
-    pub because: Because,
+    pub because: SelectionReason,
     /// What was asked and answered.
     pub record: Record,
     /// Runs nothing until it is started.
@@ -106,12 +111,14 @@ impl Household {
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
             // Nobody needs to hear at every question that a recommendation was not followed.
-            Ok(Chosen { engine, because: Because::Fallback { .. } }) if !is_default_missed(config, home) => {
-                Ok(Chosen { engine, because: Because::Fallback { instead_of: None } })
+            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+                if !is_default_missed(config, home) =>
+            {
+                Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
             chosen => chosen.map_err(OpenError::from),
         };
-        let Chosen { engine, because } = match chosen {
+        let SelectedEngine { engine, because } = match chosen {
             Ok(chosen) => chosen,
             Err(error) => {
                 if let Some(managed) = managed {
@@ -121,9 +128,9 @@ impl Household {
             }
         };
         let key = engine.key().to_owned();
-        let record = Record::open(config, home);
+        let record = open_record(config, home);
         let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
-        let accounts = Accounts::new(&config.telemetry, &record, traces.spans().clone());
+        let accounts = Accounts::new(&telemetry_options(config), &record, traces.spans().clone());
         let default_model = config.default_model().map(str::to_owned);
         let bus = EventBus::new();
         let others = match wishes.engine {
@@ -176,8 +183,10 @@ impl Household {
         let system = system.with_accounts(accounts).with_pool(pool);
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
-        let system =
-            system.with_memory(memory).with_embedder(embedder).with_router(router(config, home, &record));
+        let system = system
+            .with_memory(memory)
+            .with_embedder(embedder)
+            .with_router(open_router(config, home, &record));
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
@@ -206,14 +215,6 @@ impl Household {
         self.workshop.warm(&self.system);
     }
 
-    /// The start is over: what only that needed of the program in memory is given back to the system.
-    pub fn settle(&self) {
-        #[cfg(all(feature = "embedded", target_os = "linux"))]
-        if let Err(error) = hob_embedded::give_back_start() {
-            tracing::debug!(%error, "what the start needed stays in memory");
-        }
-    }
-
     /// Stops what was started.
     pub async fn close(self) {
         // Before the channels, by which results leave the house.
@@ -238,26 +239,16 @@ async fn first_run(
     config: &Config,
     home: &Path,
     wishes: &Wishes,
-    tried: Vec<Tried>,
-) -> Result<Chosen, OpenError> {
+    tried: Vec<RejectedEngine>,
+) -> Result<SelectedEngine, OpenError> {
     if let FirstRun::Fetch(progress) = &wishes.first_run
         && wishes.engine.is_none()
         && !is_default_missed(config, home)
         && let Some(engine) = local_models::fetch_starter(config, home, Arc::clone(progress)).await?
     {
-        return Ok(Chosen { engine, because: Because::Fallback { instead_of: None } });
+        return Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } });
     }
     Err(NoEngine::NoneHealthy { tried }.into())
-}
-
-/// Who chooses where the model is `auto`. Rules have nothing to learn, so where nothing is to be recorded, nothing is.
-fn router(config: &Config, home: &Path, record: &Record) -> Router {
-    let policy = config.intelligence.router;
-    let book = match config.telemetry.enabled || policy == RouterKey::Grpo {
-        true => RouterBook::at(home, record.clone()),
-        false => RouterBook::default(),
-    };
-    Router::new(policy, book)
 }
 
 /// Who answers for the default model when that is not to be had.
@@ -268,16 +259,16 @@ fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
 }
 
 /// What callers are told where the cloud answers only because nobody else did.
-fn for_want(because: &Because, key: &str) -> Option<ModelReason> {
+fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     match because {
-        Because::Fallback { instead_of } if key == CLOUD => {
+        SelectionReason::Fallback { instead_of } if key == CLOUD => {
             let missing = match instead_of {
                 Some(key) => format!("{key} did not answer"),
                 None => "no other engine answered".to_owned(),
             };
             Some(ModelReason::new(format!("the cloud answers: {missing} when Hob was started")))
         }
-        Because::Fallback { .. } | Because::Given | Because::Default => None,
+        SelectionReason::Fallback { .. } | SelectionReason::Given | SelectionReason::Default => None,
     }
 }
 
@@ -327,8 +318,8 @@ pub async fn choose(
     engines: &[Arc<dyn Engine>],
     config: &Config,
     wishes: &Wishes,
-) -> Result<Chosen, NoEngine> {
-    let wanted = Wanted {
+) -> Result<SelectedEngine, NoEngine> {
+    let wanted = SelectionRules {
         key: wishes.engine.map(|key| key.to_string()),
         // Who names a pool and no default means its first.
         default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),

@@ -14,8 +14,8 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     let mut config = Config::default();
     config.telemetry.enabled = false;
     config.telemetry.energy = false;
-    let record = Record::open(&config, home.path());
-    let accounts = Accounts::new(&config.telemetry, &record, Traces::open(None).spans().clone());
+    let record = open_record(&config, home.path());
+    let accounts = Accounts::new(&telemetry_options(&config), &record, Traces::open(None).spans().clone());
     for (default, engine, model) in
         [(Some(AUTO), "ollama", "small"), (None, "ollama", "small"), (Some("large"), "litellm", "large")]
     {

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::{StreamExt, TryStreamExt, stream};
 use hob_agents::builtin::WebFetchOptions;
-use hob_agents::builtin::web_fetch::{Fetcher, Page, Redirects};
+use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
 use hob_core::{AskError, Content, GenerateRequest, Image, Part};
 
 use crate::caller_policy::is_web_address;
@@ -80,7 +80,7 @@ impl ImageFetcher {
     async fn fetch(&self, address: &str) -> Result<String, String> {
         let page = self.fetcher.fetch(address, Redirects::Anywhere).await;
         let page = page.map_err(|error| format!("the image cannot be fetched: {error}"))?;
-        let Page { body, is_cut, .. } = &page;
+        let FetchedPage { body, is_cut, .. } = &page;
         if *is_cut {
             return Err(format!("the image is larger than {} MiB", MAX_IMAGE_BYTES >> 20));
         }

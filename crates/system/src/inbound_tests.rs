@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_config::Config;
 use hob_core::{
     Delta, Engine, EngineError, EventBus, FinishReason, Generation, GenerationStream, ModelInfo, Tool,
@@ -30,7 +30,7 @@ impl Tool for Prop {
     }
 }
 
-fn tools() -> ToolBox {
+fn tools() -> ToolSet {
     let tools = [
         ("calculator", Reach::Pure),
         ("file_read", Reach::Read),
@@ -38,7 +38,7 @@ fn tools() -> ToolBox {
         ("retrieval", Reach::Read),
         ("channel_send", Reach::Act),
     ];
-    ToolBox::new(tools.map(|(name, reach)| tool(name, reach))).unwrap()
+    ToolSet::new(tools.map(|(name, reach)| tool(name, reach))).unwrap()
 }
 
 fn tool(name: &str, reach: Reach) -> Arc<dyn Tool> {

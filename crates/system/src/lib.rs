@@ -3,7 +3,6 @@
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
 mod accounts;
-mod agent_stream;
 pub mod bench;
 mod caller_policy;
 mod catalog;
@@ -22,10 +21,6 @@ mod household;
 mod images;
 mod inbound;
 mod lane;
-#[cfg(feature = "embedded")]
-pub mod local_models;
-#[cfg(not(feature = "embedded"))]
-#[path = "local_models_missing.rs"]
 pub mod local_models;
 pub mod memory;
 mod metered;
@@ -49,10 +44,12 @@ pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
 pub use fallback::Fallback;
-pub use hob_agents::{ToolBox, ToolBoxError};
+pub use hob_agents::{ToolSet, ToolSetError};
 pub use hob_engines::ManagedError;
-pub use hob_engines::ollama::{ModelDetails, PullProgress};
-pub use hob_engines::selection::{Because, Chosen, NoEngine, Tried, WhyNot, leads_back, probe_all};
+pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
+pub use hob_engines::selection::{
+    NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, points_to_self, probe_all,
+};
 pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};
 pub use hob_memory as documents;
 pub use hob_store as store;
@@ -60,8 +57,8 @@ pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_m
 pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
 pub use pool::Pool;
-pub use record::{Record, find_telemetry, open_telemetry};
-pub use routing::{RateError, Rated, Router, RouterBook};
+pub use record::{Record, TelemetryOptions};
+pub use routing::{PolicyName, RateError, Rated, Router, RouterBook};
 pub use scheduler::{Scheduler, TaskBook};
 pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;

@@ -1,21 +1,19 @@
-//! Models on this machine's own disk, and the engine inside this process that answers with them.
+//! Model files on this machine's own disk, and the engine inside this process that answers with them.
+//!
+//! The files are always there to list, pull and remove. Whether this build has the engine is known here and nowhere else in this
+//! crate.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hob_config::{Config, EngineKey};
-use hob_core::Engine;
-use hob_embedded::models::catalog::{EMBEDDING, STARTER};
-use hob_embedded::models::pull::{Network, is_within_reach};
-use hob_embedded::models::{ModelStore, PullOptions, PullSpec, pull};
-use hob_embedded::{Embedded, EmbeddedOptions, TuneWhenIdle};
-
-pub use hob_embedded::models::{
-    CATALOG, CatalogEntry, MemoryEstimate, Progress, PullError, PullSpec as ModelSpec, Step, StoredModel,
-};
-pub use hob_embedded::models::{StoreError as ModelStoreError, pull::SpecError};
-pub use hob_embedded::{Keep, TuneReport};
+use hob_core::{Engine, EngineError};
+#[cfg(feature = "embedded")]
+use hob_llama::{Embedded, EmbeddedOptions};
+use hob_models::catalogue::{EMBEDDING, STARTER};
+use hob_models::pull::{Network, is_within_reach};
+use hob_models::tuned::{Keep, TuneReport};
+use hob_models::{ModelStore, Progress, PullError, PullOptions, PullSpec, StoreError, StoredModel, pull};
 
 use crate::embedder::Embedder;
 use crate::household::FirstRun;
@@ -23,43 +21,46 @@ use crate::household::FirstRun;
 /// The directory in the configuration directory.
 const DIRECTORY: &str = "models";
 
-/// A person who reads an answer before asking again should not be in the way of it.
-const QUIET_BEFORE_TUNING: Duration = Duration::from_secs(30);
-
 /// Hears how far a download is. Called from any thread.
 pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// The engine inside this process.
+/// The engine inside this process; `None` in a build without it.
 pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
-    Some(LocalModels::new(config, home).engine())
+    LocalModels::new(config, home).engine()
 }
 
-/// Fetches the model that a fresh machine starts with, and gives the engine that answers with it.
+/// Fetches the model that a fresh machine starts with, and gives the engine that answers with it. Fetches nothing in a build without
+/// the engine.
 pub(crate) async fn fetch_starter(
     config: &Config,
     home: &Path,
     progress: OnProgress,
 ) -> Result<Option<Arc<dyn Engine>>, PullError> {
     let models = LocalModels::new(config, home);
+    let Some(engine) = models.engine() else { return Ok(None) };
     models.pull(&PullSpec::Catalog(STARTER), progress).await?;
-    Ok(Some(models.engine()))
+    Ok(Some(engine))
 }
 
-/// The model for embeddings that comes with Hob, on the engine that answers where that is the one inside this process.
+/// The model for embeddings that comes with Hob, on the engine that answers where that is the one inside this process. `None` in a
+/// build without it.
 pub(crate) fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
     // A second one would not know what memory the first has taken.
     let inside = engine.key() == EngineKey::Embedded.as_str();
-    let engine = if inside { Arc::clone(engine) } else { LocalModels::new(config, home).engine() };
+    let engine = if inside { Arc::clone(engine) } else { LocalModels::new(config, home).engine()? };
     Some(Embedder { engine, model: EMBEDDING.name.to_owned() })
 }
 
-/// Sees to it that the model for embeddings that comes with Hob is on the disk.
+/// Makes sure that the model for embeddings that comes with Hob is on the disk. Fetches nothing in a build without the engine.
 pub(crate) async fn fetch_embedding_model(
     config: &Config,
     home: &Path,
     first_use: &FirstRun,
 ) -> Result<(), PullError> {
     let mut models = LocalModels::new(config, home);
+    if models.engine().is_none() {
+        return Ok(());
+    }
     // Being there is enough: its checksum was looked at when it came.
     if let Ok(Some(StoredModel { problem: None, .. })) = models.store.find(EMBEDDING.name) {
         return Ok(());
@@ -84,6 +85,7 @@ pub(crate) fn comes_with_hob(model: &str) -> bool {
 pub struct LocalModels {
     store: ModelStore,
     pull_options: PullOptions,
+    #[cfg(feature = "embedded")]
     engine: Arc<Embedded>,
 }
 
@@ -91,56 +93,47 @@ impl LocalModels {
     /// Loads nothing yet.
     pub fn new(config: &Config, home: &Path) -> Self {
         let directory = home.join(DIRECTORY);
-        let settings = &config.engine.embedded;
-        let mut options = EmbeddedOptions::new(&directory);
-        options.parallel = settings.parallel;
-        options.queue = settings.queue;
-        options.keep_alive = settings.keep_alive;
-        if settings.threads > 0 {
-            options.threads = settings.threads;
-        }
-        if settings.context > 0 {
-            options.context = u32::try_from(settings.context).ok();
-        }
-        if settings.memory_mb > 0 {
-            options.memory_budget = (settings.memory_mb as u64) << 20;
-        }
-        options.tune = settings
-            .tune
-            .then(|| TuneWhenIdle { model: STARTER.name.to_owned(), after: QUIET_BEFORE_TUNING });
         let mut pull_options = PullOptions { token: config.hub.token.clone(), ..PullOptions::default() };
         if let Some(endpoint) = &config.hub.endpoint {
             pull_options.hub = endpoint.clone();
         }
         LocalModels {
+            #[cfg(feature = "embedded")]
+            engine: Arc::new(Embedded::new(engine_options(config, &directory))),
             store: ModelStore::new(directory),
             pull_options,
-            engine: Arc::new(Embedded::new(options)),
         }
     }
 
-    pub fn engine(&self) -> Arc<dyn Engine> {
-        Arc::clone(&self.engine) as Arc<dyn Engine>
+    /// The engine that answers with these models; `None` in a build without it.
+    #[cfg(feature = "embedded")]
+    pub fn engine(&self) -> Option<Arc<dyn Engine>> {
+        Some(Arc::clone(&self.engine) as Arc<dyn Engine>)
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    pub fn engine(&self) -> Option<Arc<dyn Engine>> {
+        None
     }
 
     /// All models, the broken ones too.
-    pub fn list(&self) -> Result<Vec<StoredModel>, ModelStoreError> {
+    pub fn list(&self) -> Result<Vec<StoredModel>, StoreError> {
         self.store.list()
     }
 
     /// Removes a model from the disk.
-    pub fn remove(&self, id: &str) -> Result<(), ModelStoreError> {
+    pub fn remove(&self, id: &str) -> Result<(), StoreError> {
         self.store.remove(id)
     }
 
     /// Fetches a model.
-    pub async fn pull(&self, spec: &ModelSpec, progress: OnProgress) -> Result<StoredModel, PullError> {
+    pub async fn pull(&self, spec: &PullSpec, progress: OnProgress) -> Result<StoredModel, PullError> {
         pull(spec, &self.store, &PullOptions { progress, ..self.pull_options.clone() }).await
     }
 
-    /// Whether the model that a fresh machine starts with could be fetched now, as far as one can know without doing it.
+    /// Whether the model that a fresh machine starts with could be fetched and used now, as far as one can know without doing it.
     pub async fn can_fetch_starter(&self) -> bool {
-        is_within_reach(STARTER, &self.pull_options).await
+        self.engine().is_some() && is_within_reach(STARTER, &self.pull_options).await
     }
 
     /// From now on nothing is fetched from the network.
@@ -149,7 +142,34 @@ impl LocalModels {
     }
 
     /// Finds the form of a model's weights that this machine runs fastest.
-    pub async fn tune(&self, model: &str, keep: Keep) -> Result<TuneReport, hob_core::EngineError> {
+    #[cfg(feature = "embedded")]
+    pub async fn tune(&self, model: &str, keep: Keep) -> Result<TuneReport, EngineError> {
         self.engine.tune(model, keep).await
     }
+
+    #[cfg(not(feature = "embedded"))]
+    pub async fn tune(&self, _model: &str, _keep: Keep) -> Result<TuneReport, EngineError> {
+        let reason = "this hob was built without the embedded engine".to_owned();
+        Err(EngineError::NotConfigured { engine: EngineKey::Embedded.to_string(), reason })
+    }
+}
+
+/// The options of the engine, from the section `[engine.embedded]`.
+#[cfg(feature = "embedded")]
+fn engine_options(config: &Config, directory: &Path) -> EmbeddedOptions {
+    let settings = &config.engine.embedded;
+    let mut options = EmbeddedOptions::new(directory);
+    options.parallel = settings.parallel;
+    options.queue = settings.queue;
+    options.keep_alive = settings.keep_alive;
+    if settings.threads > 0 {
+        options.threads = settings.threads;
+    }
+    if settings.context > 0 {
+        options.context = u32::try_from(settings.context).ok();
+    }
+    if settings.memory_mb > 0 {
+        options.memory_budget = (settings.memory_mb as u64) << 20;
+    }
+    options
 }

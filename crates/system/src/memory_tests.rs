@@ -6,7 +6,7 @@ use hob_core::{AgentPreference, Caller, Engine, Event, MemoryUse, Permit, Reach,
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::{System, SystemParts, ToolBox};
+use crate::{System, SystemParts, ToolSet};
 
 /// Where Hob keeps its files, beside the notes.
 const HOME: &str = "home";
@@ -34,7 +34,7 @@ impl House {
             engine: Arc::clone(&engine) as Arc<dyn Engine>,
             default_model: None,
             agent: hob_agents::agent("simple"),
-            tools: ToolBox::default(),
+            tools: ToolSet::default(),
             max_turns: 3,
             bus: bus.clone(),
             log: Arc::new(Unrecorded),

@@ -1,21 +1,31 @@
 //! The record of inferences: opens it, keeps it within its retention, and does without it while it cannot be opened.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use hob_config::Config;
-use hob_core::{Inference, InferenceLog};
-use hob_core::{Moment, Zone};
-use hob_store::savings::{Price, Prices, Savings, Served, savings};
+use hob_core::{Inference, InferenceLog, Moment, Zone};
+use hob_store::savings::{Prices, Savings, Served, savings};
 use hob_store::{Schema, Store, StoreError, Telemetry, TelemetryWriter};
-
-/// The file in the configuration directory.
-pub(crate) const DATABASE: &str = "hob.db";
 
 /// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
 const LATEST_RECORDS: Duration = Duration::from_millis(250);
+
+/// What is recorded of calls, and for how long.
+#[derive(Debug, Clone)]
+pub struct TelemetryOptions {
+    /// Whether calls are recorded.
+    pub enabled: bool,
+    /// Days that records are kept; 0 is for ever.
+    pub retention_days: u32,
+    /// Whether figures are counted for Prometheus.
+    pub metrics: bool,
+    /// Whether the energy of answers is measured where the machine can.
+    pub energy: bool,
+    /// What the cloud asks for its tokens.
+    pub prices: Prices,
+}
 
 /// The record, or nothing: an answer never depends on it.
 #[derive(Clone)]
@@ -40,15 +50,15 @@ impl Default for Record {
 }
 
 impl Record {
-    /// Opens the record in `home`, where it is wanted. One that cannot be opened is told of, and tried again: until then calls
-    /// wait to be recorded, as many as there is room for.
-    pub fn open(config: &Config, home: &Path) -> Self {
-        let kept = config.telemetry.enabled.then(|| Kept::open(config, home)).transpose();
+    /// Opens the record in `database`, where calls are recorded. A database that cannot be opened is logged and tried again: until
+    /// then calls wait to be recorded, as many as there is room for.
+    pub fn open(options: &TelemetryOptions, database: &Path) -> Self {
+        let kept = options.enabled.then(|| Kept::open(options, database)).transpose();
         let kept = kept.unwrap_or_else(|error| {
             tracing::error!(%error, "no calls are recorded: the system gives no thread for it");
             None
         });
-        Record { kept, prices: Arc::new(prices(config)) }
+        Record { kept, prices: Arc::new(options.prices.clone()) }
     }
 
     /// What was recorded, for reports; `None` when nothing is, or the database cannot be opened yet.
@@ -125,13 +135,13 @@ impl Record {
 }
 
 impl Kept {
-    fn open(config: &Config, home: &Path) -> io::Result<Self> {
-        let retention_days = u32::try_from(config.telemetry.retention_days).unwrap_or(u32::MAX);
+    fn open(options: &TelemetryOptions, database: &Path) -> io::Result<Self> {
+        let retention_days = options.retention_days;
         let telemetry = Arc::new(OnceLock::new());
         let opened = Arc::clone(&telemetry);
-        let (config, home) = (config.clone(), home.to_owned());
+        let (prices, database): (Prices, PathBuf) = (options.prices.clone(), database.to_owned());
         let open = move || {
-            let telemetry = open_telemetry(&config, &home)?;
+            let telemetry = open_telemetry(&database, prices.clone())?;
             Ok(opened.get_or_init(|| telemetry).clone())
         };
         let writer = match open() {
@@ -154,22 +164,9 @@ impl InferenceLog for Record {
     }
 }
 
-/// The record in `home`, for those who only read it.
-pub fn open_telemetry(config: &Config, home: &Path) -> Result<Telemetry, StoreError> {
-    Ok(Telemetry::new(Store::open(&home.join(DATABASE), Schema::HOB)?, prices(config)))
-}
-
-/// The same where there is a record already; `None` where nothing was ever recorded. Creates nothing.
-pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, StoreError> {
-    if home.join(DATABASE).exists() { open_telemetry(config, home).map(Some) } else { Ok(None) }
-}
-
-fn prices(config: &Config) -> Prices {
-    let mut prices = Prices::standard();
-    for (model, price) in &config.savings.prices {
-        prices.set(model, Price { input: price.input, output: price.output });
-    }
-    prices
+/// The record in a database, for those who only read it. Creates the database where there is none.
+pub(crate) fn open_telemetry(database: &Path, prices: Prices) -> Result<Telemetry, StoreError> {
+    Ok(Telemetry::new(Store::open(database, Schema::HOB)?, prices))
 }
 
 #[cfg(test)]
@@ -180,6 +177,16 @@ mod tests {
     use hob_core::{Ending, FinishReason, RequestSource, Usage};
 
     use super::*;
+
+    fn options() -> TelemetryOptions {
+        TelemetryOptions {
+            enabled: true,
+            retention_days: 0,
+            metrics: true,
+            energy: false,
+            prices: Prices::standard(),
+        }
+    }
 
     fn inference() -> Inference {
         Inference {
@@ -206,9 +213,9 @@ mod tests {
     #[tokio::test]
     async fn a_database_that_cannot_be_opened_at_the_start_gets_its_calls_when_it_can() {
         let home = tempfile::tempdir().unwrap();
-        let database = home.path().join(DATABASE);
+        let database = home.path().join("hob.db");
         fs::create_dir(&database).unwrap();
-        let record = Record::open(&Config::default(), home.path());
+        let record = Record::open(&options(), &home.path().join("hob.db"));
         record.record(inference());
         assert!(record.telemetry().is_none() && record.is_losing());
         assert!(record.why_not().unwrap().contains("cannot be opened; Hob tries again"));
@@ -228,8 +235,8 @@ mod tests {
     #[tokio::test]
     async fn calls_of_a_database_that_can_never_be_opened_are_counted_as_lost() {
         let home = tempfile::tempdir().unwrap();
-        fs::create_dir(home.path().join(DATABASE)).unwrap();
-        let record = Record::open(&Config::default(), home.path());
+        fs::create_dir(home.path().join("hob.db")).unwrap();
+        let record = Record::open(&options(), &home.path().join("hob.db"));
         for _ in 0..7 {
             record.record(inference());
         }
@@ -241,14 +248,14 @@ mod tests {
     #[tokio::test]
     async fn after_the_end_the_database_itself_has_everything() {
         let home = tempfile::tempdir().unwrap();
-        let record = Record::open(&Config::default(), home.path());
+        let record = Record::open(&options(), &home.path().join("hob.db"));
         // Whoever else has the database open keeps it from being closed.
-        let another = open_telemetry(&Config::default(), home.path()).unwrap();
+        let another = open_telemetry(&home.path().join("hob.db"), Prices::standard()).unwrap();
         record.record(inference());
         record.close().await;
         let copy = tempfile::tempdir().unwrap();
-        fs::copy(home.path().join(DATABASE), copy.path().join(DATABASE)).unwrap();
-        let copied = open_telemetry(&Config::default(), copy.path()).unwrap();
+        fs::copy(home.path().join("hob.db"), copy.path().join("hob.db")).unwrap();
+        let copied = open_telemetry(&copy.path().join("hob.db"), Prices::standard()).unwrap();
         assert_eq!(copied.overview(None).unwrap().figures.calls, 1);
         drop(another);
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, InferenceLog, ListedModel,
@@ -41,7 +41,7 @@ pub struct SystemParts {
     pub default_model: Option<String>,
     /// Who answers requests that are neither streamed nor bring tools; `None` for the engine itself.
     pub agent: Option<Arc<dyn Agent>>,
-    pub tools: ToolBox,
+    pub tools: ToolSet,
     /// How often an agent may ask the engine for one answer.
     pub max_turns: u32,
     pub bus: EventBus,
@@ -61,7 +61,7 @@ pub struct System {
     embedder: Option<Embedder>,
     agent: Option<Arc<dyn Agent>>,
     /// Replaced as a whole when tools come or go.
-    tools: ArcSwap<ToolBox>,
+    tools: ArcSwap<ToolSet>,
     max_turns: u32,
     bus: EventBus,
     log: Arc<dyn InferenceLog>,
@@ -208,12 +208,12 @@ impl System {
     }
 
     /// The tools there are now.
-    pub fn tools(&self) -> Arc<ToolBox> {
+    pub fn tools(&self) -> Arc<ToolSet> {
         self.tools.load_full()
     }
 
     /// Runs that begin from now on have these tools.
-    pub fn replace_tools(&self, tools: ToolBox) {
+    pub fn replace_tools(&self, tools: ToolSet) {
         self.tools.store(Arc::new(tools));
     }
 

@@ -33,7 +33,7 @@ fn system(engine: ScriptedEngine, agent: Option<Arc<dyn Agent>>) -> (System, Arc
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: None,
         agent,
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

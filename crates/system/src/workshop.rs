@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
 use hob_agents::capability_tools::{channel_tools, memory_tools, schedule_tools};
-use hob_agents::{AllowedAfterUntrusted, ToolBox, ToolBoxError};
+use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
 use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
 use hob_mcp::{
@@ -23,7 +23,7 @@ use crate::system::System;
 #[derive(Debug, Error)]
 pub enum WorkshopError {
     #[error(transparent)]
-    ToolBox(#[from] ToolBoxError),
+    ToolSet(#[from] ToolSetError),
     #[error("the tools cannot be served: {0}")]
     Serve(#[from] McpServeError),
 }
@@ -90,8 +90,8 @@ impl Workshop {
     }
 
     /// The tools there are at this moment.
-    pub fn tools(&self) -> Result<ToolBox, WorkshopError> {
-        Ok(tool_box(&self.built_in, &self.allowed, &self.servers)?)
+    pub fn tools(&self) -> Result<ToolSet, WorkshopError> {
+        Ok(tool_set(&self.built_in, &self.allowed, &self.servers)?)
     }
 
     /// Servers that changed their tools since they were first seen, each with the tools that are therefore not offered.
@@ -120,7 +120,7 @@ impl Workshop {
         self.keeping_up.spawn(async move {
             while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
                 let Some(system) = system.upgrade() else { return };
-                match tool_box(&built_in, &allowed, &servers) {
+                match tool_set(&built_in, &allowed, &servers) {
                     Ok(tools) => system.replace_tools(tools),
                     Err(error) => tracing::warn!(%error, "the tools of an MCP server are left out"),
                 }
@@ -137,7 +137,7 @@ impl Workshop {
             let warming = async {
                 servers.settled().await;
                 let Some(system) = system.upgrade() else { return };
-                if let Ok(tools) = tool_box(&built_in, &allowed, &servers) {
+                if let Ok(tools) = tool_set(&built_in, &allowed, &servers) {
                     system.replace_tools(tools);
                 }
                 match system.warm().await {
@@ -165,10 +165,10 @@ impl Workshop {
 /// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
 /// program, it would start itself without end.
 pub async fn serve_mcp(config: &Config, parts: WorkshopParts, version: &str) -> Result<(), WorkshopError> {
-    let tools = ToolBox::new(built_in(config, parts))?.with_conditions(CONDITIONS);
+    let tools = ToolSet::new(built_in(config, parts))?.with_conditions(CONDITIONS);
     let for_one_request = move || -> Arc<dyn Tools> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
-            Ok(tools) => Arc::new(tools.told_in_full()),
+            Ok(tools) => Arc::new(tools.with_full_definitions()),
             // Only a selection can fail, and there is none.
             Err(_) => Arc::new(NoTools),
         }
@@ -207,12 +207,12 @@ fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
 }
 
 /// A tool of a server that cannot be taken costs itself only.
-fn tool_box(
+fn tool_set(
     built_in: &[Arc<dyn Tool>],
     allowed: &AllowedAfterUntrusted,
     servers: &McpServers,
-) -> Result<ToolBox, ToolBoxError> {
-    let tools = ToolBox::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
+) -> Result<ToolSet, ToolSetError> {
+    let tools = ToolSet::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
     let mut tools = tools.allowing_after_untrusted(allowed.clone());
     for tool in servers.tools() {
         if let Err(error) = tools.add_foreign(tool) {

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
+mod closing_server;
 mod fake_server;
 mod free_port;
 mod gateway;
@@ -13,6 +14,7 @@ pub mod repository;
 mod scripted_engine;
 mod transcript;
 
+pub use closing_server::{Closing, ClosingServer};
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
 pub use free_port::free_port;
 pub use gateway::{Gateway, GatewayScript};

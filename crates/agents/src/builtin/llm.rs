@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Says which model answers, at the time it is asked; `None` when there is none yet.
-pub type ModelSource = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+pub type DefaultModelFn = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Whom the tool asks.
 #[derive(Clone)]
 pub struct LlmOptions {
     pub engine: Arc<dyn Engine>,
-    pub model: ModelSource,
+    pub model: DefaultModelFn,
     pub defaults: AnswerDefaults,
 }
 

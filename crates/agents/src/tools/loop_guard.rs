@@ -7,7 +7,7 @@ const WARNED_AT: u32 = 3;
 
 /// What to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LoopVerdict {
     Run,
     /// Tell the model that it repeats itself.
     Warn,
@@ -18,12 +18,12 @@ pub(super) enum Verdict {
 /// The calls of one run.
 #[derive(Debug, Default)]
 pub(super) struct LoopGuard {
-    seen: Vec<Seen>,
+    seen: Vec<SeenCall>,
     stopped: bool,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct SeenCall {
     tool: String,
     arguments: Value,
     times: u32,
@@ -31,21 +31,21 @@ struct Seen {
 
 impl LoopGuard {
     /// Judges the next call. Arguments are the same when they are equal as JSON, whatever the order of their fields.
-    pub(super) fn judge(&mut self, tool: &str, arguments: &Value) -> Verdict {
+    pub(super) fn judge(&mut self, tool: &str, arguments: &Value) -> LoopVerdict {
         if self.stopped {
-            return Verdict::Stop;
+            return LoopVerdict::Stop;
         }
         let known = self.seen.iter_mut().find(|seen| seen.tool == tool && seen.arguments == *arguments);
         let Some(seen) = known else {
-            self.seen.push(Seen { tool: tool.to_owned(), arguments: arguments.clone(), times: 1 });
-            return Verdict::Run;
+            self.seen.push(SeenCall { tool: tool.to_owned(), arguments: arguments.clone(), times: 1 });
+            return LoopVerdict::Run;
         };
         seen.times += 1;
         self.stopped = seen.times > WARNED_AT;
         match seen.times {
-            ..WARNED_AT => Verdict::Run,
-            WARNED_AT => Verdict::Warn,
-            _ => Verdict::Stop,
+            ..WARNED_AT => LoopVerdict::Run,
+            WARNED_AT => LoopVerdict::Warn,
+            _ => LoopVerdict::Stop,
         }
     }
 
@@ -63,10 +63,10 @@ mod tests {
     #[test]
     fn the_third_same_call_is_warned_and_the_fourth_stops_everything() {
         let mut guard = LoopGuard::default();
-        let same: Vec<Verdict> = (0..4).map(|_| guard.judge("add", &json!({ "a": 1, "b": 2 }))).collect();
-        assert_eq!(same, [Verdict::Run, Verdict::Run, Verdict::Warn, Verdict::Stop]);
+        let same: Vec<LoopVerdict> = (0..4).map(|_| guard.judge("add", &json!({ "a": 1, "b": 2 }))).collect();
+        assert_eq!(same, [LoopVerdict::Run, LoopVerdict::Run, LoopVerdict::Warn, LoopVerdict::Stop]);
         assert!(guard.stopped());
-        assert_eq!(guard.judge("another", &json!({})), Verdict::Stop);
+        assert_eq!(guard.judge("another", &json!({})), LoopVerdict::Stop);
     }
 
     #[test]
@@ -74,15 +74,15 @@ mod tests {
         let mut guard = LoopGuard::default();
         guard.judge("add", &json!({ "a": 1, "b": 2 }));
         guard.judge("add", &json!({ "b": 2, "a": 1 }));
-        assert_eq!(guard.judge("add", &json!({ "a": 1, "b": 2 })), Verdict::Warn);
+        assert_eq!(guard.judge("add", &json!({ "a": 1, "b": 2 })), LoopVerdict::Warn);
     }
 
     #[test]
     fn another_tool_or_other_arguments_are_no_circle() {
         let mut guard = LoopGuard::default();
         for n in 0..20 {
-            assert_eq!(guard.judge("add", &json!({ "a": n })), Verdict::Run);
-            assert_eq!(guard.judge("subtract", &json!({ "a": n })), Verdict::Run);
+            assert_eq!(guard.judge("add", &json!({ "a": n })), LoopVerdict::Run);
+            assert_eq!(guard.judge("subtract", &json!({ "a": n })), LoopVerdict::Run);
         }
         assert!(!guard.stopped());
     }

@@ -11,5 +11,5 @@ mod tool_set;
 mod truncate;
 
 pub use taint::AllowedAfterUntrusted;
-pub use tool_runner::RunTools;
-pub use tool_set::{ToolBox, ToolBoxError};
+pub use tool_runner::PermittedTools;
+pub use tool_set::{ToolSet, ToolSetError};

@@ -11,10 +11,10 @@ pub(super) const SETTING: &str = "[tools] allow_after_untrusted";
 
 /// Tools that the owner allows in tainted runs: `NAME`, `PREFIX*`, or `NAME:HOST` for calls that fetch from one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AllowedAfterUntrusted(Vec<Entry>);
+pub struct AllowedAfterUntrusted(Vec<AllowedTool>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct AllowedTool {
     tool: String,
     host: Option<String>,
 }
@@ -22,8 +22,8 @@ struct Entry {
 impl AllowedAfterUntrusted {
     pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Self {
         let entry = |text: &str| match text.trim().split_once(':') {
-            Some((tool, host)) => Entry { tool: tool.to_owned(), host: Some(host.to_lowercase()) },
-            None => Entry { tool: text.trim().to_owned(), host: None },
+            Some((tool, host)) => AllowedTool { tool: tool.to_owned(), host: Some(host.to_lowercase()) },
+            None => AllowedTool { tool: text.trim().to_owned(), host: None },
         };
         AllowedAfterUntrusted(entries.into_iter().map(entry).collect())
     }

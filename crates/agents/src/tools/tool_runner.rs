@@ -1,4 +1,4 @@
-//! The tools of one run. The one place where a call is checked, run, bounded and told of.
+//! The tools of one run. The one place that checks, runs and limits a call, and publishes its events.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use hob_core::{Effect, Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolR
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::loop_guard::{LoopGuard, Verdict};
+use super::loop_guard::{LoopGuard, LoopVerdict};
 use super::schema_check;
 use super::taint::{AllowedAfterUntrusted, SETTING, Taint};
-use super::tool_set::{Detail, Held};
+use super::tool_set::{Detail, ToolEntry};
 use super::truncate::{MOST_CHARACTERS, truncate};
 
 /// How long a call may take when its tool does not say.
@@ -22,9 +22,9 @@ const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the tools of a run may ask an engine when nobody says otherwise.
 const FEW_QUESTIONS: u32 = 4;
 
-/// What one run may use, and how it did so far.
-pub struct RunTools {
-    tools: Vec<Arc<Held>>,
+/// The tools that one run may use, and the state of that run.
+pub struct PermittedTools {
+    tools: Vec<Arc<ToolEntry>>,
     permit: Permit,
     events: RunEvents,
     allowed_after_untrusted: AllowedAfterUntrusted,
@@ -32,27 +32,27 @@ pub struct RunTools {
     owner_words: String,
     most_questions: u32,
     detail: Detail,
-    progress: Mutex<Progress>,
+    progress: Mutex<RunState>,
 }
 
-/// How a run did so far.
+/// The state of a run.
 #[derive(Default)]
-struct Progress {
+struct RunState {
     guard: LoopGuard,
     taint: Taint,
     /// Calls that asked an engine.
     questions: u32,
 }
 
-impl RunTools {
+impl PermittedTools {
     pub(super) fn new(
-        tools: Vec<Arc<Held>>,
+        tools: Vec<Arc<ToolEntry>>,
         permit: Permit,
         events: RunEvents,
         allowed_after_untrusted: AllowedAfterUntrusted,
     ) -> Self {
         let taint = if permit.tainted { Taint::from_the_start() } else { Taint::default() };
-        RunTools {
+        PermittedTools {
             tools,
             permit,
             events,
@@ -60,46 +60,46 @@ impl RunTools {
             owner_words: String::new(),
             most_questions: FEW_QUESTIONS,
             detail: Detail::Brief,
-            progress: Mutex::new(Progress { taint, ..Progress::default() }),
+            progress: Mutex::new(RunState { taint, ..RunState::default() }),
         }
     }
 
     /// The same for a request that the owner wrote: what these words name may be sent and saved by a tainted run too.
     pub fn for_owner_words(self, owner_words: String) -> Self {
-        RunTools { owner_words, ..self }
+        PermittedTools { owner_words, ..self }
     }
 
     /// The same with another bound on how often its tools may ask an engine.
     pub fn with_most_questions(self, most_questions: u32) -> Self {
-        RunTools { most_questions, ..self }
+        PermittedTools { most_questions, ..self }
     }
 
     /// The same with definitions that tell everything, for programs other than our own agents.
-    pub fn told_in_full(self) -> Self {
-        RunTools { detail: Detail::Full, ..self }
+    pub fn with_full_definitions(self) -> Self {
+        PermittedTools { detail: Detail::Full, ..self }
     }
 
-    fn allowed(&self) -> impl Iterator<Item = &Arc<Held>> {
-        self.tools.iter().filter(|held| self.permit.allows(held.spec()))
+    fn allowed(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        self.tools.iter().filter(|entry| self.permit.allows(entry.spec()))
     }
 
-    /// Whether a model is told of it: not of two names for one tool.
-    fn is_offered(&self, held: &Held) -> bool {
-        held.tool.alias_of().is_none_or(|first| !self.allowed().any(|other| other.spec().name == first))
+    /// Whether the model sees it. Of two names for one tool it sees one.
+    fn is_offered(&self, entry: &ToolEntry) -> bool {
+        entry.tool.alias_of().is_none_or(|first| !self.allowed().any(|other| other.spec().name == first))
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, RunState> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a call may run after what the run has read and asked so far.
-    fn admit(&self, held: &Held, arguments: &Value) -> Result<(), String> {
-        let spec = held.spec();
+    fn admit(&self, entry: &ToolEntry, arguments: &Value) -> Result<(), String> {
+        let spec = entry.spec();
         let mut progress = self.progress();
         if let Some(source) = progress.taint.source()
             && spec.effect != Effect::None
             && !self.allowed_after_untrusted.allows(&spec.name, arguments)
-            && !held.tool.is_named_by_owner(arguments, &self.owner_words)
+            && !entry.tool.is_named_by_owner(arguments, &self.owner_words)
         {
             tracing::info!(tool = %spec.name, %source, "a call was refused: its run has read text from outside");
             return Err(format!(
@@ -108,7 +108,7 @@ impl RunTools {
                 name = spec.name
             ));
         }
-        if held.tool.asks_engine() {
+        if entry.tool.asks_engine() {
             if progress.questions >= self.most_questions {
                 return Err(format!(
                     "{} was called {} times, which is all that one run may; use what you have",
@@ -130,33 +130,33 @@ impl RunTools {
         let compared = arguments.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
         let verdict = self.progress().guard.judge(&call.name, &compared);
         match verdict {
-            Verdict::Run => {}
-            Verdict::Warn => {
+            LoopVerdict::Run => {}
+            LoopVerdict::Warn => {
                 return Err(format!(
                     "you have called {} three times with the same arguments, the result will not change; use what you have, \
                      or try something else",
                     call.name
                 ));
             }
-            Verdict::Stop => return Err("stopped: the same call was made again and again".to_owned()),
+            LoopVerdict::Stop => return Err("stopped: the same call was made again and again".to_owned()),
         }
-        let held = self.find(&call.name)?;
+        let entry = self.find(&call.name)?;
         let arguments = arguments?;
-        let schema = held.schema().map_err(|error| error.to_string())?;
+        let schema = entry.schema().map_err(|error| error.to_string())?;
         schema_check::check(schema, &arguments)?;
         // What a call has done later inherits what its run had read when it was chosen.
         let tainted = self.progress().taint.source().is_some();
         let permit = Permit { tainted, ..self.permit.clone() };
-        self.admit(held, &arguments)?;
-        finish_in_time(held, arguments, &permit).await
+        self.admit(entry, &arguments)?;
+        finish_in_time(entry, arguments, &permit).await
     }
 
-    fn find(&self, name: &str) -> Result<&Held, String> {
-        match self.tools.iter().find(|held| held.spec().name == name) {
-            Some(held) if self.permit.allows(held.spec()) => Ok(held),
+    fn find(&self, name: &str) -> Result<&ToolEntry, String> {
+        match self.tools.iter().find(|entry| entry.spec().name == name) {
+            Some(entry) if self.permit.allows(entry.spec()) => Ok(entry),
             Some(_) => Err(format!("the tool '{name}' is not available to this caller")),
             None => {
-                let names: Vec<&str> = self.allowed().map(|held| held.spec().name.as_str()).collect();
+                let names: Vec<&str> = self.allowed().map(|entry| entry.spec().name.as_str()).collect();
                 Err(match names.as_slice() {
                     [] => format!("there is no tool '{name}', nor any other"),
                     names => format!("there is no tool '{name}'; the tools are {}", names.join(", ")),
@@ -166,11 +166,11 @@ impl RunTools {
     }
 }
 
-async fn finish_in_time(held: &Held, arguments: Value, permit: &Permit) -> Result<String, String> {
-    let spec = held.spec();
+async fn finish_in_time(entry: &ToolEntry, arguments: Value, permit: &Permit) -> Result<String, String> {
+    let spec = entry.spec();
     let limit = spec.timeout.unwrap_or(USUAL_TIMEOUT);
     // A tool that panics is done with: nothing of it is used again but what every call shares anyway.
-    let call = AssertUnwindSafe(async { held.tool.call_for(arguments, permit).await }).catch_unwind();
+    let call = AssertUnwindSafe(async { entry.tool.call_for(arguments, permit).await }).catch_unwind();
     match timeout(limit, call).await {
         Ok(Ok(Ok(output))) => Ok(output),
         Ok(Ok(Err(error))) => Err(error.to_string()),
@@ -182,22 +182,22 @@ async fn finish_in_time(held: &Held, arguments: Value, permit: &Permit) -> Resul
     }
 }
 
-/// Tells of a call's start and, whatever becomes of it, of its end: a run that is cancelled drops it.
-struct Told<'a> {
+/// Publishes the start of a call, and its end when dropped, so also for a run that is cancelled.
+struct CallEvents<'a> {
     events: &'a RunEvents,
     tool: &'a str,
     started: Instant,
     success: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> CallEvents<'a> {
     fn start(events: &'a RunEvents, call: &'a ToolCall) -> Self {
         events.publish(Event::ToolCallStart { tool: call.name.clone(), arguments: call.arguments.clone() });
-        Told { events, tool: &call.name, started: Instant::now(), success: false }
+        CallEvents { events, tool: &call.name, started: Instant::now(), success: false }
     }
 }
 
-impl Drop for Told<'_> {
+impl Drop for CallEvents<'_> {
     fn drop(&mut self) {
         let (tool, latency) = (self.tool.to_owned(), self.started.elapsed());
         self.events.publish(Event::ToolCallEnd { tool, success: self.success, latency });
@@ -205,9 +205,12 @@ impl Drop for Told<'_> {
 }
 
 #[async_trait]
-impl Tools for RunTools {
+impl Tools for PermittedTools {
     fn definitions(&self) -> Vec<ToolDefinition> {
-        self.allowed().filter(|held| self.is_offered(held)).map(|held| held.definition(self.detail)).collect()
+        self.allowed()
+            .filter(|entry| self.is_offered(entry))
+            .map(|entry| entry.definition(self.detail))
+            .collect()
     }
 
     fn begin_turn(&self) {
@@ -215,14 +218,14 @@ impl Tools for RunTools {
     }
 
     async fn execute(&self, call: &ToolCall) -> ToolResult {
-        let mut told = Told::start(&self.events, call);
+        let mut events = CallEvents::start(&self.events, call);
         let result = self.run(call).await;
-        told.success = result.is_ok();
+        events.success = result.is_ok();
         let content = result.unwrap_or_else(|reason| reason);
         ToolResult {
             tool_name: call.name.clone(),
             content: truncate(content, MOST_CHARACTERS),
-            success: told.success,
+            success: events.success,
         }
     }
 

@@ -9,11 +9,11 @@ use thiserror::Error;
 
 use super::short_schema::{short_description, short_schema};
 use super::taint::AllowedAfterUntrusted;
-use super::tool_runner::RunTools;
+use super::tool_runner::PermittedTools;
 
-/// Why a tool cannot be put in or picked out.
+/// Why a tool cannot be added or selected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ToolBoxError {
+pub enum ToolSetError {
     #[error("there are two tools of the name '{name}'; rename one of them")]
     Duplicate { name: String },
 
@@ -41,26 +41,26 @@ fn advice(near: &[String], known: &[String]) -> String {
     }
 }
 
-impl From<ToolBoxError> for AskError {
-    fn from(error: ToolBoxError) -> Self {
+impl From<ToolSetError> for AskError {
+    fn from(error: ToolSetError) -> Self {
         let reason = error.to_string();
         match error {
-            ToolBoxError::Unknown { name, near, known } => {
+            ToolSetError::Unknown { name, near, known } => {
                 AskError::UnknownTool { name, hint: advice(&near, &known) }
             }
-            ToolBoxError::Absent { name, why } => AskError::ToolNotAvailable { name, reason: why.to_owned() },
-            ToolBoxError::Duplicate { name } | ToolBoxError::Schema { name, .. } => {
+            ToolSetError::Absent { name, why } => AskError::ToolNotAvailable { name, reason: why.to_owned() },
+            ToolSetError::Duplicate { name } | ToolSetError::Schema { name, .. } => {
                 AskError::ToolNotAvailable { name, reason }
             }
         }
     }
 }
 
-/// A tool, and its schema once that was made ready for checking: work and memory that only a call is worth.
-pub(super) struct Held {
+/// A tool and its compiled schema. Compiling takes time and memory, so the first call does it.
+pub(super) struct ToolEntry {
     pub(super) tool: Arc<dyn Tool>,
     origin: ToolOrigin,
-    schema: OnceLock<Result<Validator, ToolBoxError>>,
+    schema: OnceLock<Result<Validator, ToolSetError>>,
 }
 
 /// Whose a tool is.
@@ -71,12 +71,12 @@ enum ToolOrigin {
     Foreign,
 }
 
-impl Held {
-    pub(super) fn schema(&self) -> Result<&Validator, ToolBoxError> {
+impl ToolEntry {
+    pub(super) fn schema(&self) -> Result<&Validator, ToolSetError> {
         let schema = self.schema.get_or_init(|| {
             let ToolSpec { name, parameters, .. } = self.spec();
             jsonschema::validator_for(parameters)
-                .map_err(|error| ToolBoxError::Schema { name: name.clone(), reason: error.to_string() })
+                .map_err(|error| ToolSetError::Schema { name: name.clone(), reason: error.to_string() })
         });
         schema.as_ref().map_err(Clone::clone)
     }
@@ -110,57 +110,57 @@ pub(super) enum Detail {
 
 /// All tools there are. Clones share them.
 #[derive(Clone, Default)]
-pub struct ToolBox {
-    tools: Vec<Arc<Held>>,
+pub struct ToolSet {
+    tools: Vec<Arc<ToolEntry>>,
     /// Names of tools that are not always there, and what brings them.
     conditions: &'static [(&'static str, &'static str)],
     allowed_after_untrusted: AllowedAfterUntrusted,
 }
 
-impl fmt::Debug for ToolBox {
+impl fmt::Debug for ToolSet {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(self.specs().map(|spec| &spec.name)).finish()
     }
 }
 
-impl ToolBox {
-    /// The tools of the house, whose schemas are taken on trust until a call.
-    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolBoxError> {
-        let mut tool_box = ToolBox::default();
+impl ToolSet {
+    /// The built-in tools. Their schemas are compiled at the first call.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolSetError> {
+        let mut tool_set = ToolSet::default();
         for tool in tools {
-            tool_box.hold(tool, ToolOrigin::BuiltIn)?;
+            tool_set.insert(tool, ToolOrigin::BuiltIn)?;
         }
-        Ok(tool_box)
+        Ok(tool_set)
     }
 
-    /// Lets it say of a tool that is not in it why that is so. `conditions` are names, each with what brings the tool.
+    /// Explains why a tool is missing. `conditions` are names, each with what makes the tool available.
     pub fn with_conditions(self, conditions: &'static [(&'static str, &'static str)]) -> Self {
-        ToolBox { conditions, ..self }
+        ToolSet { conditions, ..self }
     }
 
     /// Lets runs that have read text from outside send or save something by these tools.
     pub fn allowing_after_untrusted(self, allowed_after_untrusted: AllowedAfterUntrusted) -> Self {
-        ToolBox { allowed_after_untrusted, ..self }
+        ToolSet { allowed_after_untrusted, ..self }
     }
 
-    /// Puts a stranger's tool in, whose schema is looked at first. On an error the box is as it was.
-    pub fn add_foreign(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolBoxError> {
-        self.hold(tool, ToolOrigin::Foreign)?.schema().map(drop).inspect_err(|_| drop(self.tools.pop()))
+    /// Adds a tool of an MCP server. Its schema is checked first; on an error the set does not change.
+    pub fn add_foreign(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolSetError> {
+        self.insert(tool, ToolOrigin::Foreign)?.schema().map(drop).inspect_err(|_| drop(self.tools.pop()))
     }
 
-    fn hold(&mut self, tool: Arc<dyn Tool>, origin: ToolOrigin) -> Result<Arc<Held>, ToolBoxError> {
+    fn insert(&mut self, tool: Arc<dyn Tool>, origin: ToolOrigin) -> Result<Arc<ToolEntry>, ToolSetError> {
         let name = &tool.spec().name;
         if self.find(name).is_some() {
-            return Err(ToolBoxError::Duplicate { name: name.clone() });
+            return Err(ToolSetError::Duplicate { name: name.clone() });
         }
-        let held = Arc::new(Held { tool, origin, schema: OnceLock::new() });
-        self.tools.push(Arc::clone(&held));
-        Ok(held)
+        let entry = Arc::new(ToolEntry { tool, origin, schema: OnceLock::new() });
+        self.tools.push(Arc::clone(&entry));
+        Ok(entry)
     }
 
-    /// Every tool, in the order they were put in.
+    /// Every tool, in the order of insertion.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.tools.iter().map(|held| held.spec())
+        self.tools.iter().map(|entry| entry.spec())
     }
 
     /// Tools that are not in it, each with what would bring it.
@@ -169,24 +169,24 @@ impl ToolBox {
     }
 
     /// The tools as one run sees them. The run's calls are counted, so every run needs its own.
-    pub fn for_run(&self, permit: Permit, events: RunEvents) -> Result<RunTools, ToolBoxError> {
+    pub fn for_run(&self, permit: Permit, events: RunEvents) -> Result<PermittedTools, ToolSetError> {
         let unknown = permit.only.iter().flatten().find(|name| self.find(name).is_none());
         match unknown {
             Some(name) => Err(self.unknown(name)),
             None => {
                 let allowed = self.allowed_after_untrusted.clone();
-                Ok(RunTools::new(self.tools.clone(), permit, events, allowed))
+                Ok(PermittedTools::new(self.tools.clone(), permit, events, allowed))
             }
         }
     }
 
-    fn find(&self, name: &str) -> Option<&Arc<Held>> {
-        self.tools.iter().find(|held| held.spec().name == name)
+    fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.tools.iter().find(|entry| entry.spec().name == name)
     }
 
-    fn unknown(&self, name: &str) -> ToolBoxError {
+    fn unknown(&self, name: &str) -> ToolSetError {
         if let Some((_, why)) = self.conditions.iter().find(|(conditional, _)| *conditional == name) {
-            return ToolBoxError::Absent { name: name.to_owned(), why };
+            return ToolSetError::Absent { name: name.to_owned(), why };
         }
         let known: Vec<String> = self.specs().map(|spec| spec.name.clone()).collect();
         let slips = name.chars().count().div_ceil(3);
@@ -195,6 +195,6 @@ impl ToolBox {
         let near = known.iter().filter(|known| {
             comparable && strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase()) <= slips
         });
-        ToolBoxError::Unknown { name: name.to_owned(), near: near.cloned().collect(), known }
+        ToolSetError::Unknown { name: name.to_owned(), near: near.cloned().collect(), known }
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps what a tool says to a length that a model can read.
+//! Truncates the output of a tool to a length that a model can read.
 
 /// Longer results are cut.
 pub(super) const MOST_CHARACTERS: usize = 10_000;

@@ -11,7 +11,7 @@ use hob_core::{
 };
 use serde_json::Value;
 
-use crate::support::{House, asking, call, calls, script, spec};
+use crate::support::{TestRun, asking, call, calls, script, spec};
 
 /// Raises its flag when it is dropped.
 struct Flag(Arc<AtomicBool>);
@@ -81,16 +81,16 @@ async fn a_dropped_run_ends_its_tools_and_tells_of_it() {
     let dropped = Arc::new(AtomicBool::new(false));
     let tool = Endless { spec: spec("endless", Reach::Act), dropped: Arc::clone(&dropped) };
     let turn = calls("", &[call("c", "endless", r#"{"text":""}"#)]);
-    let house = House::new(script([turn]), &[Arc::new(tool)]);
+    let test = TestRun::new(script([turn]), &[Arc::new(tool)]);
     let request = asking("go");
 
-    let mut run = Box::pin(house.run("orchestrator", &request));
+    let mut run = Box::pin(test.run("orchestrator", &request));
     assert!(run.as_mut().now_or_never().is_none());
     assert!(!dropped.load(Ordering::SeqCst));
     drop(run);
     assert!(dropped.load(Ordering::SeqCst));
     let names: Vec<String> =
-        house.events().iter().filter_map(|event| event.split(' ').next().map(str::to_owned)).collect();
+        test.events().iter().filter_map(|event| event.split(' ').next().map(str::to_owned)).collect();
     assert_eq!(names, ["AGENT_TURN_START", "TOOL_CALL_START", "TOOL_CALL_END", "AGENT_TURN_END"]);
 }
 
@@ -98,12 +98,12 @@ async fn a_dropped_run_ends_its_tools_and_tells_of_it() {
 async fn a_dropped_run_ends_the_engines_work() {
     for listens in [false, true] {
         let dropped = Arc::new(AtomicBool::new(false));
-        let mut house = House::new(script([]), &[]);
-        house.context.engine = Arc::new(Silent(Arc::clone(&dropped)));
-        let house = if listens { house.listening() } else { house };
+        let mut test = TestRun::new(script([]), &[]);
+        test.context.engine = Arc::new(Silent(Arc::clone(&dropped)));
+        let test = if listens { test.listening() } else { test };
         let request = asking("go");
 
-        let mut run = Box::pin(house.run("orchestrator", &request));
+        let mut run = Box::pin(test.run("orchestrator", &request));
         assert!(run.as_mut().now_or_never().is_none());
         assert!(!dropped.load(Ordering::SeqCst));
         drop(run);

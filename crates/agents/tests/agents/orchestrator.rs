@@ -4,24 +4,24 @@ use hob_core::{
 };
 use serde_json::json;
 
-use crate::support::{House, asking, call, calls, definition, failed, outcome, says, script, tool, worked};
+use crate::support::{TestRun, asking, call, calls, definition, failed, outcome, says, script, tool, worked};
 
 #[tokio::test]
 async fn an_answer_without_calls_is_the_end() {
-    let house = House::new(script([says(&["Paris."])]), &[tool("echo")]);
-    assert_eq!(house.run("orchestrator", &asking("capital?")).await.unwrap(), outcome("Paris.", 1, vec![]));
-    assert_eq!(house.engine.requests()[0].tools, [definition("echo")]);
+    let test = TestRun::new(script([says(&["Paris."])]), &[tool("echo")]);
+    assert_eq!(test.run("orchestrator", &asking("capital?")).await.unwrap(), outcome("Paris.", 1, vec![]));
+    assert_eq!(test.engine.requests()[0].tools, [definition("echo")]);
 }
 
 #[tokio::test]
 async fn a_result_goes_back_under_the_id_of_its_call() {
     let wanted = call("c1", "echo", r#"{"text":"hi"}"#);
-    let house = House::new(
+    let test = TestRun::new(
         script([calls("Let me see.", std::slice::from_ref(&wanted)), says(&["It said hi."])]),
         &[tool("echo")],
     );
     let request = asking("what does echo say?");
-    let done = house.run("orchestrator", &request).await.unwrap();
+    let done = test.run("orchestrator", &request).await.unwrap();
     assert_eq!(done, outcome("It said hi.", 2, vec![worked("echo", "echo: hi")]));
 
     let mut second = GenerateRequest { tools: vec![definition("echo")], ..request };
@@ -29,7 +29,7 @@ async fn a_result_goes_back_under_the_id_of_its_call() {
         .messages
         .push(Message { tool_calls: vec![wanted], ..Message::new(Role::Assistant, "Let me see.") });
     second.messages.push(Message::tool_result("c1", "echo: hi"));
-    assert_eq!(house.engine.requests()[1], second);
+    assert_eq!(test.engine.requests()[1], second);
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,9 +44,9 @@ async fn calls_of_one_turn_run_side_by_side_and_come_back_in_order() {
         call("c7", "echo", "{not json"),
     ];
     let tools = ["wait", "fail", "panic", "echo"].map(tool);
-    let house = House::new(script([calls("", &wanted), says(&["Done."])]), &tools);
+    let test = TestRun::new(script([calls("", &wanted), says(&["Done."])]), &tools);
     let started = tokio::time::Instant::now();
-    let done = house.run("orchestrator", &asking("go")).await.unwrap();
+    let done = test.run("orchestrator", &asking("go")).await.unwrap();
     assert_eq!(started.elapsed().as_secs(), 30);
 
     let results = vec![
@@ -65,7 +65,7 @@ async fn calls_of_one_turn_run_side_by_side_and_come_back_in_order() {
              schema of the tool",
         ),
     ];
-    let shown: Vec<(Option<String>, Content)> = house.engine.requests()[1].messages[2..]
+    let shown: Vec<(Option<String>, Content)> = test.engine.requests()[1].messages[2..]
         .iter()
         .map(|message| (message.tool_call_id.clone(), message.content.clone()))
         .collect();
@@ -100,10 +100,10 @@ async fn what_the_caller_asked_for_holds_in_every_turn() {
     request.sampling.stop = vec!["END".into()];
 
     let turn = |n: &str| calls("", &[call(n, "echo", &format!(r#"{{"text":"{n}"}}"#))]);
-    let house = House::new(script([turn("1"), turn("2"), says(&["{}"])]), &[tool("echo")]);
-    house.run("orchestrator", &request).await.unwrap();
+    let test = TestRun::new(script([turn("1"), turn("2"), says(&["{}"])]), &[tool("echo")]);
+    test.run("orchestrator", &request).await.unwrap();
 
-    let requests = house.engine.requests();
+    let requests = test.engine.requests();
     assert_eq!(requests.len(), 3);
     for asked in requests {
         let messages = asked.messages[..4].to_vec();
@@ -114,50 +114,50 @@ async fn what_the_caller_asked_for_holds_in_every_turn() {
 #[tokio::test]
 async fn an_engine_that_cannot_take_tools_says_so_in_the_outcome() {
     let engine = script([says(&["I have no tools."])]).with_warnings(&[Warning::ToolsDropped]);
-    let house = House::new(engine, &[tool("echo")]);
-    let done = house.run("orchestrator", &asking("go")).await.unwrap();
+    let test = TestRun::new(engine, &[tool("echo")]);
+    let done = test.run("orchestrator", &asking("go")).await.unwrap();
     assert_eq!(done.generation.warnings, [Warning::ToolsDropped]);
 }
 
 #[tokio::test]
 async fn a_forced_call_is_forced_once() {
     let turns = [calls("", &[call("1", "echo", r#"{"text":"a"}"#)]), says(&["a"])];
-    let house = House::new(script(turns), &[tool("echo")]);
+    let test = TestRun::new(script(turns), &[tool("echo")]);
     let request = GenerateRequest { tool_choice: Some(ToolChoice::Required), ..asking("go") };
-    house.run("orchestrator", &request).await.unwrap();
-    let choices: Vec<_> = house.engine.requests().into_iter().map(|request| request.tool_choice).collect();
+    test.run("orchestrator", &request).await.unwrap();
+    let choices: Vec<_> = test.engine.requests().into_iter().map(|request| request.tool_choice).collect();
     assert_eq!(choices, [Some(ToolChoice::Required), None]);
 }
 
 #[tokio::test]
 async fn a_call_that_cannot_be_forced_is_refused() {
     let forced = |choice| GenerateRequest { tool_choice: Some(choice), ..asking("go") };
-    let house = House::new(script([]), &[tool("echo")]);
-    let error = house.run("orchestrator", &forced(ToolChoice::Function("ecko".into()))).await.unwrap_err();
+    let test = TestRun::new(script([]), &[tool("echo")]);
+    let error = test.run("orchestrator", &forced(ToolChoice::Function("ecko".into()))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "orchestrator does not support 'tool_choice': the tools of this caller are echo"
     );
-    let bare = House::new(script([]), &[]);
+    let bare = TestRun::new(script([]), &[]);
     let error = bare.run("orchestrator", &forced(ToolChoice::Required)).await.unwrap_err();
     assert_eq!(error.to_string(), "orchestrator does not support 'tool_choice': this caller has no tools");
     for agent in ["simple", "react"] {
-        let error = house.run(agent, &forced(ToolChoice::Required)).await.unwrap_err();
+        let error = test.run(agent, &forced(ToolChoice::Required)).await.unwrap_err();
         assert!(error.to_string().ends_with("only the orchestrator can be made to use a tool"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn a_caller_who_wants_no_tools_gets_none() {
-    let house = House::new(script([says(&["Hi."])]), &[tool("echo")]);
+    let test = TestRun::new(script([says(&["Hi."])]), &[tool("echo")]);
     let request = GenerateRequest { tool_choice: Some(ToolChoice::None), ..asking("hi") };
-    house.run("orchestrator", &request).await.unwrap();
-    assert_eq!(house.engine.requests(), [request]);
+    test.run("orchestrator", &request).await.unwrap();
+    assert_eq!(test.engine.requests(), [request]);
 }
 
 #[tokio::test]
 async fn what_an_agent_cannot_give_is_refused_by_name() {
-    let house = House::new(script([]), &[tool("echo")]);
+    let test = TestRun::new(script([]), &[tool("echo")]);
     let mut several = asking("hi");
     several.sampling.n = std::num::NonZeroU32::new(2);
     let own_tools = GenerateRequest { tools: vec![definition("theirs")], ..asking("hi") };
@@ -165,7 +165,7 @@ async fn what_an_agent_cannot_give_is_refused_by_name() {
         (several, "orchestrator does not support 'n': an agent works towards one answer"),
         (own_tools, "orchestrator does not support 'tools': an agent uses its own"),
     ] {
-        let error = house.run("orchestrator", &request).await.unwrap_err().to_string();
+        let error = test.run("orchestrator", &request).await.unwrap_err().to_string();
         assert!(error.starts_with(words), "{error}");
     }
 }
@@ -173,10 +173,10 @@ async fn what_an_agent_cannot_give_is_refused_by_name() {
 #[tokio::test(start_paused = true)]
 async fn every_step_is_told_in_order() {
     let wanted = [call("c1", "wait", r#"{"text":"2"}"#), call("c2", "echo", r#"{"text":"a"}"#)];
-    let house = House::new(script([calls("", &wanted), says(&["Done."])]), &[tool("wait"), tool("echo")]);
-    house.run("orchestrator", &asking("go")).await.unwrap();
+    let test = TestRun::new(script([calls("", &wanted), says(&["Done."])]), &[tool("wait"), tool("echo")]);
+    test.run("orchestrator", &asking("go")).await.unwrap();
     assert_eq!(
-        house.events(),
+        test.events(),
         [
             r#"AGENT_TURN_START {"agent":"orchestrator","turn":1}"#,
             r#"TOOL_CALL_START {"tool":"wait","arguments":"{\"text\":\"2\"}"}"#,

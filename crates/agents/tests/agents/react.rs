@@ -1,6 +1,6 @@
 use hob_core::{GenerateRequest, Message, Role};
 
-use crate::support::{House, asking, failed, outcome, says, script, tool, worked};
+use crate::support::{TestRun, asking, failed, outcome, says, script, tool, worked};
 
 #[tokio::test]
 async fn it_thinks_acts_observes_and_answers() {
@@ -10,15 +10,15 @@ async fn it_thinks_acts_observes_and_answers() {
         ]),
         says(&["Thought: I know.\nFinal Answer: It said hi."]),
     ];
-    let house = House::new(script(turns), &[tool("echo")]);
+    let test = TestRun::new(script(turns), &[tool("echo")]);
     let request = GenerateRequest {
         messages: vec![Message::new(Role::System, "be kind"), Message::new(Role::User, "ask echo")],
         ..asking("")
     };
-    let done = house.run("react", &request).await.unwrap();
+    let done = test.run("react", &request).await.unwrap();
     assert_eq!(done, outcome("It said hi.", 2, vec![worked("echo", "echo: hi")]));
 
-    let second = house.messages(1);
+    let second = test.messages(1);
     assert!(second[0].starts_with("system: be kind\n\nYou can have tools run."), "{}", second[0]);
     assert!(second[0].contains("\n- echo(text: string): Does echo."), "{}", second[0]);
     assert_eq!(
@@ -29,7 +29,7 @@ async fn it_thinks_acts_observes_and_answers() {
             "user: Observation: echo: hi",
         ]
     );
-    for asked in house.engine.requests() {
+    for asked in test.engine.requests() {
         assert_eq!((asked.sampling.stop, asked.tools), (vec!["\nObservation:".to_owned()], vec![]));
     }
 }
@@ -37,30 +37,30 @@ async fn it_thinks_acts_observes_and_answers() {
 #[tokio::test]
 async fn a_plain_text_is_input_enough_for_a_tool_with_one_parameter() {
     let turns = [says(&["Action: Echo\nAction Input: hi there"]), says(&["Final Answer: ok"])];
-    let house = House::new(script(turns), &[tool("echo")]);
-    let done = house.run("react", &asking("go")).await.unwrap();
+    let test = TestRun::new(script(turns), &[tool("echo")]);
+    let done = test.run("react", &asking("go")).await.unwrap();
     assert_eq!(done.tool_results, [worked("echo", "echo: hi there")]);
 }
 
 #[tokio::test]
 async fn an_answer_in_neither_form_is_the_final_answer() {
-    let house = House::new(script([says(&["\nParis.\n"])]), &[tool("echo")]);
-    assert_eq!(house.run("react", &asking("capital?")).await.unwrap(), outcome("Paris.", 1, vec![]));
+    let test = TestRun::new(script([says(&["\nParis.\n"])]), &[tool("echo")]);
+    assert_eq!(test.run("react", &asking("capital?")).await.unwrap(), outcome("Paris.", 1, vec![]));
 }
 
 #[tokio::test]
 async fn a_tool_that_is_not_there_is_an_observation() {
     let turns = [says(&["Action: telescope\nAction Input: {}"]), says(&["Final Answer: no"])];
-    let house = House::new(script(turns), &[tool("echo")]);
-    let done = house.run("react", &asking("look")).await.unwrap();
+    let test = TestRun::new(script(turns), &[tool("echo")]);
+    let done = test.run("react", &asking("look")).await.unwrap();
     let told = "there is no tool 'telescope'; the tools are echo";
     assert_eq!(done, outcome("no", 2, vec![failed("telescope", told)]));
-    assert_eq!(house.messages(1).last().unwrap(), &format!("user: Observation: {told}"));
+    assert_eq!(test.messages(1).last().unwrap(), &format!("user: Observation: {told}"));
 }
 
 #[tokio::test]
 async fn without_tools_the_request_stays_as_it_is() {
-    let house = House::new(script([says(&["Hi."])]), &[]);
-    house.run("react", &asking("hi")).await.unwrap();
-    assert_eq!(house.engine.requests(), [asking("hi")]);
+    let test = TestRun::new(script([says(&["Hi."])]), &[]);
+    test.run("react", &asking("hi")).await.unwrap();
+    assert_eq!(test.engine.requests(), [asking("hi")]);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agents::{RunTools, ToolBox, agent};
+use hob_agents::{PermittedTools, ToolSet, agent};
 use hob_core::{
     AgentContext, AgentOutcome, Answer, Delta, Effect, EngineError, EventBus, FinishReason, GenerateRequest,
     Generation, Listener, Message, Permit, Reach, Role, RunEvents, Subscription, Tool, ToolCall,
@@ -156,7 +156,7 @@ impl Listener for Ear {
 }
 
 /// An engine, tools, and everything that listens.
-pub struct House {
+pub struct TestRun {
     pub engine: Arc<ScriptedEngine>,
     pub context: AgentContext,
     pub ear: Arc<Ear>,
@@ -164,14 +164,14 @@ pub struct House {
     _diary: Subscription,
 }
 
-impl House {
+impl TestRun {
     pub fn new(engine: ScriptedEngine, tools: &[Arc<dyn Tool>]) -> Self {
-        let tool_box = ToolBox::new(tools.iter().cloned()).unwrap();
-        Self::with_tools(engine, |run| tool_box.for_run(Permit::up_to(Reach::Act), run).unwrap())
+        let tool_set = ToolSet::new(tools.iter().cloned()).unwrap();
+        Self::with_tools(engine, |run| tool_set.for_run(Permit::up_to(Reach::Act), run).unwrap())
     }
 
-    /// A house with the tools of a run that is not everybody's.
-    pub fn with_tools(engine: ScriptedEngine, tools: impl FnOnce(RunEvents) -> RunTools) -> Self {
+    /// A run whose tools are not those of every run.
+    pub fn with_tools(engine: ScriptedEngine, tools: impl FnOnce(RunEvents) -> PermittedTools) -> Self {
         let bus = EventBus::new();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let writer = Arc::clone(&events);
@@ -188,10 +188,10 @@ impl House {
             max_turns: 10,
             listener: None,
         };
-        House { engine, context, ear: Arc::default(), events, _diary: diary }
+        TestRun { engine, context, ear: Arc::default(), events, _diary: diary }
     }
 
-    /// The same house with somebody who listens.
+    /// The same run with a listener.
     pub fn listening(mut self) -> Self {
         self.context.listener = Some(Arc::clone(&self.ear) as _);
         self

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Result;
-use hob_system::{RateError, Rated, Record, RouterBook};
+use hob_system::startup::routing::open_router_book;
+use hob_system::{RateError, Rated, Record};
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use crate::output::time::span;
 use crate::settings;
 
 pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
-    let book = RouterBook::at(&settings::home()?, Record::default());
+    let book = open_router_book(&settings::home()?, Record::default());
     let rated = book.rate(args.id.as_deref(), args.rating).map_err(explain)?;
     if args.json {
         let Rated { answer, rating, learnt } = &rated;

@@ -14,7 +14,7 @@ use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_server::{Server, ServerParts, raise_open_files};
-use hob_system::{Because, Household, Scheduler, System};
+use hob_system::{Household, Scheduler, SelectionReason, System};
 use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;
@@ -29,9 +29,6 @@ use crate::output::table::print_facts;
 use crate::output::text::one_line;
 use crate::settings;
 use crate::signals::Signals;
-
-/// By then every thread runs and waits for work.
-const SETTLED: Duration = Duration::from_millis(500);
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
@@ -98,15 +95,9 @@ async fn serve(app: &Household, config: &Config, args: ServeArgs, signals: &mut 
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
     app.warm();
-    let settling = async {
-        tokio::time::sleep(SETTLED).await;
-        app.settle();
-        std::future::pending::<()>().await;
-    };
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
         () = settings.reload_until_stopped(signals) => shutdown.cancel(),
-        () = settling => {}
     }
     readiness::stopping();
     tokio::select! {
@@ -169,10 +160,12 @@ fn engine_line(app: &Household, config: &Config) -> String {
         place = format!("{place}, beside it {}", others.join(", "));
     }
     match &app.because {
-        Because::Fallback { instead_of: Some(key) } => {
+        SelectionReason::Fallback { instead_of: Some(key) } => {
             format!("{place} ({})", advice::passed_over(key, config))
         }
-        Because::Fallback { instead_of: None } | Because::Given | Because::Default => place,
+        SelectionReason::Fallback { instead_of: None }
+        | SelectionReason::Given
+        | SelectionReason::Default => place,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolSpec, Tools};
-use hob_system::{McpState, ToolBox, ToolBoxError, Workshop, accept_mcp_tools};
+use hob_system::{McpState, ToolSet, ToolSetError, Workshop, accept_mcp_tools};
 use serde_json::{Map, Value, json};
 
 use crate::args::ToolsCommand;
@@ -98,23 +98,23 @@ fn known(servers: &[&str]) -> String {
 }
 
 /// Every tool there is, once every MCP server is ready or has failed. Their time to start is limited, and so is this.
-async fn all(workshop: &Workshop) -> Result<ToolBox> {
+async fn all(workshop: &Workshop) -> Result<ToolSet> {
     let _waiting = Spinner::start("waiting for the MCP servers");
     workshop.settled().await;
     Ok(workshop.tools()?)
 }
 
 /// The tools, among which `name` is if there is such a one. A tool of the house need not wait for the servers.
-async fn all_for(workshop: &Workshop, name: &str) -> Result<ToolBox> {
+async fn all_for(workshop: &Workshop, name: &str) -> Result<ToolSet> {
     let tools = workshop.tools()?;
     if find(&tools, name).is_some() { Ok(tools) } else { all(workshop).await }
 }
 
-fn find<'a>(tools: &'a ToolBox, name: &str) -> Option<&'a ToolSpec> {
+fn find<'a>(tools: &'a ToolSet, name: &str) -> Option<&'a ToolSpec> {
     tools.specs().find(|spec| spec.name == name)
 }
 
-pub fn list(tools: &ToolBox, format: OutputFormat) -> Result<()> {
+pub fn list(tools: &ToolSet, format: OutputFormat) -> Result<()> {
     match format {
         OutputFormat::Json => output::json(&tools.specs().map(describe).collect::<Vec<_>>())?,
         OutputFormat::Text => {
@@ -148,7 +148,7 @@ fn describe(spec: &ToolSpec) -> Value {
     })
 }
 
-fn info(tools: &ToolBox, name: &str, format: OutputFormat) -> Result<()> {
+fn info(tools: &ToolSet, name: &str, format: OutputFormat) -> Result<()> {
     // Picking it out finds what was meant by a name that is not there.
     pick(tools, name)?;
     let Some(spec) = find(tools, name) else { return Ok(()) };
@@ -173,12 +173,12 @@ fn info(tools: &ToolBox, name: &str, format: OutputFormat) -> Result<()> {
 }
 
 /// One tool, for the person at this machine.
-fn pick(tools: &ToolBox, name: &str) -> Result<impl Tools, ToolBoxError> {
+fn pick(tools: &ToolSet, name: &str) -> Result<impl Tools, ToolSetError> {
     let permit = Permit { only: Some(vec![name.to_owned()]), ..Permit::up_to(Reach::Act) };
     tools.for_run(permit, RunEvents::unheard())
 }
 
-async fn call(tools: &ToolBox, name: &str, arguments: &str) -> Result<()> {
+async fn call(tools: &ToolSet, name: &str, arguments: &str) -> Result<()> {
     let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     let tool = pick(tools, name)?;
     if serde_json::from_str::<Map<String, Value>>(arguments).is_err() {

@@ -1,6 +1,5 @@
 //! How things look: on a terminal with colour and tables, plain when piped. stdout has the answers, stderr the rest.
 
-#[cfg(feature = "embedded")]
 pub mod download;
 pub mod markdown;
 pub mod number;

@@ -3,6 +3,7 @@
 //!
 //! Reads no environment: keys and hosts come in its options.
 
+mod access;
 mod anthropic;
 mod gemini;
 mod openai;
@@ -18,6 +19,7 @@ use hob_core::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
+use access::ProviderAccess;
 use anthropic::Anthropic;
 use gemini::Gemini;
 use openai::OpenAi;
@@ -123,7 +125,7 @@ impl Cloud {
             let Some(key) = key.clone().filter(|key| !key.expose_secret().trim().is_empty()) else {
                 continue;
             };
-            let access = Access { label: vendor.label(), host, key, timeout: options.timeout };
+            let access = ProviderAccess { label: vendor.label(), host, key, timeout: options.timeout };
             providers.push((
                 vendor,
                 match vendor {
@@ -149,14 +151,6 @@ impl Cloud {
                 reason: format!("'{model}' needs a key; set {}", vendor.variables()),
             })
     }
-}
-
-/// What a provider is made from.
-struct Access<'a> {
-    label: &'static str,
-    host: &'a str,
-    key: SecretString,
-    timeout: Duration,
 }
 
 #[async_trait]

@@ -5,15 +5,16 @@ use hob_core::{
     EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
 };
 
-use super::Access;
-use crate::embeddings::Habit;
+use super::access::ProviderAccess;
+use crate::embeddings::OverlongPolicy;
 use crate::openai_compat::answer;
-use crate::openai_compat::chunks::Chunks;
+use crate::openai_compat::chunks::ChatChunkDecoder;
 use crate::openai_compat::embeddings;
 use crate::openai_compat::post_chat;
-use crate::openai_compat::request::{Delivery, Form, LengthField, Tools};
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
+use crate::openai_compat::request::{Delivery, Form, LengthField, ToolsField};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::remote::Resend;
 use crate::wire::response::Response;
 
 const MODELS: &str = "/models";
@@ -23,7 +24,7 @@ pub(super) struct OpenAi {
 }
 
 impl OpenAi {
-    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+    pub(super) fn new(access: ProviderAccess<'_>) -> Result<Self, EngineError> {
         let endpoint = Endpoint::new(EndpointOptions {
             timeout: access.timeout,
             key: Some(KeyHeader::bearer(access.key)),
@@ -35,7 +36,8 @@ impl OpenAi {
 
     /// Every model of OpenAI's that chats takes tools, so a refusal is never retried without them.
     async fn ask(&self, request: &GenerateRequest, delivery: Delivery) -> Result<Response, EngineError> {
-        let form = Form { delivery, tools: Tools::Offered, length_field: LengthField::MaxCompletionTokens };
+        let form =
+            Form { delivery, tools: ToolsField::Offered, length_field: LengthField::MaxCompletionTokens };
         post_chat(&self.endpoint, "/chat/completions", request, form).await
     }
 }
@@ -60,12 +62,12 @@ impl Engine for OpenAi {
         let response = self.ask(request, Delivery::Streamed).await?;
         Ok(GenerationStream {
             warnings: Vec::new(),
-            deltas: deltas(&self.endpoint, response, Chunks::new(request.answers())),
+            deltas: deltas(&self.endpoint, response, ChatChunkDecoder::new(request.answers())),
         })
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
-        embeddings::post(&self.endpoint, "/embeddings", request, Habit::Refuses).await
+        embeddings::post(&self.endpoint, "/embeddings", request, OverlongPolicy::Refuses).await
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

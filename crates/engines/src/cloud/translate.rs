@@ -4,55 +4,32 @@
 use std::borrow::Cow;
 
 use hob_core::{
-    Content, EngineError, GenerateRequest, JsonSchema, Message, Part, Role, ToolCall, Warning, ignored_fields,
+    Content, GenerateRequest, JsonSchema, Message, Part, Role, ToolCall, Warning, ignored_fields,
 };
 use serde_json::{Map, Value};
 
-use crate::wire::client::Endpoint;
-
-/// Something of the request that the format cannot say.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Unsupported {
-    /// Where it stands in the caller's request, such as `messages[2].name`.
-    pub field: String,
-    /// What to do instead, or why it is not possible.
-    pub hint: Option<&'static str>,
-}
-
-impl Unsupported {
-    pub fn new(field: impl Into<String>) -> Self {
-        Unsupported { field: field.into(), hint: None }
-    }
-
-    pub fn because(field: impl Into<String>, hint: &'static str) -> Self {
-        Unsupported { field: field.into(), hint: Some(hint) }
-    }
-
-    pub fn into_error(self, endpoint: &Endpoint) -> EngineError {
-        endpoint.unsupported(self.field, self.hint)
-    }
-}
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// Refuses the first of `fields` that the caller used.
-pub fn refuse<const N: usize>(fields: [(&str, bool); N]) -> Result<(), Unsupported> {
+pub(super) fn refuse<const N: usize>(fields: [(&str, bool); N]) -> Result<(), UnsupportedField> {
     match fields.into_iter().find(|(_, used)| *used) {
-        Some((field, _)) => Err(Unsupported::new(field)),
+        Some((field, _)) => Err(UnsupportedField::new(field)),
         None => Ok(()),
     }
 }
 
 /// Zero is what every format does without the field.
-pub fn is_set(penalty: Option<f64>) -> bool {
+pub(super) fn is_set(penalty: Option<f64>) -> bool {
     penalty.is_some_and(|penalty| penalty != 0.0)
 }
 
 /// Names what has no effect on the answer of a provider whose format has the fields `own`, and refuses what it would have to do.
-pub fn ignored(request: &GenerateRequest, own: &[&str]) -> Result<Vec<Warning>, Unsupported> {
-    ignored_fields(request, own).map_err(Unsupported::new)
+pub(super) fn ignored(request: &GenerateRequest, own: &[&str]) -> Result<Vec<Warning>, UnsupportedField> {
+    ignored_fields(request, own).map_err(UnsupportedField::new)
 }
 
 /// The caller's further fields that are of the provider's `own` format. Null is how clients say nothing.
-pub fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Map<String, Value> {
+pub(super) fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Map<String, Value> {
     let is_own = |name: &str, value: &Value| own.contains(&name) && !value.is_null();
     extra
         .iter()
@@ -62,9 +39,9 @@ pub fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Map<String, Value
 }
 
 /// Refuses an author's name, which the formats have no place for. A tool's name is known from its call.
-pub fn no_author(message: &Message, index: usize) -> Result<(), Unsupported> {
+pub(super) fn no_author(message: &Message, index: usize) -> Result<(), UnsupportedField> {
     if message.name.is_some() && message.role != Role::Tool {
-        return Err(Unsupported::because(
+        return Err(UnsupportedField::because(
             format!("messages[{index}].name"),
             "write the author's name into the text",
         ));
@@ -73,7 +50,7 @@ pub fn no_author(message: &Message, index: usize) -> Result<(), Unsupported> {
 }
 
 /// The texts of a message that can hold nothing else.
-pub fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupported> {
+pub(super) fn texts(message: &Message, index: usize) -> Result<Vec<&str>, UnsupportedField> {
     match &message.content {
         Content::Empty => Ok(Vec::new()),
         Content::Text(text) => Ok(vec![text]),
@@ -82,7 +59,7 @@ pub fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupported> 
             .enumerate()
             .map(|(part, content)| match content {
                 Part::Text(text) => Ok(text.as_str()),
-                Part::Image(_) => Err(Unsupported::because(
+                Part::Image(_) => Err(UnsupportedField::because(
                     image_field(index, part),
                     "pictures can only stand in a user's message",
                 )),
@@ -93,30 +70,30 @@ pub fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupported> 
 }
 
 /// A part that this provider has no form for.
-pub fn unknown_part(part: &Value, message: usize, position: usize) -> Unsupported {
+pub(super) fn unknown_part(part: &Value, message: usize, position: usize) -> UnsupportedField {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or("type");
-    Unsupported::because(
+    UnsupportedField::because(
         format!("messages[{message}].content[{position}].{kind}"),
         "this provider takes text and pictures",
     )
 }
 
-pub fn image_field(message: usize, part: usize) -> String {
+pub(super) fn image_field(message: usize, part: usize) -> String {
     format!("messages[{message}].content[{part}].image_url")
 }
 
 /// The arguments of the call `messages[message].tool_calls[call]` as the object that both formats want.
-pub fn arguments(
+pub(super) fn arguments(
     tool_call: &ToolCall,
     message: usize,
     call: usize,
-) -> Result<Map<String, Value>, Unsupported> {
+) -> Result<Map<String, Value>, UnsupportedField> {
     // Many a model writes nothing at all for a tool without parameters.
     if tool_call.arguments.trim().is_empty() {
         return Ok(Map::new());
     }
     serde_json::from_str(&tool_call.arguments).map_err(|_| {
-        Unsupported::because(
+        UnsupportedField::because(
             format!("messages[{message}].tool_calls[{call}].function.arguments"),
             "arguments can only be sent on as a JSON object, and these are none",
         )
@@ -124,9 +101,9 @@ pub fn arguments(
 }
 
 /// The id of the call that a tool's message answers.
-pub fn answered_call(message: &Message, index: usize) -> Result<&str, Unsupported> {
+pub(super) fn answered_call(message: &Message, index: usize) -> Result<&str, UnsupportedField> {
     message.tool_call_id.as_deref().ok_or_else(|| {
-        Unsupported::because(
+        UnsupportedField::because(
             format!("messages[{index}].tool_call_id"),
             "a tool's message must name the call it answers",
         )
@@ -134,7 +111,7 @@ pub fn answered_call(message: &Message, index: usize) -> Result<&str, Unsupporte
 }
 
 /// The schema with the caller's description in it, where it has none of its own.
-pub fn described(format: &JsonSchema) -> Cow<'_, Value> {
+pub(super) fn described(format: &JsonSchema) -> Cow<'_, Value> {
     match (&format.schema, &format.description) {
         (Value::Object(schema), Some(description)) if !schema.contains_key("description") => {
             let mut schema = schema.clone();
@@ -147,19 +124,19 @@ pub fn described(format: &JsonSchema) -> Cow<'_, Value> {
 
 /// What one speaker said without a break.
 #[derive(Debug)]
-pub struct Turn<P> {
-    pub role: &'static str,
-    pub pieces: Vec<P>,
+pub(super) struct RoleTurn<P> {
+    pub(super) role: &'static str,
+    pub(super) pieces: Vec<P>,
 }
 
 /// Adds to the last turn if it is of the same role, and begins one otherwise: both formats want speakers to alternate.
-pub fn say<P>(turns: &mut Vec<Turn<P>>, role: &'static str, pieces: Vec<P>) {
+pub(super) fn say<P>(turns: &mut Vec<RoleTurn<P>>, role: &'static str, pieces: Vec<P>) {
     if pieces.is_empty() {
         return;
     }
     match turns.last_mut() {
         Some(last) if last.role == role => last.pieces.extend(pieces),
-        _ => turns.push(Turn { role, pieces }),
+        _ => turns.push(RoleTurn { role, pieces }),
     }
 }
 
@@ -193,7 +170,7 @@ mod tests {
             Ok(vec![Warning::Ignored("future_field".to_owned())])
         );
         let refused = ignored(&asking(extra(json!({ "top_k": 3, "min_p": 0.1 }))), &["top_k"]);
-        assert_eq!(refused, Err(Unsupported::new("min_p")));
+        assert_eq!(refused, Err(UnsupportedField::new("min_p")));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::{ManagedError, ManagedOptions};
+use super::options::{ManagedError, ManagedOptions};
 use crate::wire::client::{Endpoint, EndpointOptions};
 
 /// As many lines of stderr as an error shows.

@@ -3,29 +3,29 @@
 
 use hob_core::EngineError;
 
-use super::circuit_breaker::Harm;
+use super::circuit_breaker::Failure;
 
 /// Whether another host may be asked the same, as long as nothing of an answer reached the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryRule {
     /// The answer would be the same, or the question may still be worked on.
-    No,
+    Never,
     /// The host did nothing with the question: it never got it, or turned it away.
-    Freely,
+    Always,
     /// The host had the question, and what it made of it is lost. One other may be asked where asking costs nothing but
     /// time; more would let a question that breaks hosts break them all.
     Once,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) harm: Harm,
-    pub(super) again: Again,
+pub(super) struct FailureClass {
+    pub(super) failure: Failure,
+    pub(super) retry: RetryRule,
 }
 
 /// What was asked of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestKind {
     /// An answer in one piece, of which nothing comes before all of it is there.
     Whole,
     /// An answer as it is made.
@@ -34,26 +34,30 @@ pub(super) enum Asked {
     List,
 }
 
-pub(super) fn verdict(error: &EngineError, asked: Asked) -> Verdict {
-    let (harm, again) = match error {
-        EngineError::Unreachable { .. } => (Harm::Gone, Again::Freely),
+pub(super) fn classify(error: &EngineError, asked: RequestKind) -> FailureClass {
+    let (failure, retry) = match error {
+        EngineError::Unreachable { .. } => (Failure::Hard, RetryRule::Always),
         // It may be at work on a long answer, which nobody else would give sooner. A host is silent for as long as a whole
         // answer takes, so that silence says nothing of its health; `unless_hung` finds those that hang.
-        EngineError::Timeout { .. } if asked == Asked::Whole => (Harm::Unknown, Again::No),
-        EngineError::Timeout { .. } => (Harm::Blow, Again::No),
-        EngineError::Interrupted { .. } | EngineError::Malformed { .. } => (Harm::Blow, Again::Once),
+        EngineError::Timeout { .. } if asked == RequestKind::Whole => {
+            (Failure::Inconclusive, RetryRule::Never)
+        }
+        EngineError::Timeout { .. } => (Failure::Soft, RetryRule::Never),
+        EngineError::Interrupted { .. } | EngineError::Malformed { .. } => (Failure::Soft, RetryRule::Once),
         EngineError::Refused { status, .. } => match status {
             // It has enough to do.
-            429 => (Harm::None, Again::Freely),
+            429 => (Failure::None, RetryRule::Always),
             // It is loading, full, or going down.
-            503 => (Harm::Blow, Again::Freely),
-            500.. => (Harm::Blow, Again::Once),
-            _ => (Harm::None, Again::No),
+            503 => (Failure::Soft, RetryRule::Always),
+            500.. => (Failure::Soft, RetryRule::Once),
+            _ => (Failure::None, RetryRule::Never),
         },
-        EngineError::ModelNotFound { .. } => (Harm::None, Again::Freely),
-        EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => (Harm::None, Again::No),
+        EngineError::ModelNotFound { .. } => (Failure::None, RetryRule::Always),
+        EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => {
+            (Failure::None, RetryRule::Never)
+        }
     };
-    Verdict { harm, again }
+    FailureClass { failure, retry }
 }
 
 #[cfg(test)]
@@ -77,47 +81,57 @@ mod tests {
     fn every_failure_is_judged() {
         let engine = || "vllm".to_owned();
         let reason = || "cable".to_owned();
-        for (error, harm, again) in [
+        for (error, failure, retry) in [
             (
                 EngineError::Unreachable { engine: engine(), address: String::new(), reason: reason() },
-                Harm::Gone,
-                Again::Freely,
+                Failure::Hard,
+                RetryRule::Always,
             ),
             (
                 EngineError::Timeout { engine: engine(), after: Duration::from_secs(120) },
-                Harm::Blow,
-                Again::No,
+                Failure::Soft,
+                RetryRule::Never,
             ),
-            (EngineError::Interrupted { engine: engine(), reason: reason() }, Harm::Blow, Again::Once),
-            (EngineError::Malformed { engine: engine(), reason: reason() }, Harm::Blow, Again::Once),
-            (refused(500), Harm::Blow, Again::Once),
-            (refused(502), Harm::Blow, Again::Once),
-            (refused(503), Harm::Blow, Again::Freely),
-            (refused(429), Harm::None, Again::Freely),
-            (refused(400), Harm::None, Again::No),
-            (refused(401), Harm::None, Again::No),
-            (refused(404), Harm::None, Again::No),
-            (refused(307), Harm::None, Again::No),
+            (EngineError::Interrupted { engine: engine(), reason: reason() }, Failure::Soft, RetryRule::Once),
+            (EngineError::Malformed { engine: engine(), reason: reason() }, Failure::Soft, RetryRule::Once),
+            (refused(500), Failure::Soft, RetryRule::Once),
+            (refused(502), Failure::Soft, RetryRule::Once),
+            (refused(503), Failure::Soft, RetryRule::Always),
+            (refused(429), Failure::None, RetryRule::Always),
+            (refused(400), Failure::None, RetryRule::Never),
+            (refused(401), Failure::None, RetryRule::Never),
+            (refused(404), Failure::None, RetryRule::Never),
+            (refused(307), Failure::None, RetryRule::Never),
             (
                 EngineError::ModelNotFound { engine: engine(), model: "m".into(), available: Vec::new() },
-                Harm::None,
-                Again::Freely,
+                Failure::None,
+                RetryRule::Always,
             ),
             (
                 EngineError::Unsupported { engine: engine(), field: "n".into(), hint: None },
-                Harm::None,
-                Again::No,
+                Failure::None,
+                RetryRule::Never,
             ),
-            (EngineError::NotConfigured { engine: engine(), reason: reason() }, Harm::None, Again::No),
+            (
+                EngineError::NotConfigured { engine: engine(), reason: reason() },
+                Failure::None,
+                RetryRule::Never,
+            ),
         ] {
-            assert_eq!(verdict(&error, Asked::Stream), Verdict { harm, again }, "{error}");
+            assert_eq!(classify(&error, RequestKind::Stream), FailureClass { failure, retry }, "{error}");
         }
     }
 
     #[test]
     fn silence_is_no_blow_while_a_whole_answer_is_made() {
         let timeout = EngineError::Timeout { engine: "vllm".into(), after: Duration::from_secs(120) };
-        assert_eq!(verdict(&timeout, Asked::Whole), Verdict { harm: Harm::Unknown, again: Again::No });
-        assert_eq!(verdict(&timeout, Asked::List), Verdict { harm: Harm::Blow, again: Again::No });
+        assert_eq!(
+            classify(&timeout, RequestKind::Whole),
+            FailureClass { failure: Failure::Inconclusive, retry: RetryRule::Never }
+        );
+        assert_eq!(
+            classify(&timeout, RequestKind::List),
+            FailureClass { failure: Failure::Soft, retry: RetryRule::Never }
+        );
     }
 }

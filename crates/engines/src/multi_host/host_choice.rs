@@ -2,7 +2,7 @@
 
 /// A host that may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct HostCandidate {
     pub(super) index: usize,
     /// Requests it works on.
     pub(super) in_flight: usize,
@@ -12,7 +12,7 @@ pub(super) struct Candidate {
 
 /// Whether a request has a cache to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loyalty {
+pub(super) enum CacheAffinity {
     Home,
     None,
 }
@@ -22,14 +22,14 @@ pub(super) enum Loyalty {
 const WORTH_MOVING: usize = 4;
 
 /// Chooses: the conversation's home, unless another is clearly less loaded; else the least loaded.
-pub(super) fn choose(candidates: &[Candidate], loyalty: Loyalty) -> Option<usize> {
+pub(super) fn choose(candidates: &[HostCandidate], loyalty: CacheAffinity) -> Option<usize> {
     let idlest = candidates.iter().min_by_key(|host| (host.in_flight, std::cmp::Reverse(host.weight)))?;
     let home = candidates.iter().max_by_key(|host| host.weight)?;
     let more = home.in_flight.saturating_sub(idlest.in_flight);
     let is_overrun = more > WORTH_MOVING && more * 2 > idlest.in_flight;
     match loyalty {
-        Loyalty::Home if !is_overrun => Some(home.index),
-        Loyalty::Home | Loyalty::None => Some(idlest.index),
+        CacheAffinity::Home if !is_overrun => Some(home.index),
+        CacheAffinity::Home | CacheAffinity::None => Some(idlest.index),
     }
 }
 
@@ -38,8 +38,8 @@ mod tests {
     use super::*;
 
     /// Hosts by their load; the first is home.
-    fn loaded(in_flight: &[usize]) -> Vec<Candidate> {
-        let host = |(index, in_flight): (usize, &usize)| Candidate {
+    fn loaded(in_flight: &[usize]) -> Vec<HostCandidate> {
+        let host = |(index, in_flight): (usize, &usize)| HostCandidate {
             index,
             in_flight: *in_flight,
             weight: 1000 - index as u64,
@@ -60,16 +60,16 @@ mod tests {
             (&[25, 16, 16], 1),
             (&[100, 90, 95], 0),
         ] {
-            assert_eq!(choose(&loaded(in_flight), Loyalty::Home), Some(chosen), "{in_flight:?}");
+            assert_eq!(choose(&loaded(in_flight), CacheAffinity::Home), Some(chosen), "{in_flight:?}");
         }
     }
 
     #[test]
     fn who_has_no_cache_goes_to_the_least_loaded() {
         for (in_flight, chosen) in [(&[1, 0, 2][..], 1), (&[0, 0, 0], 0), (&[3, 2, 1], 2)] {
-            assert_eq!(choose(&loaded(in_flight), Loyalty::None), Some(chosen), "{in_flight:?}");
+            assert_eq!(choose(&loaded(in_flight), CacheAffinity::None), Some(chosen), "{in_flight:?}");
         }
-        assert_eq!(choose(&[], Loyalty::None), None);
-        assert_eq!(choose(&[], Loyalty::Home), None);
+        assert_eq!(choose(&[], CacheAffinity::None), None);
+        assert_eq!(choose(&[], CacheAffinity::Home), None);
     }
 }

@@ -10,60 +10,60 @@ use hob_core::{Engine, ModelInfo};
 use tokio::time::Instant;
 
 use super::affinity;
-use super::circuit_breaker::{Breaker, Change, Harm, Pace, Standing, Ticket};
-use super::host_choice::{Candidate, Loyalty, choose};
+use super::circuit_breaker::{Attempt, BreakerChange, BreakerOptions, BreakerState, CircuitBreaker, Failure};
+use super::host_choice::{CacheAffinity, HostCandidate, choose};
 
 /// What a request needs of a host.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Need<'a> {
+pub(super) struct HostRequest<'a> {
     pub(super) model: &'a str,
     pub(super) conversation: u64,
-    pub(super) loyalty: Loyalty,
+    pub(super) loyalty: CacheAffinity,
 }
 
 /// What is known of one host.
-struct Seat {
-    breaker: Breaker,
+struct HostEntry {
+    breaker: CircuitBreaker,
     in_flight: usize,
-    models: Models,
+    models: HostModels,
 }
 
 /// What a host has.
-enum Models {
+enum HostModels {
     /// It has to be asked, as after it was away: it may have come back with others.
-    Unheard,
+    Unknown,
     /// It does not tell.
-    Untold,
+    NotListed,
     /// The ids it listed last.
     Listed(Vec<String>),
 }
 
 /// How a host was when it was looked at.
-struct Look {
+struct HealthCheck {
     at: Instant,
     well: bool,
 }
 
-pub(super) struct Desk {
+pub(super) struct HostTable {
     hosts: Vec<Arc<dyn Engine>>,
     /// The hosts' numbers for [`affinity::weight`].
-    marks: Vec<u64>,
-    seats: Mutex<Vec<Seat>>,
+    host_hashes: Vec<u64>,
+    entries: Mutex<Vec<HostEntry>>,
     /// The last look at each host. Held by whoever looks, so that a crowd looks once.
-    looks: Vec<tokio::sync::Mutex<Option<Look>>>,
+    health_checks: Vec<tokio::sync::Mutex<Option<HealthCheck>>>,
 }
 
-impl Desk {
-    pub(super) fn new(hosts: Vec<Arc<dyn Engine>>, pace: Pace, now: Instant) -> Self {
-        let seat = |_: &Arc<dyn Engine>| Seat {
-            breaker: Breaker::new(pace, now),
+impl HostTable {
+    pub(super) fn new(hosts: Vec<Arc<dyn Engine>>, options: BreakerOptions, now: Instant) -> Self {
+        let entry = |_: &Arc<dyn Engine>| HostEntry {
+            breaker: CircuitBreaker::new(options, now),
             in_flight: 0,
-            models: Models::Unheard,
+            models: HostModels::Unknown,
         };
-        Desk {
-            seats: Mutex::new(hosts.iter().map(seat).collect()),
-            looks: hosts.iter().map(|_| tokio::sync::Mutex::default()).collect(),
-            marks: hosts.iter().map(|host| affinity::host(host.address())).collect(),
+        HostTable {
+            entries: Mutex::new(hosts.iter().map(entry).collect()),
+            health_checks: hosts.iter().map(|_| tokio::sync::Mutex::default()).collect(),
+            host_hashes: hosts.iter().map(|host| affinity::host(host.address())).collect(),
             hosts,
         }
     }
@@ -74,39 +74,44 @@ impl Desk {
 
     /// A place on the host that suits best, of those that were not tried yet and may have the model. Where all of them are
     /// shut, on the one that opens first: a likely failure is better than a certain one.
-    pub(super) fn take(self: &Arc<Self>, need: Need<'_>, tried: &[usize], now: Instant) -> Option<Place> {
-        let mut seats = self.lock();
-        let mut candidates = Vec::with_capacity(seats.len());
+    pub(super) fn take(
+        self: &Arc<Self>,
+        need: HostRequest<'_>,
+        tried: &[usize],
+        now: Instant,
+    ) -> Option<HostSlot> {
+        let mut entries = self.lock();
+        let mut candidates = Vec::with_capacity(entries.len());
         let mut shut = Vec::new();
-        for (index, seat) in seats.iter().enumerate() {
-            if tried.contains(&index) || !self.may_have(index, seat, need.model) {
+        for (index, entry) in entries.iter().enumerate() {
+            if tried.contains(&index) || !self.may_have(index, entry, need.model) {
                 continue;
             }
-            match seat.breaker.standing(now) {
-                Standing::Closed | Standing::Due => candidates.push(Candidate {
+            match entry.breaker.state_at(now) {
+                BreakerState::Closed | BreakerState::HalfOpen => candidates.push(HostCandidate {
                     index,
-                    in_flight: seat.in_flight,
-                    weight: affinity::weight(need.conversation, self.marks[index]),
+                    in_flight: entry.in_flight,
+                    weight: affinity::weight(need.conversation, self.host_hashes[index]),
                 }),
-                Standing::Shut { until } => shut.push((until, index)),
+                BreakerState::Open { until } => shut.push((until, index)),
             }
         }
         let soonest = || shut.iter().min().map(|(_, index)| *index);
         let index = choose(&candidates, need.loyalty).or_else(soonest)?;
-        Some(self.place(&mut seats[index], index, now))
+        Some(self.slot(&mut entries[index], index, now))
     }
 
     /// Whether somebody else could be asked who is not shut.
-    pub(super) fn has_another(&self, need: Need<'_>, tried: &[usize], now: Instant) -> bool {
-        self.lock().iter().enumerate().any(|(index, seat)| {
-            let is_open = !matches!(seat.breaker.standing(now), Standing::Shut { .. });
-            is_open && !tried.contains(&index) && self.may_have(index, seat, need.model)
+    pub(super) fn has_another(&self, need: HostRequest<'_>, tried: &[usize], now: Instant) -> bool {
+        self.lock().iter().enumerate().any(|(index, entry)| {
+            let is_open = !matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
+            is_open && !tried.contains(&index) && self.may_have(index, entry, need.model)
         })
     }
 
     /// Whether a host tells that it is well, or told somebody else within this time.
-    pub(super) async fn is_well(&self, index: usize, recent: Duration) -> bool {
-        let mut last = self.looks[index].lock().await;
+    pub(super) async fn is_healthy(&self, index: usize, recent: Duration) -> bool {
+        let mut last = self.health_checks[index].lock().await;
         if let Some(look) = &*last
             && look.at.elapsed() < recent
         {
@@ -114,24 +119,24 @@ impl Desk {
         }
         let at = Instant::now();
         let well = self.hosts[index].health().await;
-        *last = Some(Look { at, well });
+        *last = Some(HealthCheck { at, well });
         well
     }
 
     /// A place on every host that is not shut, or on all where all are, to ask them for their models.
-    pub(super) fn take_all(self: &Arc<Self>, now: Instant) -> Vec<Place> {
-        let mut seats = self.lock();
-        let is_shut = |seat: &Seat| matches!(seat.breaker.standing(now), Standing::Shut { .. });
-        let all_shut = seats.iter().all(is_shut);
-        let open = seats.iter_mut().enumerate().filter(|(_, seat)| all_shut || !is_shut(seat));
-        open.map(|(index, seat)| self.place(seat, index, now)).collect()
+    pub(super) fn take_all(self: &Arc<Self>, now: Instant) -> Vec<HostSlot> {
+        let mut entries = self.lock();
+        let is_shut = |entry: &HostEntry| matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
+        let all_shut = entries.iter().all(is_shut);
+        let open = entries.iter_mut().enumerate().filter(|(_, entry)| all_shut || !is_shut(entry));
+        open.map(|(index, entry)| self.slot(entry, index, now)).collect()
     }
 
     /// Every model that a host listed, each once.
     pub(super) fn listed(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
-        for seat in self.lock().iter() {
-            let Models::Listed(models) = &seat.models else { continue };
+        for entry in self.lock().iter() {
+            let HostModels::Listed(models) = &entry.models else { continue };
             for id in models {
                 if !all.contains(id) {
                     all.push(id.clone());
@@ -144,54 +149,54 @@ impl Desk {
     /// Requests at work on each host.
     #[cfg(test)]
     pub(super) fn in_flight(&self) -> Vec<usize> {
-        self.lock().iter().map(|seat| seat.in_flight).collect()
+        self.lock().iter().map(|entry| entry.in_flight).collect()
     }
 
-    fn place(self: &Arc<Self>, seat: &mut Seat, index: usize, now: Instant) -> Place {
-        seat.in_flight += 1;
-        let ticket = seat.breaker.begin(now);
-        let is_known = !matches!(seat.models, Models::Unheard) || !self.hosts[index].lists_every_model();
-        Place {
-            desk: Arc::clone(self),
+    fn slot(self: &Arc<Self>, entry: &mut HostEntry, index: usize, now: Instant) -> HostSlot {
+        entry.in_flight += 1;
+        let attempt = entry.breaker.begin(now);
+        let is_known = !matches!(entry.models, HostModels::Unknown) || !self.hosts[index].lists_every_model();
+        HostSlot {
+            table: Arc::clone(self),
             index,
-            ticket,
-            proven: ticket.is_proven() && is_known,
+            attempt,
+            proven: attempt.is_proven() && is_known,
             reported: false,
         }
     }
 
-    fn may_have(&self, index: usize, seat: &Seat, model: &str) -> bool {
+    fn may_have(&self, index: usize, entry: &HostEntry, model: &str) -> bool {
         let host = &self.hosts[index];
-        match &seat.models {
-            Models::Listed(models) if host.lists_every_model() => {
+        match &entry.models {
+            HostModels::Listed(models) if host.lists_every_model() => {
                 models.iter().any(|listed| host.means(model, listed))
             }
-            Models::Listed(_) | Models::Unheard | Models::Untold => true,
+            HostModels::Listed(_) | HostModels::Unknown | HostModels::NotListed => true,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Seat>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<HostEntry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request's place on a host. The host counts as at work on it for as long as this lives.
-pub(super) struct Place {
-    desk: Arc<Desk>,
+pub(super) struct HostSlot {
+    table: Arc<HostTable>,
     index: usize,
-    ticket: Ticket,
+    attempt: Attempt,
     proven: bool,
     /// Whether the breaker was told how it went.
     reported: bool,
 }
 
-impl Place {
+impl HostSlot {
     pub(super) fn index(&self) -> usize {
         self.index
     }
 
     pub(super) fn host(&self) -> &Arc<dyn Engine> {
-        &self.desk.hosts[self.index]
+        &self.table.hosts[self.index]
     }
 
     /// Whether the host can be asked without hearing it first.
@@ -202,69 +207,69 @@ impl Place {
     /// The host has these. Whether `model` is one of them.
     pub(super) fn lists(&mut self, models: &[ModelInfo], model: &str) -> bool {
         let ids: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
-        let mut seats = self.desk.lock();
-        let seat = &mut seats[self.index];
-        seat.models = Models::Listed(ids);
-        self.desk.may_have(self.index, seat, model)
+        let mut entries = self.table.lock();
+        let entry = &mut entries[self.index];
+        entry.models = HostModels::Listed(ids);
+        self.table.may_have(self.index, entry, model)
     }
 
     /// The host does not tell what it has.
     pub(super) fn tells_nothing(&self) {
-        self.desk.lock()[self.index].models = Models::Untold;
+        self.table.lock()[self.index].models = HostModels::NotListed;
     }
 
     /// The host says that it does not have this one, whatever it listed.
     pub(super) fn lacks(&self, model: &str) {
         let host = self.host();
-        if let Models::Listed(models) = &mut self.desk.lock()[self.index].models {
+        if let HostModels::Listed(models) = &mut self.table.lock()[self.index].models {
             models.retain(|listed| !host.means(model, listed));
         }
     }
 
     /// The host gives a sign of life.
     pub(super) fn heard(&mut self) {
-        self.report(|breaker, ticket| breaker.heard(ticket));
+        self.report(|breaker, attempt| breaker.heard(attempt));
     }
 
     /// The host gave a whole answer.
     pub(super) fn succeeded(&mut self) {
-        self.report(|breaker, ticket| breaker.succeeded(ticket));
+        self.report(|breaker, attempt| breaker.succeeded(attempt));
     }
 
     /// The host failed, or refused.
-    pub(super) fn failed(&mut self, harm: Harm, now: Instant) {
-        self.report(|breaker, ticket| breaker.failed(ticket, harm, now));
+    pub(super) fn failed(&mut self, failure: Failure, now: Instant) {
+        self.report(|breaker, attempt| breaker.failed(attempt, failure, now));
     }
 
-    fn report(&mut self, tell: impl FnOnce(&mut Breaker, Ticket) -> Change) {
+    fn report(&mut self, tell: impl FnOnce(&mut CircuitBreaker, Attempt) -> BreakerChange) {
         self.reported = true;
         let change = {
-            let mut seats = self.desk.lock();
-            let seat = &mut seats[self.index];
-            let change = tell(&mut seat.breaker, self.ticket);
-            if let Change::Opened { .. } = change {
-                seat.models = Models::Unheard;
+            let mut entries = self.table.lock();
+            let entry = &mut entries[self.index];
+            let change = tell(&mut entry.breaker, self.attempt);
+            if let BreakerChange::Opened { .. } = change {
+                entry.models = HostModels::Unknown;
             }
             change
         };
         let (engine, host) = (self.host().key(), self.host().address());
         match change {
-            Change::None => {}
-            Change::Opened { pause } => {
+            BreakerChange::None => {}
+            BreakerChange::Opened { pause } => {
                 tracing::warn!(engine, host, pause_s = pause.as_secs_f32(), "a host is left out for a while");
             }
-            Change::Closed => tracing::info!(engine, host, "a host answers"),
+            BreakerChange::Closed => tracing::info!(engine, host, "a host answers"),
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for HostSlot {
     fn drop(&mut self) {
-        let mut seats = self.desk.lock();
-        let seat = &mut seats[self.index];
-        seat.in_flight = seat.in_flight.saturating_sub(1);
+        let mut entries = self.table.lock();
+        let entry = &mut entries[self.index];
+        entry.in_flight = entry.in_flight.saturating_sub(1);
         if !self.reported {
-            seat.breaker.abandoned(self.ticket, Instant::now());
+            entry.breaker.abandoned(self.attempt, Instant::now());
         }
     }
 }

@@ -25,63 +25,68 @@ use hob_core::{
 };
 use tokio::time::{Instant, timeout};
 
-use self::circuit_breaker::Harm;
-pub use self::circuit_breaker::Pace;
-use self::failure_class::{Again, Asked, Verdict, verdict};
-use self::host_choice::Loyalty;
-use self::host_table::{Desk, Need, Place};
-use self::tracked_stream::{Begun, Escorted};
-use crate::wire::client::{PROBE_TIMEOUT, Resend};
+pub use self::circuit_breaker::BreakerOptions;
+use self::circuit_breaker::Failure;
+use self::failure_class::{FailureClass, RequestKind, RetryRule, classify};
+use self::host_choice::CacheAffinity;
+use self::host_table::{HostRequest, HostSlot, HostTable};
+use self::tracked_stream::{StartedStream, TrackedStream};
+use crate::wire::client::PROBE_TIMEOUT;
+use crate::wire::remote::Resend;
 
 #[derive(Debug, Clone, Copy)]
-pub struct FleetOptions {
+pub struct MultiHostOptions {
     pub resend: Resend,
-    pub pace: Pace,
+    pub breaker: BreakerOptions,
     /// How long a host may be silent before it is looked at. One that does not answer the look either, twice in a row,
     /// hangs, and whoever waits for it is sent elsewhere.
-    pub look_after: Duration,
+    pub health_check_after: Duration,
 }
 
-impl Default for FleetOptions {
+impl Default for MultiHostOptions {
     fn default() -> Self {
-        FleetOptions { resend: Resend::Unanswered, pace: Pace::default(), look_after: Duration::from_secs(5) }
+        MultiHostOptions {
+            resend: Resend::Unanswered,
+            breaker: BreakerOptions::default(),
+            health_check_after: Duration::from_secs(5),
+        }
     }
 }
 
 /// Looks in vain after which a host counts as hung.
-const LOOKS: u32 = 2;
+const MAX_FAILED_CHECKS: u32 = 2;
 
 /// A host answers neither a question nor a look.
 struct Hung;
 
 /// Several servers of one engine.
-pub struct Fleet {
+pub struct MultiHost {
     key: String,
     /// All of theirs.
     address: String,
     lists_every_model: bool,
-    desk: Arc<Desk>,
-    options: FleetOptions,
+    table: Arc<HostTable>,
+    options: MultiHostOptions,
     /// Sends requests that have no home round the hosts.
     turn: AtomicU64,
 }
 
-impl Fleet {
+impl MultiHost {
     /// One engine of several hosts. A single host is itself; `None` when there is none.
-    pub fn of(mut hosts: Vec<Arc<dyn Engine>>, options: FleetOptions) -> Option<Arc<dyn Engine>> {
+    pub fn of(mut hosts: Vec<Arc<dyn Engine>>, options: MultiHostOptions) -> Option<Arc<dyn Engine>> {
         match hosts.len() {
             0 | 1 => hosts.pop(),
             _ => {
                 let addresses: Vec<&str> = hosts.iter().map(|host| host.address()).collect();
-                let fleet = Fleet {
+                let multi_host = MultiHost {
                     key: hosts[0].key().to_owned(),
                     address: addresses.join(", "),
                     lists_every_model: hosts[0].lists_every_model(),
-                    desk: Arc::new(Desk::new(hosts, options.pace, Instant::now())),
+                    table: Arc::new(HostTable::new(hosts, options.breaker, Instant::now())),
                     options,
                     turn: AtomicU64::new(0),
                 };
-                Some(Arc::new(fleet))
+                Some(Arc::new(multi_host))
             }
         }
     }
@@ -89,71 +94,73 @@ impl Fleet {
     /// Asks one host after the other until one answers, as far as asking again is allowed.
     async fn ask<'a, T>(
         &'a self,
-        need: Need<'a>,
-        asked: Asked,
+        need: HostRequest<'a>,
+        asked: RequestKind,
         question: impl Fn(Arc<dyn Engine>) -> BoxFuture<'a, Result<T, EngineError>> + Send + 'a,
-    ) -> Result<(T, Place), EngineError> {
+    ) -> Result<(T, HostSlot), EngineError> {
         let mut tried = Vec::new();
         let mut was_lost = false;
-        let mut failure = None;
-        while let Some(mut place) = self.desk.take(need, &tried, Instant::now()) {
-            tried.push(place.index());
-            if !place.is_proven() {
-                match hear(&mut place, need.model).await {
+        let mut last_error = None;
+        while let Some(mut slot) = self.table.take(need, &tried, Instant::now()) {
+            tried.push(slot.index());
+            if !slot.is_proven() {
+                match hear(&mut slot, need.model).await {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {
-                        failure = Some(telling(failure, error));
+                        last_error = Some(telling(last_error, error));
                         continue;
                     }
                 }
             }
             let may_lose = self.options.resend == Resend::Unanswered && !was_lost;
-            let answer = question(Arc::clone(place.host()));
+            let answer = question(Arc::clone(slot.host()));
             let answer = match may_lose {
-                true => self.unless_hung(need, &tried, place.index(), answer).await,
+                true => self.unless_hung(need, &tried, slot.index(), answer).await,
                 false => Ok(answer.await),
             };
-            let (error, Verdict { harm, again }) = match answer {
+            let (error, FailureClass { failure, retry }) = match answer {
                 Ok(Ok(answer)) => {
-                    place.heard();
-                    return Ok((answer, place));
+                    slot.heard();
+                    return Ok((answer, slot));
                 }
                 Ok(Err(error)) => {
-                    let verdict = verdict(&error, asked);
-                    (error, verdict)
+                    let class = classify(&error, asked);
+                    (error, class)
                 }
-                Err(Hung) => (self.hangs(place.host()), Verdict { harm: Harm::Gone, again: Again::Once }),
+                Err(Hung) => {
+                    (self.hangs(slot.host()), FailureClass { failure: Failure::Hard, retry: RetryRule::Once })
+                }
             };
-            place.failed(harm, Instant::now());
+            slot.failed(failure, Instant::now());
             if matches!(error, EngineError::ModelNotFound { .. }) {
-                place.lacks(need.model);
+                slot.lacks(need.model);
             }
-            match again {
-                Again::Freely => {}
-                Again::Once if may_lose => was_lost = true,
-                Again::Once | Again::No => return Err(error),
+            match retry {
+                RetryRule::Always => {}
+                RetryRule::Once if may_lose => was_lost = true,
+                RetryRule::Once | RetryRule::Never => return Err(error),
             }
-            tracing::info!(engine = %self.key, host = place.host().address(), %error, "asking another host");
-            failure = Some(telling(failure, error));
+            tracing::info!(engine = %self.key, host = slot.host().address(), %error, "asking another host");
+            last_error = Some(telling(last_error, error));
         }
-        Err(self.nobody(need.model, failure, &tried))
+        Err(self.nobody(need.model, last_error, &tried))
     }
 
     /// The answer, unless the host stops answering anything at all and somebody else could be asked.
     async fn unless_hung<T>(
         &self,
-        need: Need<'_>,
+        need: HostRequest<'_>,
         tried: &[usize],
         host: usize,
         answer: BoxFuture<'_, T>,
     ) -> Result<T, Hung> {
-        let pause = self.options.look_after;
+        let pause = self.options.health_check_after;
         let hung = async {
             let mut in_vain = 0;
-            while in_vain < LOOKS || !self.desk.has_another(need, tried, Instant::now()) {
+            while in_vain < MAX_FAILED_CHECKS || !self.table.has_another(need, tried, Instant::now()) {
                 tokio::time::sleep(pause).await;
-                in_vain = if self.desk.is_well(host, pause).await { 0 } else { in_vain + 1 };
+                in_vain = if self.table.is_healthy(host, pause).await { 0 } else { in_vain + 1 };
             }
         };
         tokio::select! {
@@ -172,40 +179,48 @@ impl Fleet {
     }
 
     /// Why none of the hosts answered.
-    fn nobody(&self, model: &str, failure: Option<EngineError>, tried: &[usize]) -> EngineError {
-        match failure {
+    fn nobody(&self, model: &str, last_error: Option<EngineError>, tried: &[usize]) -> EngineError {
+        match last_error {
             Some(EngineError::Unreachable { reason, .. }) if tried.len() > 1 => EngineError::Unreachable {
                 engine: self.key.clone(),
                 address: tried
                     .iter()
-                    .map(|index| self.desk.hosts()[*index].address())
+                    .map(|index| self.table.hosts()[*index].address())
                     .collect::<Vec<_>>()
                     .join(", "),
                 reason,
             },
-            Some(failure) => failure,
+            Some(last_error) => last_error,
             None => EngineError::ModelNotFound {
                 engine: self.key.clone(),
                 model: model.to_owned(),
-                available: self.desk.listed(),
+                available: self.table.listed(),
             },
         }
     }
 
     /// A need without a home.
-    fn anywhere<'a>(&self, model: &'a str) -> Need<'a> {
-        Need { model, conversation: self.turn.fetch_add(1, Ordering::Relaxed), loyalty: Loyalty::None }
+    fn anywhere<'a>(&self, model: &'a str) -> HostRequest<'a> {
+        HostRequest {
+            model,
+            conversation: self.turn.fetch_add(1, Ordering::Relaxed),
+            loyalty: CacheAffinity::None,
+        }
     }
 }
 
-fn at_home(request: &GenerateRequest) -> Need<'_> {
-    Need { model: &request.model, conversation: affinity::conversation(request), loyalty: Loyalty::Home }
+fn at_home(request: &GenerateRequest) -> HostRequest<'_> {
+    HostRequest {
+        model: &request.model,
+        conversation: affinity::conversation(request),
+        loyalty: CacheAffinity::Home,
+    }
 }
 
 /// Hears a host that is not relied on yet, so that no question is put at risk by it. Whether it has the model.
-async fn hear(place: &mut Place, model: &str) -> Result<bool, EngineError> {
-    match list(place).await {
-        Ok(models) => Ok(place.lists(&models, model)),
+async fn hear(slot: &mut HostSlot, model: &str) -> Result<bool, EngineError> {
+    match list(slot).await {
+        Ok(models) => Ok(slot.lists(&models, model)),
         Err(error) if keeps_its_list(&error) => Ok(true),
         Err(error) => Err(error),
     }
@@ -213,21 +228,21 @@ async fn hear(place: &mut Place, model: &str) -> Result<bool, EngineError> {
 
 /// Whether the host is well and only does not tell what it has, which is no reason not to ask it.
 fn keeps_its_list(error: &EngineError) -> bool {
-    verdict(error, Asked::List) == Verdict { harm: Harm::None, again: Again::No }
+    classify(error, RequestKind::List) == FailureClass { failure: Failure::None, retry: RetryRule::Never }
 }
 
 /// A host's models, within the time of a probe. Its breaker hears how that went.
-async fn list(place: &mut Place) -> Result<Vec<ModelInfo>, EngineError> {
-    let host = Arc::clone(place.host());
+async fn list(slot: &mut HostSlot) -> Result<Vec<ModelInfo>, EngineError> {
+    let host = Arc::clone(slot.host());
     let too_slow = || EngineError::Timeout { engine: host.key().to_owned(), after: PROBE_TIMEOUT };
     let listed = timeout(PROBE_TIMEOUT, host.list_models()).await.unwrap_or_else(|_| Err(too_slow()));
     match &listed {
-        Ok(_) => place.heard(),
+        Ok(_) => slot.heard(),
         Err(error) if keeps_its_list(error) => {
-            place.heard();
-            place.tells_nothing();
+            slot.heard();
+            slot.tells_nothing();
         }
-        Err(error) => place.failed(verdict(error, Asked::List).harm, Instant::now()),
+        Err(error) => slot.failed(classify(error, RequestKind::List).failure, Instant::now()),
     }
     listed
 }
@@ -239,7 +254,7 @@ fn telling(earlier: Option<EngineError>, later: EngineError) -> EngineError {
         EngineError::Unreachable { .. } => 0,
         EngineError::ModelNotFound { .. } => 1,
         // Whatever was asked, this much is the same.
-        error if verdict(error, Asked::Stream).again == Again::Once => 3,
+        error if classify(error, RequestKind::Stream).retry == RetryRule::Once => 3,
         _ => 2,
     };
     match earlier {
@@ -249,7 +264,7 @@ fn telling(earlier: Option<EngineError>, later: EngineError) -> EngineError {
 }
 
 #[async_trait]
-impl Engine for Fleet {
+impl Engine for MultiHost {
     fn key(&self) -> &str {
         &self.key
     }
@@ -259,51 +274,51 @@ impl Engine for Fleet {
     }
 
     fn members(&self) -> &[Arc<dyn Engine>] {
-        self.desk.hosts()
+        self.table.hosts()
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.generate(request).await })
         };
-        let (generation, mut place) = self.ask(at_home(request), Asked::Whole, ask).await?;
-        place.succeeded();
+        let (generation, mut slot) = self.ask(at_home(request), RequestKind::Whole, ask).await?;
+        slot.succeeded();
         Ok(generation)
     }
 
     /// Waits for the first piece, because until then another host may have to be asked.
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
-            Box::pin(async move { Begun::with(host.as_ref(), request).await })
+            Box::pin(async move { StartedStream::with(host.as_ref(), request).await })
         };
-        let (Begun { warnings, first, deltas }, place) =
-            self.ask(at_home(request), Asked::Stream, ask).await?;
-        Ok(GenerationStream { warnings, deltas: Box::pin(Escorted::new(first, deltas, place)) })
+        let (StartedStream { warnings, first, deltas }, slot) =
+            self.ask(at_home(request), RequestKind::Stream, ask).await?;
+        Ok(GenerationStream { warnings, deltas: Box::pin(TrackedStream::new(first, deltas, slot)) })
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.embed(request).await })
         };
-        let (embeddings, mut place) = self.ask(self.anywhere(&request.model), Asked::Whole, ask).await?;
-        place.succeeded();
+        let (embeddings, mut slot) = self.ask(self.anywhere(&request.model), RequestKind::Whole, ask).await?;
+        slot.succeeded();
         Ok(embeddings)
     }
 
     /// What the hosts have that answer, each model once.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let places = self.desk.take_all(Instant::now());
-        let tried: Vec<usize> = places.iter().map(Place::index).collect();
-        let lists = join_all(places.into_iter().map(|mut place| async move {
-            let listed = list(&mut place).await;
+        let slots = self.table.take_all(Instant::now());
+        let tried: Vec<usize> = slots.iter().map(HostSlot::index).collect();
+        let lists = join_all(slots.into_iter().map(|mut slot| async move {
+            let listed = list(&mut slot).await;
             if let Ok(models) = &listed {
-                place.lists(models, "");
+                slot.lists(models, "");
             }
             listed
         }))
         .await;
         let mut union: Vec<ModelInfo> = Vec::new();
-        let (mut answered, mut failure) = (false, None);
+        let (mut answered, mut last_error) = (false, None);
         for listed in lists {
             match listed {
                 Ok(models) => {
@@ -314,15 +329,15 @@ impl Engine for Fleet {
                         }
                     }
                 }
-                Err(error) => failure = Some(telling(failure, error)),
+                Err(error) => last_error = Some(telling(last_error, error)),
             }
         }
-        if answered { Ok(union) } else { Err(self.nobody("", failure, &tried)) }
+        if answered { Ok(union) } else { Err(self.nobody("", last_error, &tried)) }
     }
 
     /// Whether any host answers.
     async fn health(&self) -> bool {
-        let mut probes: FuturesUnordered<_> = self.desk.hosts().iter().map(|host| host.health()).collect();
+        let mut probes: FuturesUnordered<_> = self.table.hosts().iter().map(|host| host.health()).collect();
         while let Some(healthy) = probes.next().await {
             if healthy {
                 return true;
@@ -336,20 +351,20 @@ impl Engine for Fleet {
     }
 
     fn means(&self, asked: &str, listed: &str) -> bool {
-        self.desk.hosts().iter().any(|host| host.means(asked, listed))
+        self.table.hosts().iter().any(|host| host.means(asked, listed))
     }
 
     /// On every host, so that whichever is asked is ready. One that can is enough.
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
-        let prepared = join_all(self.desk.hosts().iter().map(|host| host.prepare(model))).await;
-        let mut failure = None;
+        let prepared = join_all(self.table.hosts().iter().map(|host| host.prepare(model))).await;
+        let mut last_error = None;
         for outcome in prepared {
             match outcome {
                 Ok(()) => return Ok(()),
-                Err(error) => failure = Some(telling(failure, error)),
+                Err(error) => last_error = Some(telling(last_error, error)),
             }
         }
-        failure.map_or(Ok(()), Err)
+        last_error.map_or(Ok(()), Err)
     }
 }
 

@@ -146,7 +146,7 @@ impl Engine for Host {
 }
 
 /// Three hosts that have the model `m`, and the engine they are together.
-fn three(options: FleetOptions) -> (Arc<dyn Engine>, Vec<Arc<Host>>) {
+fn three(options: MultiHostOptions) -> (Arc<dyn Engine>, Vec<Arc<Host>>) {
     let host = |name: &str| {
         Arc::new(Host {
             address: format!("http://{name}:8000"),
@@ -159,7 +159,7 @@ fn three(options: FleetOptions) -> (Arc<dyn Engine>, Vec<Arc<Host>>) {
     };
     let hosts: Vec<Arc<Host>> = ["a", "b", "c"].map(host).into();
     let engines = hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Engine>).collect();
-    (Fleet::of(engines, options).unwrap(), hosts)
+    (MultiHost::of(engines, options).unwrap(), hosts)
 }
 
 fn asking(model: &str, question: &str) -> GenerateRequest {
@@ -192,7 +192,7 @@ fn asked(hosts: &[Arc<Host>]) -> Vec<usize> {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_stays_where_it_began() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     for home in 0..3 {
         let mut request = question_for(home, &hosts);
         for turn in 0..5 {
@@ -207,7 +207,7 @@ async fn a_conversation_stays_where_it_began() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(1, &hosts);
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
     hosts[1].set(Mood::Gone);
@@ -217,14 +217,14 @@ async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
 
     hosts[1].set(Mood::Well);
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "not before the pause is over");
-    tokio::time::advance(Pace::default().pauses.first).await;
+    tokio::time::advance(BreakerOptions::default().pauses.first).await;
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
     assert_eq!(hosts[1].heard(), 2, "who was away is heard before it is asked");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_lost_before_its_first_piece_is_asked_once_more_and_not_of_all() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Mood::HangsUp);
     let stream = engine.stream(&request).await.unwrap();
@@ -239,7 +239,7 @@ async fn what_was_lost_before_its_first_piece_is_asked_once_more_and_not_of_all(
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_again_once_a_piece_is_out() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(2, &hosts);
     hosts[2].set(Mood::BreaksOff);
     let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
@@ -250,7 +250,7 @@ async fn nothing_is_asked_again_once_a_piece_is_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_whose_answers_all_break_off_is_left_alone() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(2, &hosts);
     hosts[2].set(Mood::BreaksOff);
     for _ in 0..3 {
@@ -264,7 +264,7 @@ async fn a_host_whose_answers_all_break_off_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_longer_and_longer() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Mood::HangsUp);
     for _ in 0..3 {
@@ -273,7 +273,7 @@ async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_long
     }
     let mut asked = Vec::new();
     for _ in 0..8 {
-        tokio::time::advance(Pace::default().pauses.first).await;
+        tokio::time::advance(BreakerOptions::default().pauses.first).await;
         engine.list_models().await.unwrap();
         answer(&engine, &request).await.unwrap();
         asked.push(hosts[0].asked());
@@ -284,7 +284,7 @@ async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_long
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_lost_is_never_told_as_one_that_was_not_asked() {
     for mood in [Mood::HangsUp, Mood::Refuses(500)] {
-        let (engine, hosts) = three(FleetOptions::default());
+        let (engine, hosts) = three(MultiHostOptions::default());
         hosts.iter().for_each(|host| host.set(Mood::Lacks));
         hosts[0].set(mood);
         let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err();
@@ -296,7 +296,7 @@ async fn a_question_that_was_lost_is_never_told_as_one_that_was_not_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
     for status in [401, 404] {
-        let (engine, hosts) = three(FleetOptions::default());
+        let (engine, hosts) = three(MultiHostOptions::default());
         hosts.iter().for_each(|host| host.set(Mood::KeepsItsList(status)));
         let request = question_for(1, &hosts);
         for _ in 0..3 {
@@ -308,7 +308,7 @@ async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
-    let (engine, hosts) = three(FleetOptions { resend: Resend::Never, ..FleetOptions::default() });
+    let (engine, hosts) = three(MultiHostOptions { resend: Resend::Never, ..MultiHostOptions::default() });
     let request = question_for(0, &hosts);
     hosts[0].set(Mood::HangsUp);
     let error = answer(&engine, &request).await.unwrap_err();
@@ -321,7 +321,7 @@ async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
 
 #[tokio::test(start_paused = true)]
 async fn who_may_still_be_at_work_is_not_asked_again_elsewhere() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Mood::TimesOut);
     let error = answer(&engine, &request).await.unwrap_err();
@@ -341,14 +341,14 @@ async fn who_may_still_be_at_work_is_not_asked_again_elsewhere() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_host_that_hangs_is_sent_elsewhere() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[0].address);
     hosts[0].set(Mood::Hangs);
     let began = Instant::now();
     let elsewhere = answer(&engine, &request).await.unwrap();
     assert_ne!(elsewhere, hosts[0].address);
-    assert_eq!(began.elapsed(), FleetOptions::default().look_after * LOOKS);
+    assert_eq!(began.elapsed(), MultiHostOptions::default().health_check_after * MAX_FAILED_CHECKS);
     // Nobody else waits for it.
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere);
     assert_eq!(asked(&hosts)[0], 2);
@@ -356,7 +356,7 @@ async fn who_waits_for_a_host_that_hangs_is_sent_elsewhere() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_the_only_host_with_a_model_goes_on_waiting() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     *hosts[2].models.lock().unwrap() = vec!["large"];
     engine.list_models().await.unwrap();
     hosts[2].set(Mood::Hangs);
@@ -368,23 +368,23 @@ async fn who_waits_for_the_only_host_with_a_model_goes_on_waiting() {
     engine.list_models().await.unwrap();
     let began = Instant::now();
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
-    assert!(began.elapsed() <= FleetOptions::default().look_after * LOOKS);
+    assert!(began.elapsed() <= MultiHostOptions::default().health_check_after * MAX_FAILED_CHECKS);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_that_waits_for_a_host_looks_at_it_together() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     answer(&engine, &request).await.unwrap();
     hosts[0].set(Mood::Hangs);
     let crowd = join_all((0..4).map(|_| answer(&engine, &request))).await;
     assert!(crowd.iter().all(Result::is_ok), "{crowd:?}");
-    assert_eq!((hosts[0].asked(), hosts[0].looked.load(Ordering::Relaxed)), (5, LOOKS as usize));
+    assert_eq!((hosts[0].asked(), hosts[0].looked.load(Ordering::Relaxed)), (5, MAX_FAILED_CHECKS as usize));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_slow_but_alive_is_waited_for() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     answer(&engine, &request).await.unwrap();
     hosts[0].set(Mood::Hangs);
@@ -393,17 +393,17 @@ async fn a_host_that_is_slow_but_alive_is_waited_for() {
     for _ in 0..10 {
         // Hung at every second look only: at work, then.
         hosts[0].set(Mood::Hangs);
-        let look = timeout(FleetOptions::default().look_after, &mut waiting).await;
+        let look = timeout(MultiHostOptions::default().health_check_after, &mut waiting).await;
         assert!(look.is_err(), "it went elsewhere");
         hosts[0].set(Mood::Well);
-        let look = timeout(FleetOptions::default().look_after, &mut waiting).await;
+        let look = timeout(MultiHostOptions::default().health_check_after, &mut waiting).await;
         assert!(look.is_err(), "it went elsewhere");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_callers_mistake_is_told_once_and_shuts_nobody_out() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Mood::Refuses(400));
     for _ in 0..10 {
@@ -416,7 +416,7 @@ async fn a_callers_mistake_is_told_once_and_shuts_nobody_out() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_full_or_loading_sends_its_callers_on() {
     for status in [429, 503] {
-        let (engine, hosts) = three(FleetOptions::default());
+        let (engine, hosts) = three(MultiHostOptions::default());
         hosts.iter().for_each(|host| host.set(Mood::Refuses(status)));
         hosts[2].set(Mood::Well);
         let request = question_for(0, &hosts);
@@ -427,7 +427,7 @@ async fn a_host_that_is_full_or_loading_sends_its_callers_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_is_asked_for_only_where_it_is() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     *hosts[2].models.lock().unwrap() = vec!["m", "large"];
     let ids: Vec<String> = engine.list_models().await.unwrap().into_iter().map(|model| model.id).collect();
     assert_eq!(ids, ["m", "large"]);
@@ -447,7 +447,7 @@ async fn a_model_is_asked_for_only_where_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     engine.list_models().await.unwrap();
     hosts[0].set(Mood::Gone);
@@ -455,14 +455,14 @@ async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one(
     // Such a server would answer with whatever it has loaded.
     *hosts[0].models.lock().unwrap() = vec!["other"];
     hosts[0].set(Mood::Well);
-    tokio::time::advance(Pace::default().pauses.longest).await;
+    tokio::time::advance(BreakerOptions::default().pauses.longest).await;
     assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
     assert_eq!((hosts[0].asked(), hosts[0].heard()), (0, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn when_all_are_gone_the_error_names_all_and_the_first_that_returns_answers_at_once() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     hosts.iter().for_each(|host| host.set(Mood::Gone));
     let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err().to_string();
     for host in &hosts {
@@ -477,37 +477,37 @@ async fn when_all_are_gone_the_error_names_all_and_the_first_that_returns_answer
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_counts_until_it_ends_or_is_dropped() {
-    let hosts = three(FleetOptions::default()).1;
+    let hosts = three(MultiHostOptions::default()).1;
     let engines: Vec<Arc<dyn Engine>> =
         hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Engine>).collect();
-    let desk = Arc::new(Desk::new(engines, Pace::default(), Instant::now()));
-    let fleet = Fleet {
+    let table = Arc::new(HostTable::new(engines, BreakerOptions::default(), Instant::now()));
+    let multi_host = MultiHost {
         key: "vllm".into(),
         address: String::new(),
         lists_every_model: true,
-        desk: Arc::clone(&desk),
-        options: FleetOptions::default(),
+        table: Arc::clone(&table),
+        options: MultiHostOptions::default(),
         turn: AtomicU64::new(0),
     };
     let request = question_for(1, &hosts);
-    let dropped = fleet.stream(&request).await.unwrap();
-    let mut read = fleet.stream(&request).await.unwrap();
-    assert_eq!(desk.in_flight(), [0, 2, 0]);
+    let dropped = multi_host.stream(&request).await.unwrap();
+    let mut read = multi_host.stream(&request).await.unwrap();
+    assert_eq!(table.in_flight(), [0, 2, 0]);
     drop(dropped);
-    assert_eq!(desk.in_flight(), [0, 1, 0]);
+    assert_eq!(table.in_flight(), [0, 1, 0]);
     while let Some(delta) = read.deltas.next().await {
         let is_done = matches!(delta.unwrap(), Delta::Done { .. });
-        assert_eq!(desk.in_flight(), [0, usize::from(!is_done), 0]);
+        assert_eq!(table.in_flight(), [0, usize::from(!is_done), 0]);
     }
     hosts[1].set(Mood::Hangs);
-    let waiting = timeout(Duration::from_secs(1), fleet.generate(&request)).await;
+    let waiting = timeout(Duration::from_secs(1), multi_host.generate(&request)).await;
     assert!(waiting.is_err());
-    assert_eq!(desk.in_flight(), [0, 0, 0], "who left is not waited for");
+    assert_eq!(table.in_flight(), [0, 0, 0], "who left is not waited for");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_on_one_host_flows_over_to_the_others() {
-    let (engine, hosts) = three(FleetOptions::default());
+    let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     let mut streams = Vec::new();
     for _ in 0..12 {
@@ -519,12 +519,13 @@ async fn a_crowd_on_one_host_flows_over_to_the_others() {
 
 #[test]
 fn one_host_is_itself_and_none_is_nothing() {
-    assert!(Fleet::of(Vec::new(), FleetOptions::default()).is_none());
-    let (engine, hosts) = three(FleetOptions::default());
+    assert!(MultiHost::of(Vec::new(), MultiHostOptions::default()).is_none());
+    let (engine, hosts) = three(MultiHostOptions::default());
     assert_eq!(
         (engine.address(), engine.members().len()),
         ("http://a:8000, http://b:8000, http://c:8000", 3)
     );
-    let one = Fleet::of(vec![Arc::clone(&hosts[0]) as Arc<dyn Engine>], FleetOptions::default()).unwrap();
+    let one =
+        MultiHost::of(vec![Arc::clone(&hosts[0]) as Arc<dyn Engine>], MultiHostOptions::default()).unwrap();
     assert_eq!((one.address(), one.members().len()), ("http://a:8000", 0));
 }

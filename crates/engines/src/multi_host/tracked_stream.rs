@@ -7,22 +7,22 @@ use futures::{Stream, StreamExt};
 use hob_core::{Delta, DeltaStream, Engine, EngineError, GenerateRequest, GenerationStream, Warning};
 use tokio::time::Instant;
 
-use super::failure_class::{Asked, verdict};
-use super::host_table::Place;
+use super::failure_class::{RequestKind, classify};
+use super::host_table::HostSlot;
 
 /// A stream whose first piece is there.
-pub(super) struct Begun {
+pub(super) struct StartedStream {
     pub(super) warnings: Vec<Warning>,
     pub(super) first: Delta,
     pub(super) deltas: DeltaStream,
 }
 
-impl Begun {
+impl StartedStream {
     /// Asks, and waits for the first piece.
     pub(super) async fn with(host: &dyn Engine, request: &GenerateRequest) -> Result<Self, EngineError> {
         let GenerationStream { warnings, mut deltas } = host.stream(request).await?;
         match deltas.next().await {
-            Some(first) => Ok(Begun { warnings, first: first?, deltas }),
+            Some(first) => Ok(StartedStream { warnings, first: first?, deltas }),
             None => Err(EngineError::Interrupted {
                 engine: host.key().to_owned(),
                 reason: "it ended before it began".to_owned(),
@@ -32,20 +32,20 @@ impl Begun {
 }
 
 /// The rest of it. Holds the request's place on the host, and tells the host's breaker how the answer ends.
-pub(super) struct Escorted {
+pub(super) struct TrackedStream {
     first: Option<Delta>,
     deltas: DeltaStream,
     /// `None` once the answer is complete or broken.
-    place: Option<Place>,
+    slot: Option<HostSlot>,
 }
 
-impl Escorted {
-    pub(super) fn new(first: Delta, deltas: DeltaStream, place: Place) -> Self {
-        Escorted { first: Some(first), deltas, place: Some(place) }
+impl TrackedStream {
+    pub(super) fn new(first: Delta, deltas: DeltaStream, slot: HostSlot) -> Self {
+        TrackedStream { first: Some(first), deltas, slot: Some(slot) }
     }
 }
 
-impl Stream for Escorted {
+impl Stream for TrackedStream {
     type Item = Result<Delta, EngineError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -56,17 +56,17 @@ impl Stream for Escorted {
         };
         match &next {
             Some(Ok(Delta::Done { .. })) => {
-                if let Some(mut place) = this.place.take() {
-                    place.succeeded();
+                if let Some(mut slot) = this.slot.take() {
+                    slot.succeeded();
                 }
             }
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                if let Some(mut place) = this.place.take() {
-                    place.failed(verdict(error, Asked::Stream).harm, Instant::now());
+                if let Some(mut slot) = this.slot.take() {
+                    slot.failed(classify(error, RequestKind::Stream).failure, Instant::now());
                 }
             }
-            None => this.place = None,
+            None => this.slot = None,
         }
         Poll::Ready(next)
     }

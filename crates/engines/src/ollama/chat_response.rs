@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::forced_tool_call::{ForcedCall, WrittenCall};
 use crate::openai_compat::tool_calls::WireCall;
 use crate::openai_compat::tool_calls::new_call_id;
-use crate::wire::client::Complaint;
 use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ const MAX_WRITTEN_CALL_BYTES: usize = 16 << 20;
 
 /// Reads one stream.
 #[derive(Debug)]
-pub struct Lines {
+pub struct OllamaDecoder {
     /// How many calls the answer has made.
     calls: u32,
     /// Whether calls after the first are left out.
@@ -101,9 +101,9 @@ enum Probabilities {
     Seen,
 }
 
-impl Lines {
+impl OllamaDecoder {
     pub fn new(request: &GenerateRequest) -> Self {
-        Lines {
+        OllamaDecoder {
             calls: 0,
             one_call: request.parallel_tool_calls == Some(false),
             // A request whose tools do not fit its choice was refused before it was sent.
@@ -124,7 +124,7 @@ impl Lines {
 
     fn line(&mut self, line: Line, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         if let Some(error) = &line.error {
-            return Err(DecodeError::reported(Complaint::of(error)));
+            return Err(DecodeError::reported(EngineErrorBody::of(error)));
         }
         if line.message.is_none() && !line.done {
             return Err(DecodeError::Malformed("a line has neither a message nor an end".to_owned()));
@@ -274,7 +274,7 @@ fn probabilities(mut tokens: Vec<Value>) -> Value {
     json!({ "content": tokens })
 }
 
-impl Decoder for Lines {
+impl Decoder for OllamaDecoder {
     const FRAMING: Framing = Framing::Lines;
 
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
@@ -291,7 +291,7 @@ pub fn read_whole(body: &[u8], request: &GenerateRequest) -> Result<Generation, 
     let mut line = Line::read(body)?;
     let model = line.model.take().unwrap_or_else(|| request.model.clone());
     let mut deltas = VecDeque::new();
-    Lines::new(request).line(line, &mut deltas)?;
+    OllamaDecoder::new(request).line(line, &mut deltas)?;
     let mut collector = Collector::default();
     deltas.into_iter().for_each(|delta| collector.push(delta));
     collector.finish(model).ok_or(DecodeError::Incomplete)

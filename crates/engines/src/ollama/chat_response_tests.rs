@@ -16,8 +16,8 @@ fn asking_for_probabilities() -> GenerateRequest {
 /// Decodes a stream that comes in these packets. The ids that calls are given come out the same every time.
 fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, DecodeError> {
     fastrand::seed(7);
-    let mut frames = Frames::new(Lines::FRAMING);
-    let mut lines = Lines::new(request);
+    let mut frames = Frames::new(OllamaDecoder::FRAMING);
+    let mut lines = OllamaDecoder::new(request);
     let mut deltas = VecDeque::new();
     for packet in packets {
         frames.push(packet).unwrap();

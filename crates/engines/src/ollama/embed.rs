@@ -3,7 +3,7 @@
 use hob_core::{EmbedRequest, Overlong};
 use serde::{Deserialize, Serialize};
 
-use crate::embeddings::Part;
+use crate::embeddings::EmbeddingBatch;
 
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
@@ -35,7 +35,11 @@ struct Answer {
     prompt_eval_count: Option<u64>,
 }
 
-pub(super) fn read(body: &[u8]) -> Result<Part, String> {
+pub(super) fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    Ok(Part { model: answer.model, vectors: answer.embeddings, prompt_tokens: answer.prompt_eval_count })
+    Ok(EmbeddingBatch {
+        model: answer.model,
+        vectors: answer.embeddings,
+        prompt_tokens: answer.prompt_eval_count,
+    })
 }

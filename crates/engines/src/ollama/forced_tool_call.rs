@@ -8,8 +8,8 @@ use hob_core::{GenerateRequest, ToolChoice, ToolDefinition};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::request::Unsupported;
 use crate::openai_compat::request::tool;
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// What the model has to write.
 #[derive(Debug, Clone, Copy)]
@@ -22,14 +22,14 @@ pub enum ForcedCall<'a> {
 
 impl<'a> ForcedCall<'a> {
     /// `None` when the caller leaves it to the model whether a tool is called.
-    pub fn demanded(request: &'a GenerateRequest) -> Result<Option<Self>, Unsupported> {
+    pub fn demanded(request: &'a GenerateRequest) -> Result<Option<Self>, UnsupportedField> {
         match (&request.tool_choice, request.tools.as_slice()) {
             (_, []) | (None | Some(ToolChoice::Auto | ToolChoice::None), _) => Ok(None),
             (Some(ToolChoice::Required), [only]) => Ok(Some(ForcedCall::Of(only))),
             (Some(ToolChoice::Required), tools) => Ok(Some(ForcedCall::AnyOf(tools))),
             (Some(ToolChoice::Function(name)), tools) => match tools.iter().find(|tool| tool.name == *name) {
                 Some(tool) => Ok(Some(ForcedCall::Of(tool))),
-                None => Err(Unsupported::new("tool_choice").because("no tool of the request has that name")),
+                None => Err(UnsupportedField::because("tool_choice", "no tool of the request has that name")),
             },
         }
     }

@@ -20,17 +20,19 @@ use hob_core::{
 
 use serde_json::json;
 
-use self::chat_response::Lines;
-use self::request::{Body, EFFORT, Form, Thinking};
-use crate::embeddings::{Gathered, Habit, MAX_INPUTS, ONLY_TEXT, batches};
+use self::chat_response::OllamaDecoder;
+use self::options::REASONING_EFFORT;
+use self::request::{Body, Form, Thinking};
+use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
 use crate::openai_compat::request::Delivery;
-use crate::openai_compat::unknown_model;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
+use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;
+use crate::wire::unsupported_field::UnsupportedField;
 
 pub use self::models::{ModelDetails, same_model};
-pub use self::pull::{PullProgress, PullStream};
+pub use self::pull::{OllamaPullProgress, OllamaPullStream};
 
 /// An Ollama server.
 #[derive(Debug, Clone)]
@@ -46,7 +48,7 @@ impl Ollama {
     }
 
     /// Downloads a model, and tells how far it is. The stream ends well only after Ollama said that it has all of it.
-    pub async fn pull(&self, model: &str) -> Result<PullStream, EngineError> {
+    pub async fn pull(&self, model: &str) -> Result<OllamaPullStream, EngineError> {
         let response = self.post("/api/pull", json!({ "model": model }).to_string().into(), model).await?;
         Ok(pull::progress(&self.endpoint, response))
     }
@@ -65,8 +67,7 @@ impl Ollama {
         delivery: Delivery,
         answer: u32,
     ) -> Result<(Response, Vec<Warning>), EngineError> {
-        let unsupported =
-            |refused: request::Unsupported| self.endpoint.unsupported(refused.field, refused.hint.as_deref());
+        let unsupported = |refused: UnsupportedField| refused.into_error(&self.endpoint);
         let mut warnings = request::check(request).map_err(unsupported)?;
         let mut form = Form { delivery, thinking: Thinking::Level, answer };
         loop {
@@ -85,7 +86,7 @@ impl Ollama {
             };
             form.thinking = next.ok_or(refused)?;
             if form.thinking == Thinking::LeftOut {
-                warnings.push(Warning::Ignored(EFFORT.to_owned()));
+                warnings.push(Warning::Ignored(REASONING_EFFORT.to_owned()));
             }
         }
     }
@@ -104,7 +105,10 @@ impl Ollama {
         answer: u32,
     ) -> Result<GenerationStream, EngineError> {
         let (response, warnings) = self.chat(request, Delivery::Streamed, answer).await?;
-        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Lines::new(request)) })
+        Ok(GenerationStream {
+            warnings,
+            deltas: deltas(&self.endpoint, response, OllamaDecoder::new(request)),
+        })
     }
 
     /// A stream that asks once it is read.
@@ -133,7 +137,7 @@ impl Engine for Ollama {
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
         let answers = futures::stream::iter(0..request.answers())
             .map(|answer| self.whole(request, answer))
-            .buffered(multiple_choices::AT_ONCE)
+            .buffered(multiple_choices::MAX_CONCURRENT)
             .try_collect()
             .await?;
         multiple_choices::joined(answers).ok_or_else(|| self.endpoint.malformed("no answer was asked for"))
@@ -155,16 +159,16 @@ impl Engine for Ollama {
         let Some(texts) = request.inputs.texts() else {
             return Err(self.endpoint.unsupported("input", Some(ONLY_TEXT)));
         };
-        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Obeys);
+        let mut collected = EmbeddingCollector::new(&self.endpoint, request, OverlongPolicy::CutsOnRequest);
         for inputs in batches(texts, MAX_INPUTS) {
             let json = serde_json::to_vec(&embed::Body::of(request, inputs))
                 .map_err(|error| self.endpoint.malformed(error.to_string()))?;
             let response = self.post("/api/embed", json, &request.model).await?;
             let body = self.endpoint.body(response).await?;
-            let part = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
-            gathered.add(inputs.len(), part)?;
+            let batch = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
+            collected.add(inputs.len(), batch)?;
         }
-        Ok(gathered.finish())
+        Ok(collected.finish())
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

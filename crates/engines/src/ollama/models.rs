@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use hob_core::{ModelInfo, ModelKind};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -130,36 +131,7 @@ fn weights(size: &str) -> Option<u64> {
 
 /// Unix seconds of a time such as `2026-11-15T01:37:11.414484176+01:00`.
 fn unix_seconds(time: &str) -> Option<i64> {
-    let (date, rest) = time.split_once('T')?;
-    let [year, month, day] = numbers(date, '-')?;
-    let zone_at = rest.find(['Z', '+', '-'])?;
-    let [hour, minute, second] = numbers(rest[..zone_at].split('.').next()?, ':')?;
-    let offset = match rest[zone_at..].split_at_checked(1)? {
-        ("Z", "") => 0,
-        (sign, offset) => {
-            let [hours, minutes] = numbers(offset, ':')?;
-            (hours * 60 + minutes) * if sign == "-" { -60 } else { 60 }
-        }
-    };
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Counted in years that begin in March, leap days come last and months follow one rule.
-    let shifted_year = if month > 2 { year } else { year - 1 };
-    let shifted_month = (month + 9) % 12;
-    let leap_days = shifted_year.div_euclid(4) - shifted_year.div_euclid(100) + shifted_year.div_euclid(400);
-    let days = shifted_year * 365 + leap_days + (shifted_month * 153 + 2) / 5 + day - 1 - DAYS_TO_1970;
-    Some(days * 86_400 + hour * 3_600 + minute * 60 + second - offset)
-}
-
-/// Days from the first of March of year 0 to the first of January 1970.
-const DAYS_TO_1970: i64 = 719_468;
-
-/// Exactly `N` numbers between separators. Four digits are enough for all of them, so nothing overflows.
-fn numbers<const N: usize>(text: &str, separator: char) -> Option<[i64; N]> {
-    let parsed: Option<Vec<i64>> =
-        text.split(separator).map(|part| part.parse::<u16>().ok().map(i64::from)).collect();
-    parsed?.try_into().ok()
+    time.parse::<Timestamp>().ok().map(Timestamp::as_second)
 }
 
 #[cfg(test)]

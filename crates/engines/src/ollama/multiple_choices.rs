@@ -7,10 +7,10 @@ use futures::{Stream, StreamExt};
 use hob_core::{Delta, DeltaStream, EngineError, Generation, Usage};
 
 /// More answers than this are refused: each of them is a question of its own.
-pub const MOST_ANSWERS: u32 = 16;
+pub const MAX_ANSWERS: u32 = 16;
 
 /// Questions of one request that are under way at a time.
-pub const AT_ONCE: usize = 4;
+pub const MAX_CONCURRENT: usize = 4;
 
 /// The answers as one, in their order. `None` when there is none.
 pub fn joined(generations: Vec<Generation>) -> Option<Generation> {
@@ -23,13 +23,13 @@ pub fn joined(generations: Vec<Generation>) -> Option<Generation> {
     Some(first)
 }
 
-/// The streams as one, the `n`-th with the deltas of the `n`-th answer. At most [`AT_ONCE`] of them are read at a time.
+/// The streams as one, the `n`-th with the deltas of the `n`-th answer. At most [`MAX_CONCURRENT`] of them are read at a time.
 pub fn interleaved(streams: Vec<DeltaStream>) -> DeltaStream {
     let unfinished = streams.len();
     let streams = (0..)
         .zip(streams)
         .map(|(choice, deltas)| deltas.map(move |delta| delta.map(|delta| of_choice(delta, choice))).boxed());
-    let deltas = futures::stream::iter(streams.collect::<Vec<_>>()).flatten_unordered(AT_ONCE);
+    let deltas = futures::stream::iter(streams.collect::<Vec<_>>()).flatten_unordered(MAX_CONCURRENT);
     Box::pin(Interleaved { deltas: deltas.boxed(), unfinished, usage: None })
 }
 

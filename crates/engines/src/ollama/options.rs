@@ -3,11 +3,14 @@
 use hob_core::{GenerateRequest, Sampling};
 use serde_json::{Map, Value, json};
 
-use super::request::{EFFORT, Unsupported};
+use crate::wire::unsupported_field::UnsupportedField;
+
+/// The chat-completions field for how much a model thinks.
+pub const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// Fields that have a place in Ollama's request: its own, of which `options` is merged into ours, and the effort, which becomes
 /// `think`.
-pub const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "think", EFFORT];
+pub const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "think", REASONING_EFFORT];
 
 /// Options of Ollama that callers write beside the others, as they do for vLLM and llama.cpp.
 pub const OWN_OPTIONS: [&str; 19] = [
@@ -34,7 +37,7 @@ pub const OWN_OPTIONS: [&str; 19] = [
 
 /// The `options` of a request for its `answer`-th answer. What the caller says in our fields counts most, then Ollama's names
 /// beside them, then the caller's `options`; our defaults only fill what is left.
-pub fn options(request: &GenerateRequest, answer: u32) -> Result<Map<String, Value>, Unsupported> {
+pub fn options(request: &GenerateRequest, answer: u32) -> Result<Map<String, Value>, UnsupportedField> {
     let mut options = Map::new();
     let defaults = [
         ("temperature", request.temperature().map(|value| json!(value))),
@@ -44,7 +47,7 @@ pub fn options(request: &GenerateRequest, answer: u32) -> Result<Map<String, Val
     match request.extra.get("options") {
         None | Some(Value::Null) => {}
         Some(Value::Object(given)) => options.extend(given.clone()),
-        Some(_) => return Err(Unsupported::new("options").because("it must be an object")),
+        Some(_) => return Err(UnsupportedField::because("options", "it must be an object")),
     }
     let beside =
         request.extra.iter().filter(|(name, value)| OWN_OPTIONS.contains(&name.as_str()) && !value.is_null());

@@ -8,14 +8,15 @@ use hob_core::EngineError;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::wire::client::{Complaint, Endpoint};
+use crate::wire::client::Endpoint;
 use crate::wire::deltas::DecodeError;
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::{Frames, Framing};
 use crate::wire::response::Response;
 
 /// One step of a download.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct PullProgress {
+pub struct OllamaPullProgress {
     /// What is being done, such as `pulling manifest`; `success` at the end.
     pub status: String,
     /// The file it is about.
@@ -29,17 +30,17 @@ pub struct PullProgress {
     pub completed: Option<u64>,
 }
 
-impl PullProgress {
+impl OllamaPullProgress {
     fn is_last(&self) -> bool {
         self.status == "success"
     }
 }
 
 /// Steps until the model is here, or an error. Dropping it stops the download; the next one goes on where it was.
-pub type PullStream = Pin<Box<dyn Stream<Item = Result<PullProgress, EngineError>> + Send>>;
+pub type OllamaPullStream = Pin<Box<dyn Stream<Item = Result<OllamaPullProgress, EngineError>> + Send>>;
 
 /// The steps of an accepted download.
-pub fn progress(endpoint: &Endpoint, response: Response) -> PullStream {
+pub fn progress(endpoint: &Endpoint, response: Response) -> OllamaPullStream {
     let download = Download {
         endpoint: endpoint.clone(),
         response,
@@ -60,7 +61,7 @@ struct Download {
 }
 
 impl Download {
-    async fn next(&mut self) -> Result<Option<PullProgress>, EngineError> {
+    async fn next(&mut self) -> Result<Option<OllamaPullProgress>, EngineError> {
         if self.is_complete {
             return Ok(None);
         }
@@ -81,7 +82,7 @@ impl Download {
     }
 
     /// The peer has no more to say: its last line may lack its end, and anything but a success is too little.
-    fn end(&mut self) -> Result<PullProgress, EngineError> {
+    fn end(&mut self) -> Result<OllamaPullProgress, EngineError> {
         let last = self.frames.rest().map(read);
         match last {
             Some(Ok(step)) if step.is_last() => {
@@ -100,13 +101,13 @@ impl Download {
 #[serde(untagged)]
 enum Line {
     Trouble { error: Value },
-    Step(PullProgress),
+    Step(OllamaPullProgress),
 }
 
-fn read(line: &[u8]) -> Result<PullProgress, DecodeError> {
+fn read(line: &[u8]) -> Result<OllamaPullProgress, DecodeError> {
     match serde_json::from_slice(line) {
         Ok(Line::Step(step)) => Ok(step),
-        Ok(Line::Trouble { error }) => Err(DecodeError::reported(Complaint::of(&error))),
+        Ok(Line::Trouble { error }) => Err(DecodeError::reported(EngineErrorBody::of(&error))),
         Err(_) => Err(DecodeError::Malformed("a line is neither progress nor an error".to_owned())),
     }
 }

@@ -10,26 +10,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::forced_tool_call::ForcedCall;
-use super::multiple_choices::MOST_ANSWERS;
-use super::options::{OWN_FIELDS, OWN_OPTIONS, options};
+use super::multiple_choices::MAX_ANSWERS;
+use super::options::{OWN_FIELDS, OWN_OPTIONS, REASONING_EFFORT, options};
 use crate::openai_compat::request::{Delivery, tool};
-
-/// A field of the request that Ollama cannot honour.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Unsupported {
-    pub field: String,
-    pub hint: Option<String>,
-}
-
-impl Unsupported {
-    pub fn new(field: impl Into<String>) -> Self {
-        Unsupported { field: field.into(), hint: None }
-    }
-
-    pub fn because(self, hint: impl Into<String>) -> Self {
-        Unsupported { hint: Some(hint.into()), ..self }
-    }
-}
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// How this request is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +116,7 @@ struct WireFunction<'a> {
 }
 
 impl<'a> Body<'a> {
-    pub fn of(request: &'a GenerateRequest, form: Form) -> Result<Self, Unsupported> {
+    pub fn of(request: &'a GenerateRequest, form: Form) -> Result<Self, UnsupportedField> {
         let own = |name: &str| request.extra.get(name).filter(|value| !value.is_null());
         let forced = ForcedCall::demanded(request)?;
         let mut messages: Vec<WireMessage<'a>> = (0..request.messages.len())
@@ -168,27 +152,23 @@ impl<'a> Body<'a> {
 }
 
 /// Refuses what Ollama cannot do at all, and names what has no effect on its answer.
-pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, Unsupported> {
-    if request.answers() > MOST_ANSWERS {
-        return Err(
-            Unsupported::new("n").because(format!("Ollama is asked for at most {MOST_ANSWERS} answers"))
-        );
+pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, UnsupportedField> {
+    if request.answers() > MAX_ANSWERS {
+        let hint = format!("Ollama is asked for at most {MAX_ANSWERS} answers");
+        return Err(UnsupportedField::because("n", hint));
     }
     let own: Vec<&str> = OWN_FIELDS.into_iter().chain(OWN_OPTIONS).collect();
-    ignored_fields(request, &own).map_err(Unsupported::new)
+    ignored_fields(request, &own).map_err(UnsupportedField::new)
 }
 
 /// Whether the caller asks for an effort that is written as `think`.
 pub fn asks_for_effort(request: &GenerateRequest) -> bool {
     let is_given = |name: &str| request.extra.get(name).is_some_and(|value| !value.is_null());
-    is_given(EFFORT) && !is_given("think")
+    is_given(REASONING_EFFORT) && !is_given("think")
 }
 
-/// The chat-completions field for how much a model thinks.
-pub const EFFORT: &str = "reasoning_effort";
-
-fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>, Unsupported> {
-    let Some(effort) = request.extra.get(EFFORT).filter(|value| !value.is_null()) else {
+fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>, UnsupportedField> {
+    let Some(effort) = request.extra.get(REASONING_EFFORT).filter(|value| !value.is_null()) else {
         return Ok(None);
     };
     let level = match effort.as_str() {
@@ -196,7 +176,10 @@ fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>,
         Some("minimal" | "low") => "low",
         Some("medium") => "medium",
         Some("high" | "xhigh" | "max") => "high",
-        _ => return Err(Unsupported::new(EFFORT).because("Ollama takes 'none', 'low', 'medium' and 'high'")),
+        _ => {
+            let hint = "Ollama takes 'none', 'low', 'medium' and 'high'";
+            return Err(UnsupportedField::because(REASONING_EFFORT, hint));
+        }
     };
     Ok(match thinking {
         Thinking::Level => Some(json!(level)),
@@ -233,7 +216,7 @@ fn instruct(messages: &mut Vec<WireMessage<'_>>, instruction: &str) {
 
 /// The message at `index`. An author's name has no place in Ollama's messages and stays behind, as everywhere but in the
 /// chat-completions format.
-fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, Unsupported> {
+fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, UnsupportedField> {
     let message = &history[index];
     let tool_name = match (message.role, &message.tool_call_id) {
         (Role::Tool, Some(id)) => Message::tool_name(&history[..index], id).or(message.name.as_deref()),
@@ -263,7 +246,7 @@ fn thinking(message: &Message) -> Option<&str> {
         .find(|text| !text.is_empty())
 }
 
-fn images(content: &Content, index: usize) -> Result<Vec<&str>, Unsupported> {
+fn images(content: &Content, index: usize) -> Result<Vec<&str>, UnsupportedField> {
     let Content::Parts(parts) = content else {
         return Ok(Vec::new());
     };
@@ -274,13 +257,17 @@ fn images(content: &Content, index: usize) -> Result<Vec<&str>, Unsupported> {
             Part::Image(image) => image,
             Part::Other(other) => {
                 let kind = other.get("type").and_then(Value::as_str).unwrap_or("type");
-                return Err(Unsupported::new(format!("messages[{index}].content[{position}].{kind}"))
-                    .because("Ollama takes text and pictures"));
+                return Err(UnsupportedField::because(
+                    format!("messages[{index}].content[{position}].{kind}"),
+                    "Ollama takes text and pictures",
+                ));
             }
         };
         let (_, payload) = image.inline().ok_or_else(|| {
-            Unsupported::new(format!("messages[{index}].content[{position}].image_url"))
-                .because("Ollama fetches no pictures; send them as data: URLs in base64")
+            UnsupportedField::because(
+                format!("messages[{index}].content[{position}].image_url"),
+                "Ollama fetches no pictures; send them as data: URLs in base64",
+            )
         })?;
         images.push(payload);
     }
@@ -288,14 +275,14 @@ fn images(content: &Content, index: usize) -> Result<Vec<&str>, Unsupported> {
 }
 
 /// A call of the history. Ollama wants an object where callers keep the text that the model wrote.
-fn history_call(call: &ToolCall, index: usize, position: usize) -> Result<WireCall<'_>, Unsupported> {
+fn history_call(call: &ToolCall, index: usize, position: usize) -> Result<WireCall<'_>, UnsupportedField> {
     let arguments = if call.arguments.trim().is_empty() {
         Map::new()
     } else {
         serde_json::from_str(&call.arguments).map_err(|error| {
             let field = format!("messages[{index}].tool_calls[{position}].function.arguments");
-            Unsupported::new(field)
-                .because(format!("Ollama takes a JSON object there, and this is none ({error})"))
+            let hint = format!("Ollama takes a JSON object there, and this is none ({error})");
+            UnsupportedField::because(field, hint)
         })?
     };
     Ok(WireCall { function: WireFunction { name: &call.name, arguments } })

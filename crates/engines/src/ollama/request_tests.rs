@@ -142,7 +142,7 @@ fn ollamas_own_fields_pass_and_the_callers_word_beats_the_options() {
 
 #[test]
 fn what_ollama_cannot_do_is_refused_by_name() {
-    let several = Sampling { n: std::num::NonZeroU32::new(MOST_ANSWERS + 1), ..Sampling::default() };
+    let several = Sampling { n: std::num::NonZeroU32::new(MAX_ANSWERS + 1), ..Sampling::default() };
     assert_eq!(refused(&GenerateRequest { sampling: several, ..asking("hi") }), "n");
     assert_eq!(refused(&with_extra(json!({ "logit_bias": { "7": 1 } }))), "logit_bias");
     assert_eq!(refused(&with_extra(json!({ "audio": { "voice": "x" } }))), "audio");

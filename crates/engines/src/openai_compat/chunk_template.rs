@@ -5,13 +5,13 @@
 
 /// A frame with a hole where its text is.
 #[derive(Debug)]
-pub(super) struct Stencil {
+pub(super) struct ChunkTemplate {
     pub(super) choice: u32,
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-impl Stencil {
+impl ChunkTemplate {
     /// From a frame that was read, and the text that was found in it. `None` when the text is no part of the frame, as one
     /// that was written with escapes.
     pub(super) fn cut(choice: u32, frame: &[u8], text: &str) -> Option<Self> {
@@ -19,7 +19,7 @@ impl Stencil {
         let end = start.checked_add(text.len())?;
         let (before, after) = (frame.get(..start)?, frame.get(end..)?);
         let in_quotes = before.ends_with(b"\"") && after.starts_with(b"\"");
-        in_quotes.then(|| Stencil { choice, before: before.to_vec(), after: after.to_vec() })
+        in_quotes.then(|| ChunkTemplate { choice, before: before.to_vec(), after: after.to_vec() })
     }
 
     /// The text of a frame that is otherwise the same.
@@ -37,15 +37,15 @@ mod tests {
 
     const FRAME: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}"#;
 
-    fn stencil() -> Stencil {
+    fn template() -> ChunkTemplate {
         let at = FRAME.find("Hello").unwrap();
-        Stencil::cut(0, FRAME.as_bytes(), &FRAME[at..at + 5]).unwrap()
+        ChunkTemplate::cut(0, FRAME.as_bytes(), &FRAME[at..at + 5]).unwrap()
     }
 
     #[test]
     fn a_frame_with_another_text_is_read() {
         for text in ["", " world", "größer 🙂", "a/b: {c}"] {
-            assert_eq!(stencil().text(FRAME.replace("Hello", text).as_bytes()), Some(text));
+            assert_eq!(template().text(FRAME.replace("Hello", text).as_bytes()), Some(text));
         }
     }
 
@@ -60,18 +60,18 @@ mod tests {
             ("data: ", "error: "),
             ("]}", "]}\ndata: {}"),
         ] {
-            assert_eq!(stencil().text(FRAME.replace(from, to).as_bytes()), None, "{to}");
+            assert_eq!(template().text(FRAME.replace(from, to).as_bytes()), None, "{to}");
         }
-        assert_eq!(stencil().text(&FRAME.as_bytes()[..FRAME.len() - 40]), None, "before and after overlap");
+        assert_eq!(template().text(&FRAME.as_bytes()[..FRAME.len() - 40]), None, "before and after overlap");
         let broken: Vec<u8> =
             FRAME.replace("Hello", "#").bytes().map(|byte| if byte == b'#' { 0xff } else { byte }).collect();
-        assert_eq!(stencil().text(&broken), None, "no text");
+        assert_eq!(template().text(&broken), None, "no text");
     }
 
     #[test]
     fn a_text_from_elsewhere_makes_no_stencil() {
         let copy = "Hello".to_owned();
-        assert!(Stencil::cut(0, FRAME.as_bytes(), &copy).is_none());
-        assert!(Stencil::cut(0, FRAME.as_bytes(), &FRAME[..4]).is_none(), "no string");
+        assert!(ChunkTemplate::cut(0, FRAME.as_bytes(), &copy).is_none());
+        assert!(ChunkTemplate::cut(0, FRAME.as_bytes(), &FRAME[..4]).is_none(), "no string");
     }
 }

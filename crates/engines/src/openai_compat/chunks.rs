@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer::WireUsage;
-use super::chunk_template::Stencil;
-use super::tool_calls::{CallPlaces, WireCall};
-use crate::wire::client::Complaint;
+use super::chunk_template::ChunkTemplate;
+use super::tool_calls::{CallTracker, WireCall};
 use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
-use crate::wire::sse::Event;
+use crate::wire::sse::SseEvent;
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -76,28 +76,28 @@ struct Piece<'a> {
 
 /// Reads one stream.
 #[derive(Debug)]
-pub struct Chunks {
+pub struct ChatChunkDecoder {
     /// How many answers were asked for.
     answers: u32,
     /// Answers of which anything came.
     begun: Vec<u32>,
     finished: Vec<u32>,
     /// The calls that each answer has begun.
-    calls: HashMap<u32, CallPlaces>,
+    calls: HashMap<u32, CallTracker>,
     usage: Option<Usage>,
     /// Of the latest chunk that was nothing but a piece of text.
-    stencil: Option<Stencil>,
+    template: Option<ChunkTemplate>,
 }
 
-impl Chunks {
+impl ChatChunkDecoder {
     pub fn new(answers: u32) -> Self {
-        Chunks {
+        ChatChunkDecoder {
             answers,
             begun: Vec::new(),
             finished: Vec::new(),
             calls: HashMap::new(),
             usage: None,
-            stencil: None,
+            template: None,
         }
     }
 
@@ -107,17 +107,21 @@ impl Chunks {
             .map_err(|error| DecodeError::unreadable(data, format!("a chunk is no chunk ({error})")))?;
         // An error counts whatever stands beside it: some services send it with choices that say nothing.
         if let Some(error) = &chunk.error {
-            return Err(DecodeError::reported(Complaint::of(error)));
+            return Err(DecodeError::reported(EngineErrorBody::of(error)));
         }
         let Some(choices) = chunk.choices else {
             // SGLang puts the error's fields at the top.
-            return Err(match serde_json::from_slice(data).map(|value: Value| Complaint::of(&value)) {
-                Ok(complaint @ Complaint { message: Some(_), .. }) => DecodeError::reported(complaint),
+            return Err(match serde_json::from_slice(data).map(|value: Value| EngineErrorBody::of(&value)) {
+                Ok(error_body @ EngineErrorBody { message: Some(_), .. }) => {
+                    DecodeError::reported(error_body)
+                }
                 _ => DecodeError::Malformed("a chunk has no choices".to_owned()),
             });
         };
-        self.stencil = match (choices.as_slice(), &chunk.usage) {
-            ([choice], None) => choice.only_text().and_then(|text| Stencil::cut(choice.index, frame, text)),
+        self.template = match (choices.as_slice(), &chunk.usage) {
+            ([choice], None) => {
+                choice.only_text().and_then(|text| ChunkTemplate::cut(choice.index, frame, text))
+            }
             _ => None,
         };
         if let Some(usage) = chunk.usage {
@@ -161,24 +165,24 @@ impl Chunks {
     }
 }
 
-impl Decoder for Chunks {
+impl Decoder for ChatChunkDecoder {
     const FRAMING: Framing = Framing::Blocks;
 
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
-        if let Some(stencil) = &self.stencil
-            && let Some(text) = stencil.text(frame)
+        if let Some(template) = &self.template
+            && let Some(text) = template.text(frame)
         {
             if !text.is_empty() {
                 let text = text.to_owned();
-                deltas.push_back(Delta::Text(TextDelta { choice: stencil.choice, text, logprobs: None }));
+                deltas.push_back(Delta::Text(TextDelta { choice: template.choice, text, logprobs: None }));
             }
             return Ok(());
         }
-        let Some(event) = Event::read(frame) else {
+        let Some(event) = SseEvent::read(frame) else {
             return DecodeError::in_place_of_event(frame);
         };
         if let Some(error) = event.error {
-            return Err(DecodeError::reported(Complaint::read(error)));
+            return Err(DecodeError::reported(EngineErrorBody::read(error)));
         }
         if event.data.trim_ascii() == b"[DONE]" {
             // Services that know of no `n` answer once, and when they say it is all, it is all they have. But what was begun

@@ -1,7 +1,7 @@
 use super::*;
 
 fn decode(answers: u32, blocks: &[&str]) -> Result<Vec<Delta>, DecodeError> {
-    let mut chunks = Chunks::new(answers);
+    let mut chunks = ChatChunkDecoder::new(answers);
     let mut deltas = VecDeque::new();
     for block in blocks {
         chunks.frame(block.as_bytes(), &mut deltas)?;

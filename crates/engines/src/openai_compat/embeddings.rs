@@ -3,9 +3,9 @@
 use hob_core::{EmbedInputs, EmbedRequest, Embeddings, EngineError, Overlong};
 use serde::{Deserialize, Serialize};
 
-use crate::embeddings::{Gathered, Habit, Input, MAX_INPUTS, Part, batches};
-use crate::openai_compat::unknown_model;
+use crate::embeddings::{EmbeddingBatch, EmbeddingCollector, Input, MAX_INPUTS, OverlongPolicy, batches};
 use crate::wire::client::Endpoint;
+use crate::wire::engine_error::unknown_model;
 
 #[derive(Serialize)]
 struct Body<'a, T> {
@@ -45,11 +45,11 @@ pub(crate) async fn post(
     endpoint: &Endpoint,
     path: &str,
     request: &EmbedRequest,
-    habit: Habit,
+    overlong_policy: OverlongPolicy,
 ) -> Result<Embeddings, EngineError> {
     match &request.inputs {
-        EmbedInputs::Texts(texts) => post_all(endpoint, path, request, (texts, habit)).await,
-        EmbedInputs::Tokens(lists) => post_all(endpoint, path, request, (lists, habit)).await,
+        EmbedInputs::Texts(texts) => post_all(endpoint, path, request, (texts, overlong_policy)).await,
+        EmbedInputs::Tokens(lists) => post_all(endpoint, path, request, (lists, overlong_policy)).await,
     }
 }
 
@@ -57,10 +57,10 @@ async fn post_all<T: Input + Serialize + Sync>(
     endpoint: &Endpoint,
     path: &str,
     request: &EmbedRequest,
-    (inputs, habit): (&[T], Habit),
+    (inputs, overlong_policy): (&[T], OverlongPolicy),
 ) -> Result<Embeddings, EngineError> {
-    let cuts = habit == Habit::Obeys && request.overlong == Overlong::Cut;
-    let mut gathered = Gathered::new(endpoint, request, habit);
+    let cuts = overlong_policy == OverlongPolicy::CutsOnRequest && request.overlong == Overlong::Cut;
+    let mut collected = EmbeddingCollector::new(endpoint, request, overlong_policy);
     for inputs in batches(inputs, MAX_INPUTS) {
         let body = Body {
             model: &request.model,
@@ -72,10 +72,10 @@ async fn post_all<T: Input + Serialize + Sync>(
         let json = serde_json::to_vec(&body).map_err(|error| endpoint.malformed(error.to_string()))?;
         let response = endpoint.post(path, json).await?;
         let response = endpoint.accept(response).await.map_err(|error| explain(endpoint, request, error))?;
-        let part = read(&endpoint.body(response).await?).map_err(|reason| endpoint.malformed(reason))?;
-        gathered.add(inputs.len(), part)?;
+        let batch = read(&endpoint.body(response).await?).map_err(|reason| endpoint.malformed(reason))?;
+        collected.add(inputs.len(), batch)?;
     }
-    Ok(gathered.finish())
+    Ok(collected.finish())
 }
 
 /// A server that was started to write text has no embeddings, and each says so in its own way.
@@ -89,14 +89,14 @@ fn explain(endpoint: &Endpoint, request: &EmbedRequest, error: EngineError) -> E
     }
 }
 
-fn read(body: &[u8]) -> Result<Part, String> {
+fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
     let mut answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     // The order is told, not promised.
     answer.data.sort_by_key(|datum| datum.index);
     if !answer.data.iter().map(|datum| datum.index).eq(0..answer.data.len()) {
         return Err("its embeddings are not numbered from zero".to_owned());
     }
-    Ok(Part {
+    Ok(EmbeddingBatch {
         model: answer.model.filter(|model| !model.is_empty()),
         vectors: answer.data.into_iter().map(|datum| datum.embedding).collect(),
         prompt_tokens: answer.usage.and_then(|usage| usage.prompt_tokens),
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn vectors_come_in_the_order_of_their_texts() {
-        let part = read(
+        let batch = read(
             br#"{"data":[{"index":1,"embedding":[2.0]},{"index":0,"embedding":[1]}],"usage":{"prompt_tokens":3}}"#,
         )
         .unwrap();
-        assert_eq!((part.vectors, part.prompt_tokens), (vec![vec![1.0], vec![2.0]], Some(3)));
-        assert_eq!(part.model, None);
+        assert_eq!((batch.vectors, batch.prompt_tokens), (vec![vec![1.0], vec![2.0]], Some(3)));
+        assert_eq!(batch.model, None);
     }
 
     #[test]

@@ -17,11 +17,12 @@ use hob_core::{
     Warning,
 };
 
-use self::chunks::Chunks;
-use self::request::{Delivery, Form, LengthField, Tools, body};
-use crate::embeddings::Habit;
+use self::chunks::ChatChunkDecoder;
+use self::request::{Delivery, Form, LengthField, ToolsField, body};
+use crate::embeddings::OverlongPolicy;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
+use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;
 
 /// What sets one of these engines apart.
@@ -59,7 +60,7 @@ impl OpenAiCompat {
         request: &GenerateRequest,
         delivery: Delivery,
     ) -> Result<(Response, Vec<Warning>), EngineError> {
-        let form = Form { delivery, tools: Tools::Offered, length_field: LengthField::MaxTokens };
+        let form = Form { delivery, tools: ToolsField::Offered, length_field: LengthField::MaxTokens };
         let refused = match self.send(request, form).await {
             Ok(response) => return Ok((response, Vec::new())),
             Err(error) => error,
@@ -71,7 +72,7 @@ impl OpenAiCompat {
         if !about_tools {
             return Err(refused);
         }
-        match self.send(request, Form { tools: Tools::Withheld, ..form }).await {
+        match self.send(request, Form { tools: ToolsField::Withheld, ..form }).await {
             Ok(response) => {
                 tracing::warn!(engine = self.style.key, reason = %refused, "tools were refused; answered without them");
                 Ok((response, vec![Warning::ToolsDropped]))
@@ -98,18 +99,6 @@ pub(crate) async fn post_chat(
     endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
 }
 
-/// A 404 that speaks of the model is about the model; any other is about the path.
-pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
-    match error {
-        EngineError::Refused { engine, status: 404, message, param, .. }
-            if param.as_deref() == Some("model") || message.contains("model") =>
-        {
-            EngineError::ModelNotFound { engine, model: model.to_owned(), available: Vec::new() }
-        }
-        other => other,
-    }
-}
-
 #[async_trait]
 impl Engine for OpenAiCompat {
     fn key(&self) -> &str {
@@ -132,13 +121,14 @@ impl Engine for OpenAiCompat {
         let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
         Ok(GenerationStream {
             warnings,
-            deltas: deltas(&self.endpoint, response, Chunks::new(request.answers())),
+            deltas: deltas(&self.endpoint, response, ChatChunkDecoder::new(request.answers())),
         })
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
-        let habit = if self.style.cuts_overlong { Habit::Obeys } else { Habit::Refuses };
-        embeddings::post(&self.endpoint, "/v1/embeddings", request, habit).await
+        let overlong_policy =
+            if self.style.cuts_overlong { OverlongPolicy::CutsOnRequest } else { OverlongPolicy::Refuses };
+        embeddings::post(&self.endpoint, "/v1/embeddings", request, overlong_policy).await
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

@@ -16,7 +16,7 @@ pub enum Delivery {
 
 /// Whether the caller's tools go along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tools {
+pub enum ToolsField {
     Offered,
     Withheld,
 }
@@ -32,7 +32,7 @@ pub enum LengthField {
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub delivery: Delivery,
-    pub tools: Tools,
+    pub tools: ToolsField,
     pub length_field: LengthField,
 }
 
@@ -93,7 +93,7 @@ impl Serialize for Body<'_> {
                 ]) }),
             )?,
         }
-        if form.tools == Tools::Offered && !request.tools.is_empty() {
+        if form.tools == ToolsField::Offered && !request.tools.is_empty() {
             map.serialize_entry("tools", &request.tools.iter().map(tool).collect::<Vec<_>>())?;
             if let Some(choice) = &request.tool_choice {
                 map.serialize_entry("tool_choice", &tool_choice(choice))?;

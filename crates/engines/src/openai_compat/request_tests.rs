@@ -3,7 +3,7 @@ use hob_core::{AnswerDefaults, Image, JsonSchema, MaxTokens, Sampling, Temperatu
 use super::*;
 
 const WHOLE: Form =
-    Form { delivery: Delivery::Whole, tools: Tools::Offered, length_field: LengthField::MaxTokens };
+    Form { delivery: Delivery::Whole, tools: ToolsField::Offered, length_field: LengthField::MaxTokens };
 
 fn written(request: &GenerateRequest, form: Form) -> Value {
     serde_json::from_slice(&body(request, form).unwrap()).unwrap()
@@ -136,7 +136,7 @@ fn tools_and_their_history_are_written_as_clients_write_them() {
     assert_eq!(full["tool_choice"], json!({ "type": "function", "function": { "name": "weather" } }));
     assert_eq!(full["parallel_tool_calls"], json!(false));
 
-    let withheld = written(&request, Form { tools: Tools::Withheld, ..WHOLE });
+    let withheld = written(&request, Form { tools: ToolsField::Withheld, ..WHOLE });
     let absent = ["tools", "tool_choice", "parallel_tool_calls"].map(|field| withheld.get(field));
     assert_eq!(absent, [None, None, None]);
 }

@@ -74,21 +74,21 @@ impl WireCall {
 /// Which call of one answer each streamed piece belongs to. Services leave the index out, or the id, or give several calls
 /// the same index; our callers get an index of its own and an id for each.
 #[derive(Debug, Default)]
-pub struct CallPlaces {
+pub struct CallTracker {
     /// How many calls have begun.
     begun: u32,
     /// The latest call under each of the service's own indexes.
-    latest: HashMap<u32, Place>,
+    latest: HashMap<u32, StartedCall>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct StartedCall {
     index: u32,
     /// As the service gave it.
     id: Option<String>,
 }
 
-impl CallPlaces {
+impl CallTracker {
     /// The piece with the index of its call. The first piece of a call has its id.
     pub fn place(&mut self, call: WireCall) -> ToolCallDelta {
         let given = call.index;
@@ -103,7 +103,7 @@ impl CallPlaces {
             None => {
                 let index = self.begun;
                 self.begun = self.begun.saturating_add(1);
-                self.latest.insert(given.unwrap_or(index), Place { index, id: piece.id.clone() });
+                self.latest.insert(given.unwrap_or(index), StartedCall { index, id: piece.id.clone() });
                 ToolCallDelta {
                     index,
                     id: Some(piece.id.unwrap_or_else(new_call_id)),
@@ -126,7 +126,7 @@ impl CallPlaces {
             }
             None if piece.id.is_none() && piece.name.is_none() => self.begun.checked_sub(1),
             None => {
-                let same = |place: &&Place| piece.id.is_some() && place.id == piece.id;
+                let same = |place: &&StartedCall| piece.id.is_some() && place.id == piece.id;
                 self.latest.values().find(same).map(|place| place.index)
             }
         }

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 use hob_core::{Delta, DeltaStream, EngineError};
 
-use super::client::{Complaint, Endpoint};
+use super::client::Endpoint;
+use super::engine_error::EngineErrorBody;
 use super::frames::{Frames, Framing};
 use super::response::Response;
 
@@ -37,19 +38,19 @@ pub enum DecodeError {
 
 impl DecodeError {
     /// The engine's own error, in the middle of an answer or instead of one.
-    pub fn reported(complaint: Complaint) -> Self {
+    pub fn reported(error_body: EngineErrorBody) -> Self {
         DecodeError::Reported {
-            message: complaint.message.unwrap_or_else(|| "an error without a text".to_owned()),
-            code: complaint.code,
-            status: complaint.status,
+            message: error_body.message.unwrap_or_else(|| "an error without a text".to_owned()),
+            code: error_body.code,
+            status: error_body.status,
         }
     }
 
     /// What a frame or a body means that is not of the expected form, which is why for `reason`: the engine's own error, if
     /// it holds one.
     pub fn unreadable(bytes: &[u8], reason: String) -> Self {
-        match Complaint::under_good_status(bytes) {
-            Some(complaint) => Self::reported(complaint),
+        match EngineErrorBody::under_good_status(bytes) {
+            Some(error_body) => Self::reported(error_body),
             None => DecodeError::Malformed(reason),
         }
     }
@@ -60,8 +61,8 @@ impl DecodeError {
         if !block.trim_ascii_start().starts_with(b"{") && !block.trim_ascii_start().starts_with(b"[") {
             return Ok(());
         }
-        match Complaint::under_good_status(block) {
-            Some(complaint) => Err(Self::reported(complaint)),
+        match EngineErrorBody::under_good_status(block) {
+            Some(error_body) => Err(Self::reported(error_body)),
             None => Ok(()),
         }
     }

@@ -4,6 +4,10 @@
 pub mod client;
 pub mod deltas;
 mod direct;
+pub(crate) mod engine_error;
 pub mod frames;
+pub(crate) mod remote;
 pub mod response;
 pub mod sse;
+pub mod transport_error;
+pub(crate) mod unsupported_field;

@@ -5,33 +5,22 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::Stream;
-use hob_net::root_cause;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use super::direct::DirectBody;
-
-/// How a connection fails.
-#[derive(Debug)]
-pub enum Broken {
-    /// Nothing came for too long.
-    TimedOut,
-    /// There was no connection, so nothing of the question went out. In the words of the transport, as below.
-    NeverSent(String),
-    /// The connection ended when the question, or a part of it, may have gone out.
-    Lost(String),
-}
+use super::direct::{DirectBody, DirectResponse};
+use super::transport_error::TransportError;
 
 /// An answer whose head is there.
 pub struct Response {
     pub status: StatusCode,
     /// When an engine that refuses wants to be asked again, in seconds.
     pub retry_after: Option<u64>,
-    pub(super) body: Body,
+    body: Body,
 }
 
 /// What follows the head.
-pub(super) enum Body {
+enum Body {
     Direct(Box<DirectBody>),
     Closed,
     Client(Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>),
@@ -39,7 +28,7 @@ pub(super) enum Body {
 
 impl Response {
     /// The next piece of the body; `None` at its end.
-    pub async fn chunk(&mut self) -> Option<Result<Bytes, Broken>> {
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, TransportError>> {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
 
@@ -48,14 +37,22 @@ impl Response {
         self.body = Body::Closed;
     }
 
-    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, TransportError>>> {
         match &mut self.body {
             Body::Direct(body) => body.poll_chunk(context),
             Body::Closed => Poll::Ready(None),
-            Body::Client(body) => {
-                body.as_mut().poll_next(context).map(|next| next.map(|piece| piece.map_err(Broken::from)))
-            }
+            Body::Client(body) => body
+                .as_mut()
+                .poll_next(context)
+                .map(|next| next.map(|piece| piece.map_err(TransportError::from))),
         }
+    }
+}
+
+impl From<DirectResponse> for Response {
+    fn from(response: DirectResponse) -> Self {
+        let DirectResponse { status, retry_after, body } = response;
+        Response { status, retry_after, body: Body::Direct(Box::new(body)) }
     }
 }
 
@@ -65,19 +62,6 @@ impl From<reqwest::Response> for Response {
             status: response.status(),
             retry_after: retry_after(response.headers()),
             body: Body::Client(Box::pin(response.bytes_stream())),
-        }
-    }
-}
-
-impl From<reqwest::Error> for Broken {
-    fn from(error: reqwest::Error) -> Self {
-        // A connection that nobody takes is not a slow answer.
-        if error.is_connect() {
-            Broken::NeverSent(root_cause(&error))
-        } else if error.is_timeout() {
-            Broken::TimedOut
-        } else {
-            Broken::Lost(root_cause(&error))
         }
     }
 }

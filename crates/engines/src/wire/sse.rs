@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// One event as the peer sent it.
 #[derive(Debug, PartialEq, Eq, Default)]
-pub struct Event<'a> {
+pub struct SseEvent<'a> {
     /// The value of `event:`; empty for the default kind.
     pub name: &'a [u8],
     /// The values of all `data:` lines, joined by line feeds.
@@ -13,10 +13,10 @@ pub struct Event<'a> {
     pub error: Option<&'a [u8]>,
 }
 
-impl<'a> Event<'a> {
+impl<'a> SseEvent<'a> {
     /// Reads a block of lines. `None` when it has neither data nor an error, as comments that keep a connection alive.
     pub fn read(block: &'a [u8]) -> Option<Self> {
-        let mut event = Event::default();
+        let mut event = SseEvent::default();
         let mut has_data = false;
         for line in block.split(|byte| *byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -51,23 +51,23 @@ mod tests {
 
     #[test]
     fn fields_are_read_with_and_without_the_space() {
-        let event = Event::read(b"event:delta\ndata: {\"a\"\r\ndata:1}\nid: 7").unwrap();
+        let event = SseEvent::read(b"event:delta\ndata: {\"a\"\r\ndata:1}\nid: 7").unwrap();
         assert_eq!((event.name, event.data.as_ref()), (&b"delta"[..], &b"{\"a\"\n1}"[..]));
     }
 
     #[test]
     fn comments_are_no_events() {
-        assert_eq!(Event::read(b": keep-alive"), None);
-        assert_eq!(Event::read(b"retry: 5"), None);
+        assert_eq!(SseEvent::read(b": keep-alive"), None);
+        assert_eq!(SseEvent::read(b"retry: 5"), None);
     }
 
     #[test]
     fn an_error_field_is_an_event() {
-        assert_eq!(Event::read(b"error: {}").and_then(|event| event.error), Some(&b"{}"[..]));
+        assert_eq!(SseEvent::read(b"error: {}").and_then(|event| event.error), Some(&b"{}"[..]));
     }
 
     #[test]
     fn empty_data_is_data() {
-        assert!(Event::read(b"data:").is_some());
+        assert!(SseEvent::read(b"data:").is_some());
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use hob_core::Backoff;
-use hob_engines::multi_host::Pace;
-use hob_engines::{Fleet, FleetOptions};
+use hob_engines::multi_host::BreakerOptions;
+use hob_engines::{MultiHost, MultiHostOptions};
 use hob_testkit::{LlamaServer, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
@@ -108,16 +108,17 @@ async fn hosts_are_killed_stopped_and_restarted_and_only_answers_under_way_are_l
     let ports = [free_port(), free_port(), free_port()];
     let mut servers = join_all(ports.map(|port| LlamaServer::start(port, &ARGUMENTS))).await;
     let hosts = ports.map(|port| Counted::at(Style::LLAMACPP, &format!("http://127.0.0.1:{port}")));
-    let options = FleetOptions {
-        pace: Pace {
+    let options = MultiHostOptions {
+        breaker: BreakerOptions {
             pauses: Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(1) },
-            ..Pace::default()
+            ..BreakerOptions::default()
         },
-        look_after: Duration::from_millis(500),
-        ..FleetOptions::default()
+        health_check_after: Duration::from_millis(500),
+        ..MultiHostOptions::default()
     };
     let engine =
-        Fleet::of(hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Engine>).collect(), options).unwrap();
+        MultiHost::of(hosts.iter().map(|host| Arc::clone(host) as Arc<dyn Engine>).collect(), options)
+            .unwrap();
     let load = Load::on(&engine);
     for host in &hosts {
         load.answers_of(host, 2).await;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures::StreamExt;
 use futures::stream;
 use hob_core::Delta;
-use hob_engines::{Fleet, FleetOptions, Resend};
+use hob_engines::{MultiHost, MultiHostOptions, Resend};
 use hob_testkit::{FakeServer, Recorded, Reply};
 
 use super::*;
@@ -26,9 +26,9 @@ async fn server(answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> 
     .await
 }
 
-fn fleet(servers: &[&FakeServer], options: FleetOptions) -> Arc<dyn Engine> {
+fn fleet(servers: &[&FakeServer], options: MultiHostOptions) -> Arc<dyn Engine> {
     let hosts = servers.iter().map(|server| Counted::at(Style::VLLM, &server.url()) as Arc<dyn Engine>);
-    Fleet::of(hosts.collect(), options).unwrap()
+    MultiHost::of(hosts.collect(), options).unwrap()
 }
 
 /// The questions that a server was asked.
@@ -72,7 +72,7 @@ async fn a_conversation_keeps_to_one_of_several_healthy_hosts() {
         server(|_| Reply::sse(ANSWER)).await,
         server(|_| Reply::sse(ANSWER)).await,
     ];
-    let engine = fleet(&servers.iter().collect::<Vec<_>>(), FleetOptions::default());
+    let engine = fleet(&servers.iter().collect::<Vec<_>>(), MultiHostOptions::default());
     let conversations = stream::iter(0..CONVERSATIONS).map(|number| {
         let engine = Arc::clone(&engine);
         async move {
@@ -112,7 +112,7 @@ async fn a_host_that_refuses_connections_costs_nobody_an_answer() {
     let closed = format!("http://127.0.0.1:{}", hob_testkit::free_port());
     let hosts: Vec<Arc<dyn Engine>> =
         vec![Counted::at(Style::VLLM, &closed), Counted::at(Style::VLLM, &good.url())];
-    let engine = Fleet::of(hosts, FleetOptions::default()).unwrap();
+    let engine = MultiHost::of(hosts, MultiHostOptions::default()).unwrap();
     for number in 0..10 {
         let (deltas, error) = ask(&engine, &asking(&format!("question {number}"), 8)).await;
         assert!(error.is_none() && deltas[0] == Delta::text("Yes."), "{deltas:?} {error:?}");
@@ -124,12 +124,12 @@ async fn a_host_that_refuses_connections_costs_nobody_an_answer() {
 async fn a_host_that_hangs_up_before_its_answer_is_replaced_unless_that_may_be_paid_for_twice() {
     let hangs_up = || server(|_| Reply::silence().then_cut());
     let (bad, good) = (hangs_up().await, server(|_| Reply::sse(ANSWER)).await);
-    let (deltas, error) = ask_the_bad_one(&fleet(&[&bad, &good], FleetOptions::default()), &bad).await;
+    let (deltas, error) = ask_the_bad_one(&fleet(&[&bad, &good], MultiHostOptions::default()), &bad).await;
     assert!(error.is_none() && deltas[0] == Delta::text("Yes."), "{deltas:?} {error:?}");
     assert_eq!(questions(&bad).len(), 1);
 
     let (bad, good) = (hangs_up().await, server(|_| Reply::sse(ANSWER)).await);
-    let paid = FleetOptions { resend: Resend::Never, ..FleetOptions::default() };
+    let paid = MultiHostOptions { resend: Resend::Never, ..MultiHostOptions::default() };
     let (_, error) = ask_the_bad_one(&fleet(&[&bad, &good], paid), &bad).await;
     assert!(matches!(error, Some(EngineError::Interrupted { .. })), "{error:?}");
 }
@@ -137,7 +137,7 @@ async fn a_host_that_hangs_up_before_its_answer_is_replaced_unless_that_may_be_p
 #[tokio::test]
 async fn an_answer_that_breaks_after_its_first_piece_is_asked_of_nobody_else() {
     let (bad, good) = (server(|_| Reply::sse(HALF).then_cut()).await, server(|_| Reply::sse(ANSWER)).await);
-    let (deltas, error) = ask_the_bad_one(&fleet(&[&bad, &good], FleetOptions::default()), &bad).await;
+    let (deltas, error) = ask_the_bad_one(&fleet(&[&bad, &good], MultiHostOptions::default()), &bad).await;
     assert_eq!(deltas, [Delta::text("half")]);
     assert!(matches!(error, Some(EngineError::Interrupted { .. })), "{error:?}");
 }
@@ -148,7 +148,7 @@ async fn a_caller_who_leaves_hangs_up_on_the_host() {
         server(|_| Reply::sse(HALF).then_silence()).await,
         server(|_| Reply::sse(HALF).then_silence()).await,
     ];
-    let engine = fleet(&servers.iter().collect::<Vec<_>>(), FleetOptions::default());
+    let engine = fleet(&servers.iter().collect::<Vec<_>>(), MultiHostOptions::default());
     let mut stream = engine.stream(&asking("Hello?", 8)).await.unwrap().deltas;
     assert_eq!(stream.next().await.unwrap().unwrap(), Delta::text("half"));
     drop(stream);

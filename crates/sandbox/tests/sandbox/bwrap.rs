@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hob_core::Tool;
 use hob_sandbox::{
-    CodeInterpreter, Ending, Job, Language, Mount, Runtime, Sandbox, SandboxError, SandboxOptions,
+    CodeInterpreter, ExitReason, Job, Mount, Runtime, Sandbox, SandboxError, SandboxOptions, ScriptLanguage,
 };
 use serde_json::json;
 
@@ -16,30 +16,32 @@ use super::{marker, options, processes_with, python, run, sandbox, sh, until};
 async fn python_and_shell_say_hello() {
     let hello = python("import sys\nprint('hello', 6 * 7)\nprint('oops', file=sys.stderr)").await;
     assert_eq!((hello.stdout.as_str(), hello.stderr.as_str()), ("hello 42\n", "oops\n"));
-    assert_eq!((hello.ending, hello.output_cut), (Ending::Exited(0), false));
+    assert_eq!((hello.exit_reason, hello.output_cut), (ExitReason::Exited(0), false));
     let hello = sh("echo \"hello $((6 * 7))\"; echo 'it'\"'\"'s' >&2").await;
     assert_eq!((hello.stdout.as_str(), hello.stderr.as_str()), ("hello 42\n", "it's\n"));
 }
 
 #[tokio::test]
 async fn exit_codes_signals_and_tracebacks_come_back() {
-    assert_eq!(sh("exit 7").await.ending, Ending::Exited(7));
-    assert_eq!(python("import sys; sys.exit(3)").await.ending, Ending::Exited(3));
+    assert_eq!(sh("exit 7").await.exit_reason, ExitReason::Exited(7));
+    assert_eq!(python("import sys; sys.exit(3)").await.exit_reason, ExitReason::Exited(3));
     let failed = python("def f():\n    return 1 / 0\nf()").await;
-    assert_eq!(failed.ending, Ending::Exited(1));
+    assert_eq!(failed.exit_reason, ExitReason::Exited(1));
     for part in ["main.py\", line 2", "return 1 / 0", "ZeroDivisionError"] {
         assert!(failed.stderr.contains(part), "{}", failed.stderr);
     }
     // Bubblewrap reports a signal as shells do.
-    assert_eq!(sh("kill -9 $$").await.ending, Ending::Exited(137));
+    assert_eq!(sh("kill -9 $$").await.exit_reason, ExitReason::Exited(137));
 }
 
 #[tokio::test]
 async fn a_program_reads_its_input_and_need_not() {
-    let job =
-        Job { stdin: b"3\n4\n".to_vec(), ..Job::new(Language::Python, "print(int(input()) * int(input()))") };
+    let job = Job {
+        stdin: b"3\n4\n".to_vec(),
+        ..Job::new(ScriptLanguage::Python, "print(int(input()) * int(input()))")
+    };
     assert_eq!(sandbox().run(job).await.unwrap().stdout, "12\n");
-    let ignored = Job { stdin: vec![b'x'; 1 << 20], ..Job::new(Language::Sh, "echo done") };
+    let ignored = Job { stdin: vec![b'x'; 1 << 20], ..Job::new(ScriptLanguage::Sh, "echo done") };
     assert_eq!(sandbox().run(ignored).await.unwrap().stdout, "done\n");
     assert_eq!(sh("cat; echo end").await.stdout, "end\n");
 }
@@ -50,7 +52,7 @@ async fn any_text_is_code_and_only_the_program_sees_it() {
                 import os; print('HOB_CODE' in os.environ)";
     assert_eq!(python(code).await.stdout, format!("{}\nFalse\n", code.lines().next().unwrap()));
     let (secret, sleep) = (marker(), marker());
-    let (running, job) = (sandbox(), Job::new(Language::Sh, format!("# {secret}\nsleep {sleep}")));
+    let (running, job) = (sandbox(), Job::new(ScriptLanguage::Sh, format!("# {secret}\nsleep {sleep}")));
     tokio::select! {
         outcome = running.run(job) => panic!("ended: {outcome:?}"),
         () = until("the program runs", || !processes_with(&sleep).is_empty()) => {
@@ -73,16 +75,16 @@ async fn what_makes_no_sense_is_refused_before_anything_starts() {
     for (code, reason) in
         [("", "no code"), (" \n", "no code"), ("a\0b", "NUL"), (&*"#".repeat(100_000), "96 KiB")]
     {
-        let refused = sandbox().run(Job::new(Language::Sh, code)).await.unwrap_err();
+        let refused = sandbox().run(Job::new(ScriptLanguage::Sh, code)).await.unwrap_err();
         assert!(refused.to_string().contains(reason), "{refused}");
     }
-    let long = Job { stdin: vec![0; (1 << 20) + 1], ..Job::new(Language::Sh, "cat") };
+    let long = Job { stdin: vec![0; (1 << 20) + 1], ..Job::new(ScriptLanguage::Sh, "cat") };
     assert!(matches!(sandbox().run(long).await, Err(SandboxError::BadJob(_))));
     let off = Sandbox::new(SandboxOptions { enabled: false, ..options() });
-    assert!(matches!(off.run(Job::new(Language::Sh, "true")).await, Err(SandboxError::Disabled)));
+    assert!(matches!(off.run(Job::new(ScriptLanguage::Sh, "true")).await, Err(SandboxError::Disabled)));
     let missing =
         Sandbox::new(SandboxOptions { runtime: Runtime::Path("/no/such/bwrap".into()), ..options() });
-    let refused = missing.run(Job::new(Language::Sh, "true")).await.unwrap_err();
+    let refused = missing.run(Job::new(ScriptLanguage::Sh, "true")).await.unwrap_err();
     assert!(matches!(refused, SandboxError::RuntimeMissing { .. }), "{refused}");
     assert_eq!(sandbox().check().await.unwrap(), "bwrap");
 }
@@ -91,7 +93,7 @@ async fn what_makes_no_sense_is_refused_before_anything_starts() {
 async fn a_program_that_takes_too_long_is_stopped_and_its_words_are_kept() {
     let marker = marker();
     let code = format!("echo before; sleep {marker} & sleep {marker}; echo after");
-    let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(Language::Sh, code) };
+    let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(ScriptLanguage::Sh, code) };
     let outcome = sandbox().run(job).await.unwrap();
     assert_eq!((outcome.stdout.as_str(), outcome.timed_out()), ("before\n", true));
     assert!(outcome.duration < Duration::from_secs(60), "{:?}", outcome.duration);
@@ -105,7 +107,7 @@ async fn a_run_that_nobody_waits_for_leaves_nothing_behind() {
     let code = format!("setsid sleep {marker} & (trap '' TERM HUP INT; sleep {marker}) & sleep {marker}");
     let started = until("the program runs", || processes_with(&marker).len() >= 3);
     tokio::select! {
-        outcome = running.run(Job::new(Language::Sh, code)) => panic!("ended: {outcome:?}"),
+        outcome = running.run(Job::new(ScriptLanguage::Sh, code)) => panic!("ended: {outcome:?}"),
         () = started => {}
     }
     until("everything is gone", || processes_with(&marker).is_empty()).await;
@@ -120,7 +122,7 @@ async fn a_run_dropped_at_any_moment_of_its_start_leaves_nothing_behind() {
     for delay in 0..24 {
         // The place of the mount marks bubblewrap's own processes too.
         let mounts = vec![Mount { host: home.path().to_owned(), inside: format!("/work/{marker}").into() }];
-        let job = Job { mounts, ..Job::new(Language::Sh, format!("sleep {marker}")) };
+        let job = Job { mounts, ..Job::new(ScriptLanguage::Sh, format!("sleep {marker}")) };
         tokio::select! {
             _ = running.run(job) => {}
             () = tokio::time::sleep(Duration::from_millis(delay * 2)) => {}
@@ -137,7 +139,7 @@ async fn only_so_many_run_at_once_and_only_so_many_wait() {
     let mut jobs = tokio::task::JoinSet::new();
     for _ in 0..11 {
         let (running, code) = (Arc::clone(&running), format!("sleep {marker} & sleep 0.2; echo ok"));
-        jobs.spawn(async move { running.run(Job::new(Language::Sh, code)).await });
+        jobs.spawn(async move { running.run(Job::new(ScriptLanguage::Sh, code)).await });
     }
     let most = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let watched = Arc::clone(&most);
@@ -167,5 +169,5 @@ async fn the_tool_tells_what_came_of_the_code() {
     let told = interpreter.call(json!({ "language": "sh", "code": "echo no >&2; exit 4" })).await;
     assert_eq!(told.as_deref(), Ok("exit code: 4\nstderr:\nno\n"));
     assert!(interpreter.call(json!({ "language": "perl", "code": "1" })).await.is_err());
-    assert!(run(Language::Sh, "true").await.stdout.is_empty());
+    assert!(run(ScriptLanguage::Sh, "true").await.stdout.is_empty());
 }

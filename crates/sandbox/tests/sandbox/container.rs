@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hob_sandbox::{Ending, Job, Language, Mount, Runtime, Sandbox, SandboxError, SandboxOptions};
+use hob_sandbox::{ExitReason, Job, Mount, Runtime, Sandbox, SandboxError, SandboxOptions, ScriptLanguage};
 
 use super::{marker, processes_with, until};
 
@@ -63,10 +63,10 @@ impl Client {
 async fn a_container_gets_every_wall_there_is() {
     let client = Client::new("printf 'code: %s' \"$HOB_CODE\"; cat; echo trouble >&2; exit 3");
     let mounts = vec![Mount { host: client.root.clone(), inside: "/work".into() }];
-    let job = Job { stdin: b" and input".to_vec(), mounts, ..Job::new(Language::Python, "print(1)") };
+    let job = Job { stdin: b" and input".to_vec(), mounts, ..Job::new(ScriptLanguage::Python, "print(1)") };
     let outcome = client.sandbox().run(job).await.unwrap();
     assert_eq!(outcome.stdout, "code: print(1) and input");
-    assert_eq!((outcome.stderr.as_str(), outcome.ending), ("trouble\n", Ending::Exited(3)));
+    assert_eq!((outcome.stderr.as_str(), outcome.exit_reason), ("trouble\n", ExitReason::Exited(3)));
     let calls = client.calls();
     assert_eq!(calls[0], ["image", "inspect", "--format", "{{.Id}}", "an-image"]);
     let run = calls.last().unwrap().join(" ");
@@ -91,7 +91,7 @@ async fn a_container_gets_every_wall_there_is() {
 #[tokio::test]
 async fn a_container_that_takes_too_long_is_killed_and_removed_by_name() {
     let client = Client::new("echo begun; exec sleep 60");
-    let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(Language::Sh, "sleep 60") };
+    let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(ScriptLanguage::Sh, "sleep 60") };
     let outcome = client.sandbox().run(job).await.unwrap();
     assert_eq!((outcome.stdout.as_str(), outcome.timed_out()), ("begun\n", true));
     assert_eq!(client.calls_for_the_container(), ["run", "kill", "rm"]);
@@ -103,7 +103,7 @@ async fn a_container_that_nobody_waits_for_is_killed_and_removed_by_name() {
     let client = Client::new(&format!("exec sleep {marker}"));
     let sandbox = client.sandbox();
     tokio::select! {
-        outcome = sandbox.run(Job::new(Language::Sh, "true")) => panic!("ended: {outcome:?}"),
+        outcome = sandbox.run(Job::new(ScriptLanguage::Sh, "true")) => panic!("ended: {outcome:?}"),
         () = until("the client runs", || !processes_with(&marker).is_empty()) => {}
     }
     until("the client is gone", || processes_with(&marker).is_empty()).await;
@@ -114,7 +114,7 @@ async fn a_container_that_nobody_waits_for_is_killed_and_removed_by_name() {
 #[tokio::test]
 async fn a_client_that_fails_is_no_result_of_the_program() {
     let client = Client::new("echo 'docker: Error response from daemon: no space left' >&2; exit 125");
-    let refused = client.sandbox().run(Job::new(Language::Sh, "true")).await.unwrap_err();
+    let refused = client.sandbox().run(Job::new(ScriptLanguage::Sh, "true")).await.unwrap_err();
     assert!(
         matches!(&refused, SandboxError::Unusable { reason, .. } if reason.contains("no space left")),
         "{refused}"
@@ -123,7 +123,7 @@ async fn a_client_that_fails_is_no_result_of_the_program() {
     // The same code from the program itself is the program's business.
     let client = Client::new("echo fine; exit 125");
     assert_eq!(
-        client.sandbox().run(Job::new(Language::Sh, "exit 125")).await.unwrap().exit_code(),
+        client.sandbox().run(Job::new(ScriptLanguage::Sh, "exit 125")).await.unwrap().exit_code(),
         Some(125)
     );
 }
@@ -132,7 +132,7 @@ async fn a_client_that_fails_is_no_result_of_the_program() {
 async fn containers_of_dead_owners_are_removed_at_the_first_use_and_no_others() {
     let client = Client::new("true");
     // A first run tells how this world's containers are named.
-    client.sandbox().run(Job::new(Language::Sh, "true")).await.unwrap();
+    client.sandbox().run(Job::new(ScriptLanguage::Sh, "true")).await.unwrap();
     let name = client
         .calls()
         .last()
@@ -143,7 +143,7 @@ async fn containers_of_dead_owners_are_removed_at_the_first_use_and_no_others() 
     let orphan = name.replace(&format!("-{}-", std::process::id()), "-2000000000-");
     std::fs::write(client.root.join("containers"), format!("{name}\n{orphan}\npostgres\nhob-other-1-2\n"))
         .unwrap();
-    client.sandbox().run(Job::new(Language::Sh, "true")).await.unwrap();
+    client.sandbox().run(Job::new(ScriptLanguage::Sh, "true")).await.unwrap();
     let removed: Vec<Vec<String>> =
         client.calls().into_iter().filter(|call| matches!(&*call[0], "kill" | "rm")).collect();
     assert_eq!(
@@ -159,7 +159,8 @@ async fn a_missing_image_says_how_to_get_it_and_a_path_cannot_add_options() {
     let odd = client.root.join("a,readonly=false");
     std::fs::create_dir(&odd).unwrap();
     let mounts = vec![Mount { host: odd, inside: "/work".into() }];
-    let refused = client.sandbox().run(Job { mounts, ..Job::new(Language::Sh, "true") }).await.unwrap_err();
+    let refused =
+        client.sandbox().run(Job { mounts, ..Job::new(ScriptLanguage::Sh, "true") }).await.unwrap_err();
     assert!(matches!(refused, SandboxError::MountNotAllowed { .. }), "{refused}");
     assert!(client.calls().iter().all(|call| call[0] != "run"));
     std::fs::write(

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpListener;
 
 use super::{python, sandbox, sh};
-use hob_sandbox::{Job, Language};
+use hob_sandbox::{Job, ScriptLanguage};
 
 #[tokio::test]
 async fn the_files_of_this_machine_are_not_there() {
@@ -84,7 +84,7 @@ async fn a_program_is_nobody_and_cannot_become_more() {
 
 #[tokio::test]
 async fn a_program_that_pretends_the_sandbox_failed_fools_only_itself() {
-    let pretender = sandbox().run(Job::new(Language::Sh, "echo 'bwrap: no luck' >&2; exit 1")).await;
+    let pretender = sandbox().run(Job::new(ScriptLanguage::Sh, "echo 'bwrap: no luck' >&2; exit 1")).await;
     assert!(pretender.is_err_and(|error| error.to_string().contains("no luck")));
     let honest = sh("echo out; echo 'bwrap: no luck' >&2; exit 1").await;
     assert_eq!(honest.exit_code(), Some(1));

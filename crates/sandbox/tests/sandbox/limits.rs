@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hob_sandbox::{Ending, Job, Language, Limits, Sandbox, SandboxOptions};
+use hob_sandbox::{ExitReason, Job, Sandbox, SandboxLimits, SandboxOptions, ScriptLanguage};
 
 use super::{marker, options, processes_with, python, sh, until};
 
-fn limited(limits: Limits) -> Sandbox {
+fn limited(limits: SandboxLimits) -> Sandbox {
     Sandbox::new(SandboxOptions { limits, ..options() })
 }
 
@@ -27,9 +27,13 @@ async fn a_fork_bomb_goes_off_in_a_box() {
     assert_eq!(python(code).await.stdout, "True\n");
     until("the bomb is gone", || processes_with(&marker).is_empty()).await;
     let bomb = format!("bomb() {{ sleep {marker} & bomb | bomb & }}; bomb; sleep {marker}");
-    let job = Job { timeout: Some(Duration::from_secs(2)), ..Job::new(Language::Sh, bomb) };
+    let job = Job { timeout: Some(Duration::from_secs(2)), ..Job::new(ScriptLanguage::Sh, bomb) };
     let outcome = Sandbox::new(options()).run(job).await.unwrap();
-    assert!(matches!(outcome.ending, Ending::TimedOut(_) | Ending::Exited(_)), "{:?}", outcome.ending);
+    assert!(
+        matches!(outcome.exit_reason, ExitReason::TimedOut(_) | ExitReason::Exited(_)),
+        "{:?}",
+        outcome.exit_reason
+    );
     until("the bomb is gone", || processes_with(&marker).is_empty()).await;
 }
 
@@ -41,19 +45,19 @@ async fn a_process_that_hogs_memory_gets_none() {
 
 #[tokio::test]
 async fn processes_that_hog_memory_together_are_stopped() {
-    let limits = Limits { memory: 200 << 20, ..Limits::default() };
+    let limits = SandboxLimits { memory: 200 << 20, ..SandboxLimits::default() };
     let code = "import os, time\n\
                 for _ in range(5):\n\
                 \x20   if os.fork() == 0: break\n\
                 hog = bytearray(os.urandom(1 << 20)) * 80\n\
                 time.sleep(25)";
-    let outcome = limited(limits).run(Job::new(Language::Python, code)).await.unwrap();
-    assert_eq!(outcome.ending, Ending::TooMuchMemory, "{outcome:?}");
+    let outcome = limited(limits).run(Job::new(ScriptLanguage::Python, code)).await.unwrap();
+    assert_eq!(outcome.exit_reason, ExitReason::TooMuchMemory, "{outcome:?}");
 }
 
 #[tokio::test]
 async fn scratch_space_and_files_have_a_size() {
-    let limits = Limits { scratch: 4 << 20, file_size: 1 << 20, ..Limits::default() };
+    let limits = SandboxLimits { scratch: 4 << 20, file_size: 1 << 20, ..SandboxLimits::default() };
     let code = "import os, signal\n\
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n\
                 def fill(path):\n\
@@ -66,25 +70,28 @@ async fn scratch_space_and_files_have_a_size() {
                 for place in ['/tmp', '/dev/shm']:\n\
                 \x20   for number in range(12): fill(f'{place}/{number}')\n\
                 \x20   print(sum(entry.stat().st_size for entry in os.scandir(place)) <= 4 << 20)";
-    let outcome = limited(limits).run(Job::new(Language::Python, code)).await.unwrap();
+    let outcome = limited(limits).run(Job::new(ScriptLanguage::Python, code)).await.unwrap();
     assert_eq!(outcome.stdout, "True\nTrue\nTrue\n", "{}", outcome.stderr);
 }
 
 #[tokio::test]
 async fn endless_output_is_cut_and_then_stopped() {
-    let limits = Limits { output: 10_000, surplus: 1 << 20, ..Limits::default() };
+    let limits = SandboxLimits { output: 10_000, surplus: 1 << 20, ..SandboxLimits::default() };
     for stream in ["1", "2"] {
         let code = format!("yes drivel >&{stream}");
-        let outcome = limited(limits).run(Job::new(Language::Sh, code)).await.unwrap();
-        assert_eq!((outcome.ending, outcome.output_cut), (Ending::TooMuchOutput, true));
+        let outcome = limited(limits).run(Job::new(ScriptLanguage::Sh, code)).await.unwrap();
+        assert_eq!((outcome.exit_reason, outcome.output_cut), (ExitReason::TooMuchOutput, true));
         assert_eq!(outcome.stdout.len() + outcome.stderr.len(), 10_000);
     }
     // A lot is no flood: the rest is thrown away and the program ends as it wants.
     let outcome = limited(limits)
-        .run(Job::new(Language::Sh, "head -c 500000 /dev/zero | tr '\\0' x; exit 5"))
+        .run(Job::new(ScriptLanguage::Sh, "head -c 500000 /dev/zero | tr '\\0' x; exit 5"))
         .await
         .unwrap();
-    assert_eq!((outcome.ending, outcome.output_cut, outcome.stdout.len()), (Ending::Exited(5), true, 10_000));
+    assert_eq!(
+        (outcome.exit_reason, outcome.output_cut, outcome.stdout.len()),
+        (ExitReason::Exited(5), true, 10_000)
+    );
 }
 
 #[tokio::test]

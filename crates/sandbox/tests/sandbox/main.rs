@@ -14,7 +14,7 @@ mod podman;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hob_sandbox::{Job, Language, Outcome, Runtime, Sandbox, SandboxOptions};
+use hob_sandbox::{Job, JobResult, Runtime, Sandbox, SandboxOptions, ScriptLanguage};
 
 /// Real bubblewrap, with time enough for a busy machine.
 fn options() -> SandboxOptions {
@@ -30,16 +30,16 @@ fn sandbox() -> Sandbox {
     Sandbox::new(options())
 }
 
-async fn run(language: Language, code: impl Into<String>) -> Outcome {
+async fn run(language: ScriptLanguage, code: impl Into<String>) -> JobResult {
     sandbox().run(Job::new(language, code)).await.unwrap()
 }
 
-async fn sh(code: impl Into<String>) -> Outcome {
-    run(Language::Sh, code).await
+async fn sh(code: impl Into<String>) -> JobResult {
+    run(ScriptLanguage::Sh, code).await
 }
 
-async fn python(code: impl Into<String>) -> Outcome {
-    run(Language::Python, code).await
+async fn python(code: impl Into<String>) -> JobResult {
+    run(ScriptLanguage::Python, code).await
 }
 
 /// A word that no other process of this machine has in its command line.

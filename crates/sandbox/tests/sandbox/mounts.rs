@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hob_core::Tool;
-use hob_sandbox::{CodeInterpreter, Job, Language, Mount, Outcome, Sandbox, SandboxError, SandboxOptions};
+use hob_sandbox::{
+    CodeInterpreter, Job, JobResult, Mount, Sandbox, SandboxError, SandboxOptions, ScriptLanguage,
+};
 use serde_json::json;
 
 use super::{marker, options};
@@ -32,9 +34,9 @@ fn place() -> Place {
 }
 
 impl Place {
-    async fn run(&self, host: PathBuf, code: &str) -> Result<Outcome, SandboxError> {
+    async fn run(&self, host: PathBuf, code: &str) -> Result<JobResult, SandboxError> {
         let mounts = vec![Mount { host, inside: "/work/here".into() }];
-        self.sandbox.run(Job { mounts, ..Job::new(Language::Sh, code) }).await
+        self.sandbox.run(Job { mounts, ..Job::new(ScriptLanguage::Sh, code) }).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hob_sandbox::{Ending, Job, Language, Mount, Runtime, Sandbox, SandboxOptions};
+use hob_sandbox::{ExitReason, Job, Mount, Runtime, Sandbox, SandboxOptions, ScriptLanguage};
 
 use super::until;
 
@@ -100,19 +100,21 @@ async fn a_real_container_runs_code_behind_walls_and_leaves_nothing_behind() {
                 touch /tmp/fine && echo scratch; cat /work/containers.conf >/dev/null && echo mounted; \
                 wget -q -T 2 -O - http://1.1.1.1/ 2>/dev/null && echo network; exit 9";
     let mounts = vec![Mount { host: podman.root.clone(), inside: "/work".into() }];
-    let job = Job { stdin: b"input\n".to_vec(), mounts, ..Job::new(Language::Sh, code) };
+    let job = Job { stdin: b"input\n".to_vec(), mounts, ..Job::new(ScriptLanguage::Sh, code) };
     let outcome = sandbox.run(job).await.unwrap();
     assert_eq!(outcome.stdout, "got input\n65534\ncode: none\nlo\nscratch\nmounted\n", "{}", outcome.stderr);
-    assert_eq!(outcome.ending, Ending::Exited(9));
+    assert_eq!(outcome.exit_reason, ExitReason::Exited(9));
 
-    let slow =
-        Job { timeout: Some(Duration::from_secs(20)), ..Job::new(Language::Sh, "echo begun; sleep 600") };
+    let slow = Job {
+        timeout: Some(Duration::from_secs(20)),
+        ..Job::new(ScriptLanguage::Sh, "echo begun; sleep 600")
+    };
     let outcome = sandbox.run(slow).await.unwrap();
     assert_eq!((outcome.stdout.as_str(), outcome.timed_out()), ("begun\n", true), "{}", outcome.stderr);
     assert_eq!(podman.containers(), Vec::<String>::new());
 
     tokio::select! {
-        outcome = sandbox.run(Job::new(Language::Sh, "sleep 600")) => panic!("ended: {outcome:?}"),
+        outcome = sandbox.run(Job::new(ScriptLanguage::Sh, "sleep 600")) => panic!("ended: {outcome:?}"),
         () = until("the container runs", || !podman.containers().is_empty()) => {}
     }
     until("the container is gone", || podman.containers().is_empty()).await;

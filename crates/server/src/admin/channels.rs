@@ -16,35 +16,40 @@ use tokio::time::timeout;
 use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
-use crate::router::App;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
 
 /// A gateway that takes longer to list its channels is left out.
-const LIST_WITHIN: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn list(State(app): State<Arc<App>>, extensions: Extensions) -> Json<Value> {
-    let channels = app.system.channels().as_ref();
+pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Json<Value> {
+    let channels = state.system.channels().as_ref();
     let status = channels.report().status;
     if status == ChannelStatus::NotConfigured {
         return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
     }
-    let (names, trouble) = match listed(channels).await {
+    let (names, trouble) = match channel_names(channels).await {
         Ok(names) => (names, None),
         Err(trouble) => (Vec::new(), Some(trouble)),
     };
     let mut body = json!({ "channels": names, "status": status.as_str() });
-    if let Some(trouble) = trouble.filter(|_| app.trust.is_owner(&extensions)) {
+    if let Some(trouble) = trouble.filter(|_| RequestContext::is_owner(&extensions)) {
         body["message"] = trouble.into();
     }
     Json(body)
 }
 
-pub(crate) async fn send(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, ApiError> {
-    if !app.trust.is_owner(request.extensions()) {
+pub(crate) async fn send(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    if !RequestContext::is_owner(request.extensions()) {
         return Err(ApiError::owner_only("/v1/channels/send"));
     }
-    let body = read_json(request, &app.bodies).await?;
-    let message = Outgoing::parse(&body)?;
-    app.system
+    let body = read_json(request, &state.body_reader).await?;
+    let message = SendRequest::parse(&body)?;
+    state
+        .system
         .channels()
         .send(&message.channel, &message.content, message.conversation_id.as_deref())
         .await?;
@@ -52,10 +57,10 @@ pub(crate) async fn send(State(app): State<Arc<App>>, request: Request) -> Resul
 }
 
 pub(crate) async fn status(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
-    let channels = app.system.channels().as_ref();
+    let channels = state.system.channels().as_ref();
     let report = channels.report();
     if report.status == ChannelStatus::NotConfigured {
         return Err(ChannelError::NotConfigured.into());
@@ -64,11 +69,11 @@ pub(crate) async fn status(
         "status": report.status.as_str(),
         "connected": report.status == ChannelStatus::Connected,
     });
-    let is_owner = app.trust.is_owner(&extensions);
+    let is_owner = RequestContext::is_owner(&extensions);
     if is_owner {
         body["gateway_url"] = report.gateway_url.into();
     }
-    body["channels"] = listed(channels).await.unwrap_or_default().into();
+    body["channels"] = channel_names(channels).await.unwrap_or_default().into();
     if let Some(trouble) = report.trouble.filter(|_| is_owner) {
         body["message"] = trouble.into();
     }
@@ -76,16 +81,16 @@ pub(crate) async fn status(
 }
 
 /// The names, or why there are none.
-async fn listed(channels: &dyn Channels) -> Result<Vec<String>, String> {
-    match timeout(LIST_WITHIN, channels.list()).await {
-        Ok(listed) => listed.map_err(|error| error.to_string()),
+async fn channel_names(channels: &dyn Channels) -> Result<Vec<String>, String> {
+    match timeout(LIST_TIMEOUT, channels.list()).await {
+        Ok(channel_names) => channel_names.map_err(|error| error.to_string()),
         Err(_) => Err("the gateway takes too long to list its channels".to_owned()),
     }
 }
 
 /// A message, in either of the two shapes.
 #[derive(Debug)]
-struct Outgoing {
+struct SendRequest {
     channel: String,
     content: String,
     conversation_id: Option<String>,
@@ -93,7 +98,7 @@ struct Outgoing {
     shape: &'static str,
 }
 
-impl Outgoing {
+impl SendRequest {
     fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let body: Value = read(body)?;
         if !body.is_object() {
@@ -102,7 +107,7 @@ impl Outgoing {
         let (shape, channel) = either(&body, "channel", "target")?;
         let (_, content) = either(&body, "content", "message")?;
         let conversation_id = text(&body, "conversation_id")?.filter(|id| !id.is_empty());
-        Ok(Outgoing { channel, content, conversation_id, shape })
+        Ok(SendRequest { channel, content, conversation_id, shape })
     }
 }
 

@@ -20,31 +20,35 @@ use tokio::sync::mpsc;
 use tokio::time::Interval;
 
 use crate::error::ApiError;
-use crate::router::App;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
 
-/// Events that may wait for a reader who is slow. Those that find no room are counted and told of.
-const WAITING_EVENTS: usize = 256;
+/// EventStream that may wait for a reader who is slow. Those that find no room are counted and told of.
+const MAX_QUEUED_EVENTS: usize = 256;
 
 /// A comment this often shows proxies and readers that the line is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(crate) async fn watch(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    if !app.trust.is_owner(request.extensions()) {
+pub(crate) async fn watch(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    if !RequestContext::is_owner(request.extensions()) {
         return Err(ApiError::owner_only("/v1/events"));
     }
-    let (sender, receiver) = mpsc::channel(WAITING_EVENTS);
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_EVENTS);
     let missed = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&missed);
-    let subscription = app.system.bus().subscribe(move |happening| {
+    let subscription = state.system.bus().subscribe(move |happening| {
         if sender.try_send(event(happening)).is_err() {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let events = Events {
+    let events = EventStream {
         receiver,
         missed,
         heartbeat: tokio::time::interval(HEARTBEAT),
-        stopping: app.stopping.clone().cancelled_owned().boxed(),
+        stopping: state.stopping.clone().cancelled_owned().boxed(),
         _subscription: subscription,
     };
     let headers = [
@@ -62,7 +66,7 @@ fn event(happening: &Happening) -> Bytes {
 }
 
 /// The body. It ends when the reader leaves or the server stops.
-struct Events {
+struct EventStream {
     receiver: mpsc::Receiver<Bytes>,
     missed: Arc<AtomicU64>,
     heartbeat: Interval,
@@ -70,7 +74,7 @@ struct Events {
     _subscription: Subscription,
 }
 
-impl http_body::Body for Events {
+impl http_body::Body for EventStream {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
-use crate::router::App;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
 
 /// The body, as typed.
 #[derive(Deserialize)]
@@ -33,16 +34,16 @@ pub(crate) struct Feedback {
 }
 
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<Json<Feedback>, ApiError> {
-    if !app.trust.is_owner(request.extensions()) {
+    if !RequestContext::is_owner(request.extensions()) {
         return Err(ApiError::owner_only("/v1/feedback"));
     }
-    let body = read_json(request, &app.bodies).await?;
+    let body = read_json(request, &state.body_reader).await?;
     let (id, rating) = parse(&body)?;
-    let book = app.system.router().book().clone();
-    let Rated { answer, rating, learnt } = app.blocking.run(move || book.rate(Some(&id), rating)).await?;
+    let book = state.system.router().book().clone();
+    let Rated { answer, rating, learnt } = state.blocking.run(move || book.rate(Some(&id), rating)).await?;
     Ok(Json(Feedback {
         id: answer.run,
         rating: rating.as_str(),

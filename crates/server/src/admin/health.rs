@@ -8,18 +8,18 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::openai::chat::WARNING;
-use crate::router::App;
+use crate::state::ServerState;
+use crate::warning_header::WARNING;
 
 /// The bodies are those of the specification. What else is wrong is a warning beside them.
-pub(crate) async fn show(State(app): State<Arc<App>>) -> Response {
-    let mut answer = if app.system.healthy().await {
+pub(crate) async fn show(State(state): State<Arc<ServerState>>) -> Response {
+    let mut answer = if state.system.healthy().await {
         Json(json!({ "status": "ok" })).into_response()
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "detail": "Engine unhealthy" }))).into_response()
     };
-    if app.record.is_losing() {
-        let lost = format!("calls-not-recorded={}", app.record.dropped());
+    if state.record.is_losing() {
+        let lost = format!("calls-not-recorded={}", state.record.dropped());
         if let Ok(warning) = HeaderValue::try_from(lost) {
             answer.headers_mut().insert(WARNING, warning);
         }

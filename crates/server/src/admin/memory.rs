@@ -14,24 +14,28 @@ use serde::Deserialize;
 use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
-use crate::router::App;
-use crate::whole_number::Whole;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+use crate::whole_number::WholeNumber;
 
 /// Passages that are given when the caller does not say how many, and the most one can have.
-const USUAL: i64 = 5;
-const MOST: i64 = 100;
+const DEFAULT_TOP_K: i64 = 5;
+const MAX_TOP_K: i64 = 100;
 
 /// The body of a search, as typed.
 #[derive(Deserialize)]
 struct SearchBody {
     query: String,
-    top_k: Option<Whole>,
+    top_k: Option<WholeNumber>,
     backend: Option<String>,
 }
 
-pub(crate) async fn search(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let memory = owners_memory(&app, request.extensions(), "/v1/memory/search")?;
-    let body = read_json(request, &app.bodies).await?;
+pub(crate) async fn search(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let memory = memory_for_owner(&state, request.extensions(), "/v1/memory/search")?;
+    let body = read_json(request, &state.body_reader).await?;
     let query = parse(&body)?;
     let backend = query.backend.unwrap_or_else(|| memory.backend());
     let found = match memory.search(&query).await {
@@ -39,24 +43,27 @@ pub(crate) async fn search(State(app): State<Arc<App>>, request: Request) -> Res
         Err(MemoryError::Empty) => Found { backend, passages: Vec::new() },
         found => found?,
     };
-    Ok(private(Json(found)))
+    Ok(not_cached(Json(found)))
 }
 
-pub(crate) async fn stats(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let memory = owners_memory(&app, request.extensions(), "/v1/memory/stats")?;
-    Ok(private(Json(memory.stats().await?)))
+pub(crate) async fn stats(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let memory = memory_for_owner(&state, request.extensions(), "/v1/memory/stats")?;
+    Ok(not_cached(Json(memory.stats().await?)))
 }
 
 /// The memory, if the caller is the owner.
-fn owners_memory<'a>(
-    app: &'a App,
+fn memory_for_owner<'a>(
+    state: &'a ServerState,
     extensions: &Extensions,
     path: &str,
 ) -> Result<&'a Arc<Documents>, ApiError> {
-    if !app.trust.is_owner(extensions) {
+    if !RequestContext::is_owner(extensions) {
         return Err(ApiError::owner_only(path));
     }
-    app.system.memory().ok_or_else(ApiError::no_memory)
+    state.system.memory().ok_or_else(ApiError::no_memory)
 }
 
 fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
@@ -64,11 +71,11 @@ fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
     if query.trim().is_empty() {
         return Err(ApiError::invalid("query", "query is empty; say what to look for"));
     }
-    let top_k = top_k.map_or(USUAL, |top_k| top_k.0);
-    if !(1..=MOST).contains(&top_k) {
+    let top_k = top_k.map_or(DEFAULT_TOP_K, |top_k| top_k.0);
+    if !(1..=MAX_TOP_K).contains(&top_k) {
         return Err(ApiError::invalid(
             "top_k",
-            format!("top_k: expected a number from 1 to {MOST}, got {top_k}"),
+            format!("top_k: expected a number from 1 to {MAX_TOP_K}, got {top_k}"),
         ));
     }
     let backend = match backend {
@@ -82,6 +89,6 @@ fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
 }
 
 /// Nothing on the way may keep a copy.
-fn private(body: impl IntoResponse) -> Response {
+fn not_cached(body: impl IntoResponse) -> Response {
     ([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], body).into_response()
 }

@@ -9,73 +9,77 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hob_system::metrics::{Histogram, ModelTotals};
 
-use crate::admin::prometheus_text::Page;
+use super::prometheus_text::MetricsText;
 use crate::error::ApiError;
-use crate::limits::concurrency_limit::Crowd;
-use crate::request_metrics::Metrics;
-use crate::router::App;
+use crate::limits::concurrency_limit::InFlightCounts;
+use crate::request_context::RequestContext;
+use crate::request_metrics::RequestMetrics;
+use crate::state::ServerState;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(crate) async fn show(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    if !app.trust.is_owner(request.extensions()) {
+pub(crate) async fn show(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    if !RequestContext::is_owner(request.extensions()) {
         return Err(ApiError::owner_only("/metrics"));
     }
-    let (Some(metrics), Some(totals)) = (&app.metrics, app.system.totals()) else {
+    let (Some(metrics), Some(totals)) = (&state.metrics, state.system.totals()) else {
         return Err(ApiError::no_metrics());
     };
-    let mut page = Page::default();
-    requests(&mut page, metrics, app.admission.crowd());
-    inferences(&mut page, &totals.models());
-    if app.system.meters().names().is_some() {
-        energy(&mut page, &totals.models());
+    let mut out = MetricsText::default();
+    requests(&mut out, metrics, state.concurrency_limit.counts());
+    inferences(&mut out, &totals.models());
+    if state.system.meters().names().is_some() {
+        energy(&mut out, &totals.models());
     }
-    house(&mut page, &app, &app.pulse.feel_each().await);
-    process(&mut page, metrics.started);
+    engines_and_build(&mut out, &state, &state.health.all().await);
+    process(&mut out, metrics.started);
     let headers = [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, page.into_text()).into_response())
+    Ok((headers, out.into_text()).into_response())
 }
 
-fn house(page: &mut Page, app: &App, engines: &[(&str, bool)]) {
-    page.gauge("hob_engine_up", "Whether an engine answered when it was last asked.");
+fn engines_and_build(out: &mut MetricsText, state: &ServerState, engines: &[(&str, bool)]) {
+    out.gauge("hob_engine_up", "Whether an engine answered when it was last asked.");
     for (engine, healthy) in engines {
-        page.sample(&[("engine", engine)], u8::from(*healthy));
+        out.sample(&[("engine", engine)], u8::from(*healthy));
     }
-    page.counter(
+    out.counter(
         "hob_telemetry_dropped_total",
         "Calls that were not recorded because the database could not be opened or written in time.",
     );
-    page.sample(&[], app.record.dropped());
-    page.counter(
+    out.sample(&[], state.record.dropped());
+    out.counter(
         "hob_spans_dropped_total",
         "Spans that were lost because the trace collector was too slow or gone.",
     );
-    page.sample(&[], app.system.spans().dropped());
-    page.gauge("hob_build_info", "The version that runs.");
-    page.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    out.sample(&[], state.system.spans().dropped());
+    out.gauge("hob_build_info", "The version that runs.");
+    out.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
 }
 
-fn requests(page: &mut Page, metrics: &Metrics, crowd: Crowd) {
-    page.counter(
+fn requests(out: &mut MetricsText, metrics: &RequestMetrics, counts: InFlightCounts) {
+    out.counter(
         "hob_http_requests_total",
         "Requests by route and status; 499 is a caller who left before an answer.",
     );
     for (pattern, route) in metrics.routes() {
         for (status, count) in route.statuses() {
-            page.sample(&[("route", pattern), ("status", &status.to_string())], count);
+            out.sample(&[("route", pattern), ("status", &status.to_string())], count);
         }
     }
-    page.histogram(
+    out.histogram(
         "hob_http_request_duration_seconds",
         "From a request's head to the last byte of its answer.",
     );
     for (pattern, route) in metrics.routes() {
-        page.buckets(&[("route", pattern)], &route.latency);
+        out.buckets(&[("route", pattern)], &route.latency);
     }
-    page.gauge("hob_requests_in_flight", "Requests that an engine or an agent works on.");
-    page.sample(&[], crowd.in_flight);
-    page.gauge("hob_requests_queued", "Requests that wait for a slot.");
-    page.sample(&[], crowd.queued);
+    out.gauge("hob_requests_in_flight", "Requests that an engine or an agent works on.");
+    out.sample(&[], counts.in_flight);
+    out.gauge("hob_requests_queued", "Requests that wait for a slot.");
+    out.sample(&[], counts.queued);
 }
 
 /// A name of a figure, what it says, and the figure.
@@ -101,8 +105,8 @@ const TIMES: [Times; 2] = [
     }),
 ];
 
-fn inferences(page: &mut Page, models: &[Arc<ModelTotals>]) {
-    page.counter(
+fn inferences(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
+    out.counter(
         "hob_inferences_total",
         "Questions to engines by how they ended: complete, failed, cancelled.",
     );
@@ -111,31 +115,31 @@ fn inferences(page: &mut Page, models: &[Arc<ModelTotals>]) {
             [("complete", &totals.complete), ("failed", &totals.failed), ("cancelled", &totals.cancelled)];
         for (ending, count) in ends {
             let labels = [("engine", &*totals.engine), ("model", &*totals.model), ("ending", ending)];
-            page.sample(&labels, count.load(Ordering::Relaxed));
+            out.sample(&labels, count.load(Ordering::Relaxed));
         }
     }
     for (name, help, count) in COUNTS {
-        page.counter(name, help);
+        out.counter(name, help);
         for totals in models {
-            page.sample(&labels(totals), count(totals).load(Ordering::Relaxed));
+            out.sample(&labels(totals), count(totals).load(Ordering::Relaxed));
         }
     }
     for (name, help, times) in TIMES {
-        page.histogram(name, help);
+        out.histogram(name, help);
         for totals in models {
-            page.buckets(&labels(totals), times(totals));
+            out.buckets(&labels(totals), times(totals));
         }
     }
 }
 
 /// A figure only where there is a meter: zero would be a claim.
-fn energy(page: &mut Page, models: &[Arc<ModelTotals>]) {
-    page.counter(
+fn energy(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
+    out.counter(
         "hob_energy_joules_total",
         "What processor and graphics card used while questions were under way.",
     );
     for totals in models {
-        page.sample(&labels(totals), totals.energy.load(Ordering::Relaxed) as f64 / 1e6);
+        out.sample(&labels(totals), totals.energy.load(Ordering::Relaxed) as f64 / 1e6);
     }
 }
 
@@ -144,13 +148,13 @@ fn labels(totals: &ModelTotals) -> [(&'static str, &str); 2] {
 }
 
 /// Under the names that every exporter uses.
-fn process(page: &mut Page, started: SystemTime) {
+fn process(out: &mut MetricsText, started: SystemTime) {
     let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
-    page.gauge("process_start_time_seconds", "When the server started, in seconds since 1970.");
-    page.sample(&[], started.as_secs_f64());
+    out.gauge("process_start_time_seconds", "When the server started, in seconds since 1970.");
+    out.sample(&[], started.as_secs_f64());
     if let Some(bytes) = resident_bytes() {
-        page.gauge("process_resident_memory_bytes", "Memory of the process that is in use.");
-        page.sample(&[], bytes);
+        out.gauge("process_resident_memory_bytes", "Memory of the process that is in use.");
+        out.sample(&[], bytes);
     }
 }
 
@@ -190,9 +194,9 @@ mod tests {
                 ending: Ending::Complete(FinishReason::Stop),
             });
         }
-        let mut page = Page::default();
-        energy(&mut page, &totals.models());
-        let text = page.into_text();
+        let mut out = MetricsText::default();
+        energy(&mut out, &totals.models());
+        let text = out.into_text();
         let line = "hob_energy_joules_total{engine=\"ollama\",model=\"qwen3:8b\"} 2.5";
         assert_eq!(text.lines().last(), Some(line), "{text}");
     }

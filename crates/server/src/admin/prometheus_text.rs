@@ -6,7 +6,7 @@ use hob_system::metrics::{BOUNDS, Histogram};
 
 /// A page under way: a family of figures at a time, each with its name, its kind and what it says.
 #[derive(Default)]
-pub(crate) struct Page {
+pub(crate) struct MetricsText {
     text: String,
     name: &'static str,
 }
@@ -14,7 +14,7 @@ pub(crate) struct Page {
 /// Names and values that tell figures of one family apart.
 type Labels<'a> = [(&'static str, &'a str)];
 
-impl Page {
+impl MetricsText {
     pub(crate) fn counter(&mut self, name: &'static str, help: &str) {
         self.family(name, help, "counter");
     }
@@ -89,22 +89,22 @@ mod tests {
 
     #[test]
     fn a_name_from_outside_cannot_end_its_line() {
-        let mut page = Page::default();
-        page.counter("c_total", "Counts.");
-        page.sample(&[("model", "a\"} 1\nb\\")], 2);
-        page.sample(&[], 0.5);
+        let mut out = MetricsText::default();
+        out.counter("c_total", "Counts.");
+        out.sample(&[("model", "a\"} 1\nb\\")], 2);
+        out.sample(&[], 0.5);
         let expected = "# HELP c_total Counts.\n# TYPE c_total counter\nc_total{model=\"a\\\"} 1\\nb\\\\\"} 2\nc_total 0.5\n";
-        assert_eq!(page.into_text(), expected);
+        assert_eq!(out.into_text(), expected);
     }
 
     #[test]
     fn a_histogram_counts_upwards_to_all() {
-        let mut page = Page::default();
+        let mut out = MetricsText::default();
         let histogram = Histogram::default();
         histogram.observe(std::time::Duration::from_millis(2_000));
-        page.histogram("h", "Times.");
-        page.buckets(&[("route", "/x")], &histogram);
-        let text = page.into_text();
+        out.histogram("h", "Times.");
+        out.buckets(&[("route", "/x")], &histogram);
+        let text = out.into_text();
         for line in [
             "h_bucket{route=\"/x\",le=\"1\"} 0",
             "h_bucket{route=\"/x\",le=\"2.5\"} 1",

@@ -15,26 +15,27 @@ use hob_system::store::savings::{MeasuredEnergy, RecentCall};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
-use crate::limits::concurrency_limit::Crowd;
-use crate::router::App;
+use crate::limits::concurrency_limit::InFlightCounts;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
 
-/// How the savings are to be told.
+/// The query of the address.
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct SavingsQuery {
     /// Whose days the days are, such as `Europe/Berlin`.
     timezone: Option<String>,
 }
 
 /// The body.
 #[derive(Serialize)]
-struct Told {
+struct SavingsReport {
     #[serde(flatten)]
     savings: Savings,
     /// The last calls, for the owner: who asked when is nobody else's business.
     #[serde(skip_serializing_if = "Option::is_none")]
     recent: Option<Vec<RecentCall>>,
     /// Requests in the house at this moment.
-    live: Crowd,
+    live: InFlightCounts,
     engine: EngineState,
     /// `null` where energy is not measured.
     energy: Option<EnergyUse>,
@@ -56,7 +57,7 @@ struct EnergyUse {
     joules: f64,
     /// Calls that were measured.
     calls: u64,
-    /// Always: what is not measured is not told.
+    /// Always: a figure that was not measured is absent.
     measured: bool,
     /// What measures; `null` when that was there once, and is not now.
     meter: Option<String>,
@@ -71,33 +72,36 @@ impl EnergyUse {
 }
 
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    State(state): State<Arc<ServerState>>,
+    query: Result<Query<SavingsQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
-    let Query(Wanted { timezone }) = wanted.map_err(|error| ApiError::malformed(error.body_text()))?;
+    let Query(SavingsQuery { timezone }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let zone = match timezone {
         Some(name) => Zone::named(&name).ok_or_else(|| no_such_zone(&name))?,
         None => Zone::UTC,
     };
-    let mut savings = report(&app, zone).await?;
+    let mut savings = compute_savings(&state, zone).await?;
     let recent = mem::take(&mut savings.recent);
-    let told = Told {
-        recent: app.trust.is_owner(&extensions).then_some(recent),
-        energy: EnergyUse::new(savings.energy, app.system.meters().names()),
+    let report = SavingsReport {
+        recent: RequestContext::is_owner(&extensions).then_some(recent),
+        energy: EnergyUse::new(savings.energy, state.system.meters().names()),
         savings,
-        live: app.admission.crowd(),
-        engine: EngineState { key: app.system.engine().key().to_owned(), healthy: app.pulse.feel().await },
-        message: app.record.why_not(),
+        live: state.concurrency_limit.counts(),
+        engine: EngineState {
+            key: state.system.engine().key().to_owned(),
+            healthy: state.health.is_healthy().await,
+        },
+        message: state.record.why_not(),
     };
-    Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(told)).into_response())
+    Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(report)).into_response())
 }
 
 /// The database blocks, so it is asked from a thread for that; and only a few threads do so at once.
-async fn report(app: &App, zone: Zone) -> Result<Savings, ApiError> {
-    let _turn = app.reports.acquire().await.map_err(|_| ApiError::record_unreadable())?;
-    let record = app.record.clone();
-    let report = app.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;
+async fn compute_savings(state: &ServerState, zone: Zone) -> Result<Savings, ApiError> {
+    let _slot = state.report_slots.acquire().await.map_err(|_| ApiError::record_unreadable())?;
+    let record = state.record.clone();
+    let report = state.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;
     report.map_err(|error| {
         tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "the savings cannot be told");
         ApiError::record_unreadable()

@@ -17,14 +17,15 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::ApiError;
 use crate::json::read;
-use crate::limits::body::{demand_json, read_json};
-use crate::router::App;
-use crate::whole_number::Whole;
+use crate::limits::body::{read_json, require_json};
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+use crate::whole_number::WholeNumber;
 
 const PATH: &str = "/v1/tasks";
 
 /// Runs that are given when the caller does not say how many.
-const USUAL_LOGS: usize = 20;
+const DEFAULT_LOGS: usize = 20;
 
 /// The id in the path.
 type Id = Result<Path<String>, PathRejection>;
@@ -34,13 +35,13 @@ type Id = Result<Path<String>, PathRejection>;
 struct TaskBody {
     prompt: String,
     schedule_type: String,
-    schedule_value: Written,
+    schedule_value: ScheduleValue,
     timezone: Option<String>,
     agent: Option<String>,
     tools: Option<Vec<String>>,
     channel: Option<String>,
     conversation_id: Option<String>,
-    retries: Option<Whole>,
+    retries: Option<WholeNumber>,
     timeout: Option<f64>,
     missed: Option<String>,
     #[serde(default)]
@@ -50,18 +51,18 @@ struct TaskBody {
 /// Seconds are written as a number by some.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a string")]
-enum Written {
+enum ScheduleValue {
     Text(String),
     Number(Number),
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Filter {
+pub(crate) struct TaskFilter {
     status: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Length {
+pub(crate) struct LogsQuery {
     limit: Option<usize>,
 }
 
@@ -76,67 +77,79 @@ pub(crate) struct TaskLogs {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Deleted {
+pub(crate) struct DeletedTask {
     id: TaskId,
     deleted: bool,
 }
 
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    filter: Result<Query<Filter>, QueryRejection>,
+    State(state): State<Arc<ServerState>>,
+    filter: Result<Query<TaskFilter>, QueryRejection>,
     request: Request,
 ) -> Result<Json<TaskList>, ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
-    let Query(Filter { status }) = filter.map_err(unreadable)?;
+    let scheduler = scheduler_for_owner(&state, request.extensions())?;
+    let Query(TaskFilter { status }) = filter.map_err(unreadable)?;
     let status = status.as_deref().map(TaskStatus::parse).transpose()?;
     Ok(Json(TaskList { tasks: scheduler.book().list(status).await? }))
 }
 
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
-    let body = read_json(request, &app.bodies).await?;
+    let scheduler = scheduler_for_owner(&state, request.extensions())?;
+    let body = read_json(request, &state.body_reader).await?;
     let task = parse(&body)?;
     // A name that nobody has would be found out only when nobody watches.
     let selection = Permit { only: task.tools.clone(), ..Permit::up_to(Reach::Act) };
-    if let Err(unknown) = app.system.tools().for_run(selection, RunEvents::unheard()) {
+    if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::unheard()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
     }
     Ok((StatusCode::CREATED, Json(scheduler.book().create(task).await?)))
 }
 
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
+    let scheduler = scheduler_for_owner(&state, request.extensions())?;
     Ok(Json(scheduler.book().get(&read_id(id)?).await?))
 }
 
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
-) -> Result<Json<Deleted>, ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
+) -> Result<Json<DeletedTask>, ApiError> {
+    let scheduler = scheduler_for_owner(&state, request.extensions())?;
     let id = read_id(id)?;
     scheduler.book().delete(&id).await?;
-    Ok(Json(Deleted { id, deleted: true }))
+    Ok(Json(DeletedTask { id, deleted: true }))
 }
 
-pub(crate) async fn pause(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
-    change(owners_to_change(&app, &request)?, id, Change::Pause).await
+pub(crate) async fn pause(
+    state: State<Arc<ServerState>>,
+    id: Id,
+    request: Request,
+) -> Result<Json<Task>, ApiError> {
+    change(scheduler_for_change(&state, &request)?, id, Change::Pause).await
 }
 
-pub(crate) async fn resume(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
-    change(owners_to_change(&app, &request)?, id, Change::Resume).await
+pub(crate) async fn resume(
+    state: State<Arc<ServerState>>,
+    id: Id,
+    request: Request,
+) -> Result<Json<Task>, ApiError> {
+    change(scheduler_for_change(&state, &request)?, id, Change::Resume).await
 }
 
-pub(crate) async fn cancel(app: State<Arc<App>>, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
-    change(owners_to_change(&app, &request)?, id, Change::Cancel).await
+pub(crate) async fn cancel(
+    state: State<Arc<ServerState>>,
+    id: Id,
+    request: Request,
+) -> Result<Json<Task>, ApiError> {
+    change(scheduler_for_change(&state, &request)?, id, Change::Cancel).await
 }
 
 async fn change(scheduler: &Scheduler, id: Id, change: Change) -> Result<Json<Task>, ApiError> {
@@ -145,39 +158,45 @@ async fn change(scheduler: &Scheduler, id: Id, change: Change) -> Result<Json<Ta
 
 /// Begins a run; its end is in the logs.
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
 ) -> Result<(StatusCode, Json<TaskRun>), ApiError> {
-    let scheduler = owners_to_change(&app, &request)?;
+    let scheduler = scheduler_for_change(&state, &request)?;
     let run = scheduler.run_now(&read_id(id)?).await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
 
 pub(crate) async fn logs(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     id: Id,
-    length: Result<Query<Length>, QueryRejection>,
+    length: Result<Query<LogsQuery>, QueryRejection>,
     request: Request,
 ) -> Result<Json<TaskLogs>, ApiError> {
-    let scheduler = owners(&app, request.extensions())?;
-    let Query(Length { limit }) = length.map_err(unreadable)?;
-    let logs = scheduler.book().runs(&read_id(id)?, limit.unwrap_or(USUAL_LOGS)).await?;
+    let scheduler = scheduler_for_owner(&state, request.extensions())?;
+    let Query(LogsQuery { limit }) = length.map_err(unreadable)?;
+    let logs = scheduler.book().runs(&read_id(id)?, limit.unwrap_or(DEFAULT_LOGS)).await?;
     Ok(Json(TaskLogs { logs }))
 }
 
 /// The scheduler, if the caller is the owner.
-fn owners<'a>(app: &'a App, extensions: &Extensions) -> Result<&'a Arc<Scheduler>, ApiError> {
-    if !app.trust.is_owner(extensions) {
+fn scheduler_for_owner<'a>(
+    state: &'a ServerState,
+    extensions: &Extensions,
+) -> Result<&'a Arc<Scheduler>, ApiError> {
+    if !RequestContext::is_owner(extensions) {
         return Err(ApiError::owner_only(PATH));
     }
-    app.scheduler.as_ref().ok_or_else(ApiError::no_tasks)
+    state.scheduler.as_ref().ok_or_else(ApiError::no_tasks)
 }
 
 /// The same for what changes a task without a body.
-fn owners_to_change<'a>(app: &'a App, request: &Request) -> Result<&'a Arc<Scheduler>, ApiError> {
-    let scheduler = owners(app, request.extensions())?;
-    demand_json(request.headers())?;
+fn scheduler_for_change<'a>(
+    state: &'a ServerState,
+    request: &Request,
+) -> Result<&'a Arc<Scheduler>, ApiError> {
+    let scheduler = scheduler_for_owner(state, request.extensions())?;
+    require_json(request.headers())?;
     Ok(scheduler)
 }
 
@@ -193,8 +212,8 @@ fn unreadable(rejection: QueryRejection) -> ApiError {
 fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
     let typed: TaskBody = read(body)?;
     let value = match typed.schedule_value {
-        Written::Text(text) => text,
-        Written::Number(number) => number.to_string(),
+        ScheduleValue::Text(text) => text,
+        ScheduleValue::Number(number) => number.to_string(),
     };
     let owner = Permit::up_to(Reach::Act);
     let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, owner);
@@ -205,9 +224,9 @@ fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
         deliver_to: deliver_to(typed.channel, typed.conversation_id)?,
         limits: TaskLimits {
             // A number that is out of range stays out of range.
-            retries: typed
-                .retries
-                .map_or(usual.limits.retries, |Whole(retries)| u32::try_from(retries).unwrap_or(u32::MAX)),
+            retries: typed.retries.map_or(usual.limits.retries, |WholeNumber(retries)| {
+                u32::try_from(retries).unwrap_or(u32::MAX)
+            }),
             timeout: typed.timeout.map_or(usual.limits.timeout, seconds),
         },
         missed: typed.missed.as_deref().map_or(Ok(Missed::default()), Missed::parse)?,

@@ -12,44 +12,44 @@ use tokio::time::Instant;
 
 use crate::blocking_pool::BlockingPool;
 use crate::error::ApiError;
-use crate::limits::body_limit::{Place, Room, SMALL};
+use crate::limits::body_limit::{BodyLimit, BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
 use crate::request_context::RequestContext;
 
 /// How much of a body that is refused is taken nevertheless, and for how long.
-const MOST_UNWANTED: usize = 256 << 20;
-const UNWANTED_TIME: Duration = Duration::from_secs(2);
+const MAX_DISCARDED: usize = 256 << 20;
+const MAX_DISCARD_TIME: Duration = Duration::from_secs(2);
 
 /// The whole of a body may take so many times as long as the longest pause.
-pub(crate) const BODY_PAUSES: u32 = 10;
+const MAX_PAUSES: u32 = 10;
 
 /// Bytes a second that a body comes with on average, once it has taken as long as the longest pause.
-pub(crate) const LEAST_RATE: usize = 1 << 10;
+const MIN_BYTES_PER_SECOND: usize = 1 << 10;
 
 /// What bodies may be.
-pub(crate) struct Bodies {
+pub(crate) struct BodyReader {
     max_mb: usize,
     max_bytes: usize,
     /// The longest pause between two pieces.
-    pause: Duration,
-    room: Room,
+    max_pause: Duration,
+    limit: BodyLimit,
 }
 
-impl Bodies {
+impl BodyReader {
     pub(crate) fn new(config: &ServerConfig) -> Self {
-        Bodies {
+        BodyReader {
             max_mb: config.max_body_mb,
             max_bytes: config.max_body_bytes(),
-            pause: config.body_timeout,
-            room: Room::new(config.max_body_bytes(), config.queue_timeout),
+            max_pause: config.body_timeout,
+            limit: BodyLimit::new(config.max_body_bytes(), config.queue_timeout),
         }
     }
 
     /// Lets a body of this length begin, if it may be that long.
-    async fn begin(&self, peer: Option<PeerKey>, length: usize) -> Result<Place, ApiError> {
+    async fn begin(&self, peer: Option<PeerKey>, length: usize) -> Result<BodyPermit, ApiError> {
         match length > self.max_bytes {
             true => Err(ApiError::too_large(self.max_mb)),
-            false => self.room.begin(peer, Some(length)).await,
+            false => self.limit.begin(peer, Some(length)).await,
         }
     }
 }
@@ -57,7 +57,7 @@ impl Bodies {
 /// A body, and the room it takes. Whoever goes on with what was in it keeps the room as long.
 pub(crate) struct JsonBody {
     pub(crate) bytes: Bytes,
-    pub(crate) place: Place,
+    pub(crate) permit: BodyPermit,
 }
 
 impl Deref for JsonBody {
@@ -69,58 +69,58 @@ impl Deref for JsonBody {
 }
 
 /// Does `work` on a body: on a large one, such as one with pictures in it, where it holds nobody else up.
-pub(crate) async fn work_on<T: Send + 'static>(
+pub(crate) async fn process<T: Send + 'static>(
     body: Bytes,
     pool: &BlockingPool,
     work: impl FnOnce(&[u8]) -> T + Send + 'static,
 ) -> T {
     match body.len() {
-        ..=SMALL => work(&body),
+        ..=SMALL_BODY => work(&body),
         _ => Box::pin(pool.run(move || work(&body))).await,
     }
 }
 
 /// Turns a request away that does not say it is JSON. Asked also of those that have no body: a web page of somebody else's can
 /// send a plain form, or nothing, without asking the browser's leave first, but no JSON.
-pub(crate) fn demand_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = content_type(headers);
     if is_json(content_type) { Ok(()) } else { Err(ApiError::not_json(content_type)) }
 }
 
 /// The whole body of a request that says it is JSON.
-pub(crate) async fn read_json(request: Request<Body>, bodies: &Bodies) -> Result<JsonBody, ApiError> {
-    demand_json(request.headers())?;
+pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+    require_json(request.headers())?;
     let announced = announced_length(request.headers());
     // Whoever asks first whether to send it has nothing under way.
     let is_under_way = !request.headers().contains_key(header::EXPECT);
     let peer = RequestContext::peer_key(request.extensions());
     let mut body = request.into_body();
-    let mut place = Place::default();
-    if let Some(length) = announced.filter(|length| *length > SMALL) {
+    let mut permit = BodyPermit::default();
+    if let Some(length) = announced.filter(|length| *length > SMALL_BODY) {
         // Boxed, as all that few bodies need: those that come in one piece should not pay for it.
         match Box::pin(bodies.begin(peer, length)).await {
-            Ok(begun) => place = begun,
+            Ok(begun) => permit = begun,
             Err(error) => {
                 if is_under_way {
-                    Box::pin(let_finish(&mut body)).await;
+                    Box::pin(discard_rest(&mut body)).await;
                 }
                 return Err(error);
             }
         }
     }
-    let first_within = Deadline { at: later(Instant::now(), bodies.pause), late: ApiError::slow_body };
+    let first_within = Deadline { at: later(Instant::now(), bodies.max_pause), late: ApiError::body_stalled };
     let Some(first) = next_piece(&mut body, first_within).await? else {
-        return Ok(JsonBody { bytes: Bytes::new(), place });
+        return Ok(JsonBody { bytes: Bytes::new(), permit });
     };
     // Nearly every body comes in one piece, which needs no copy.
-    if announced == Some(first.len()) && first.len() <= SMALL {
-        return Ok(JsonBody { bytes: first, place });
+    if announced == Some(first.len()) && first.len() <= SMALL_BODY {
+        return Ok(JsonBody { bytes: first, permit });
     }
-    let whole = bodies.pause.saturating_mul(BODY_PAUSES);
-    let arrival = Arrival { peer, is_announced: announced.is_some(), first, place };
+    let whole = bodies.max_pause.saturating_mul(MAX_PAUSES);
+    let arrival = Arrival { peer, is_announced: announced.is_some(), first, permit };
     match tokio::time::timeout(whole, Box::pin(gather(&mut body, arrival, bodies))).await {
         Ok(read) => read,
-        Err(_) => Err(ApiError::endless_body(whole.as_secs_f32())),
+        Err(_) => Err(ApiError::body_timeout(whole.as_secs_f32(), MAX_PAUSES)),
     }
 }
 
@@ -130,40 +130,40 @@ struct Arrival {
     /// Whether its length is known, and so its part of the peer's share taken.
     is_announced: bool,
     first: Bytes,
-    place: Place,
+    permit: BodyPermit,
 }
 
 /// A body that comes in pieces.
-async fn gather(body: &mut Body, arrival: Arrival, bodies: &Bodies) -> Result<JsonBody, ApiError> {
+async fn gather(body: &mut Body, arrival: Arrival, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
     let began = Instant::now();
-    let Arrival { peer, mut is_announced, first, mut place } = arrival;
+    let Arrival { peer, mut is_announced, first, mut permit } = arrival;
     let mut whole = BytesMut::from(first);
     loop {
         if whole.len() > bodies.max_bytes {
             drop(whole);
-            let_finish(body).await;
+            discard_rest(body).await;
             return Err(ApiError::too_large(bodies.max_mb));
         }
-        if whole.len() > SMALL {
+        if whole.len() > SMALL_BODY {
             let room = async {
                 if !is_announced {
                     // How long it gets nobody said, so it may be the longest.
-                    place = bodies.room.begin(peer, None).await?;
+                    permit = bodies.limit.begin(peer, None).await?;
                     is_announced = true;
                 }
-                bodies.room.grow(&mut place, whole.len()).await
+                bodies.limit.grow(&mut permit, whole.len()).await
             };
             if let Err(error) = room.await {
                 drop(whole);
-                let_finish(body).await;
+                discard_rest(body).await;
                 return Err(error);
             }
         }
-        match next_piece(body, deadline(began, whole.len(), bodies.pause)).await? {
+        match next_piece(body, deadline(began, whole.len(), bodies.max_pause)).await? {
             Some(piece) => whole.extend_from_slice(&piece),
             None => {
-                place.shrink_to(whole.len());
-                return Ok(JsonBody { bytes: whole.freeze(), place });
+                permit.shrink_to(whole.len());
+                return Ok(JsonBody { bytes: whole.freeze(), permit });
             }
         }
     }
@@ -177,9 +177,12 @@ struct Deadline {
 
 /// For the next piece of a body of which so much has come: after a pause that is not too long, and soon enough for the average.
 fn deadline(began: Instant, come: usize, pause: Duration) -> Deadline {
-    let by_pause = Deadline { at: later(Instant::now(), pause), late: ApiError::slow_body };
-    let earned = Duration::from_millis((come.saturating_mul(1000) / LEAST_RATE) as u64);
-    let by_rate = Deadline { at: later(began, pause.saturating_add(earned)), late: ApiError::trickling_body };
+    let by_pause = Deadline { at: later(Instant::now(), pause), late: ApiError::body_stalled };
+    let earned = Duration::from_millis((come.saturating_mul(1000) / MIN_BYTES_PER_SECOND) as u64);
+    let by_rate = Deadline {
+        at: later(began, pause.saturating_add(earned)),
+        late: || ApiError::body_too_slow(MIN_BYTES_PER_SECOND),
+    };
     if by_rate.at < by_pause.at { by_rate } else { by_pause }
 }
 
@@ -191,9 +194,9 @@ fn later(from: Instant, by: Duration) -> Instant {
 
 /// Takes what is still coming of a body that is refused, for a moment. A client in the middle of sending would otherwise find
 /// the connection closed, and never read why.
-async fn let_finish(body: &mut Body) {
+async fn discard_rest(body: &mut Body) {
     let reading = async {
-        let mut left = MOST_UNWANTED;
+        let mut left = MAX_DISCARDED;
         while let Some(Ok(frame)) = body.frame().await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
@@ -202,7 +205,7 @@ async fn let_finish(body: &mut Body) {
         }
     };
     // Whoever takes longer has to do without the reason.
-    let _ = tokio::time::timeout(UNWANTED_TIME, reading).await;
+    let _ = tokio::time::timeout(MAX_DISCARD_TIME, reading).await;
 }
 
 async fn next_piece(body: &mut Body, within: Deadline) -> Result<Option<Bytes>, ApiError> {

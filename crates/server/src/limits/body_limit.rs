@@ -12,96 +12,107 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
-use crate::limits::peer_share::{PeerKey, SHARES};
+use crate::limits::peer_share::{PEER_SHARE_DIVISOR, PeerKey};
 
 /// Up to this size a body is small.
-pub(crate) const SMALL: usize = 1 << 20;
+pub(crate) const SMALL_BODY: usize = 1 << 20;
 
 /// So many of the largest bodies fit.
-pub(crate) const LARGEST_AT_ONCE: usize = 16;
+const MAX_LARGEST_BODIES: usize = 16;
 
 /// What room is counted in, so that even the largest body is a number that the semaphore takes.
 const UNIT: usize = 1 << 10;
 
 /// A body that grows takes so much at a time, so that it does not ask for every piece.
-const STEP: usize = 1 << 20;
+const GROWTH_STEP: usize = 1 << 20;
 
 /// The room for large bodies.
-pub(crate) struct Room {
+pub(crate) struct BodyLimit {
     largest: usize,
     units: Arc<Semaphore>,
     /// One permit: the room of one of the largest, for the body that could not end otherwise.
     reserve: Arc<Semaphore>,
     /// Peers that send something large at this moment. A share is there as long as somebody has a part of it.
     shares: Mutex<HashMap<PeerKey, Weak<Semaphore>>>,
-    patience: Duration,
+    max_wait: Duration,
 }
 
 /// The room that one request takes, until it is dropped. A small one takes none.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct BodyPermit {
     units: Option<OwnedSemaphorePermit>,
     /// Whatever else the body needs comes out of the reserve.
     reserve: Option<OwnedSemaphorePermit>,
-    share: Option<Share>,
+    share: Option<PeerPermit>,
 }
 
-struct Share {
+struct PeerPermit {
     taken: OwnedSemaphorePermit,
     /// Keeps the peer's share in the table.
     _whole: Arc<Semaphore>,
 }
 
-impl Room {
-    /// For bodies of at most `largest` bytes; `patience` is the longest wait.
-    pub(crate) fn new(largest: usize, patience: Duration) -> Self {
-        let units = units(largest).saturating_mul(LARGEST_AT_ONCE - 1).min(Semaphore::MAX_PERMITS);
-        Room {
+impl BodyLimit {
+    /// For bodies of at most `largest` bytes; `max_wait` is the longest wait.
+    pub(crate) fn new(largest: usize, max_wait: Duration) -> Self {
+        let units = units(largest).saturating_mul(MAX_LARGEST_BODIES - 1).min(Semaphore::MAX_PERMITS);
+        BodyLimit {
             largest,
             units: Arc::new(Semaphore::new(units)),
             reserve: Arc::new(Semaphore::new(1)),
             shares: Mutex::default(),
-            patience,
+            max_wait,
         }
     }
 
     /// Lets a body begin that is going to have so many bytes; the longest possible where nobody said. It waits until those before
     /// it leave enough of the peer's share.
-    pub(crate) async fn begin(&self, peer: Option<PeerKey>, bytes: Option<usize>) -> Result<Place, ApiError> {
+    pub(crate) async fn begin(
+        &self,
+        peer: Option<PeerKey>,
+        bytes: Option<usize>,
+    ) -> Result<BodyPermit, ApiError> {
         let bytes = bytes.unwrap_or(self.largest);
-        let Some(peer) = peer.filter(|_| bytes > SMALL) else { return Ok(Place::default()) };
+        let Some(peer) = peer.filter(|_| bytes > SMALL_BODY) else { return Ok(BodyPermit::default()) };
         let whole = self.share_of(peer);
         let wanted = u32::try_from(units(bytes)).unwrap_or(u32::MAX);
         let waiting = Arc::clone(&whole).acquire_many_owned(wanted);
-        match tokio::time::timeout(self.patience, waiting).await {
-            Ok(Ok(taken)) => Ok(Place { share: Some(Share { taken, _whole: whole }), ..Place::default() }),
-            Ok(Err(_)) | Err(_) => Err(ApiError::no_share(self.patience.as_secs_f32())),
+        match tokio::time::timeout(self.max_wait, waiting).await {
+            Ok(Ok(taken)) => {
+                Ok(BodyPermit { share: Some(PeerPermit { taken, _whole: whole }), ..BodyPermit::default() })
+            }
+            Ok(Err(_)) | Err(_) => Err(ApiError::peer_body_limit_reached(
+                self.max_wait.as_secs_f32(),
+                MAX_LARGEST_BODIES / PEER_SHARE_DIVISOR,
+            )),
         }
     }
 
     /// Room for so many bytes of a body that have come, first come first served.
-    pub(crate) async fn grow(&self, place: &mut Place, bytes: usize) -> Result<(), ApiError> {
-        let has = place.units.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        if bytes <= SMALL || place.reserve.is_some() || units(bytes) <= has {
+    pub(crate) async fn grow(&self, permit: &mut BodyPermit, bytes: usize) -> Result<(), ApiError> {
+        let has = permit.units.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if bytes <= SMALL_BODY || permit.reserve.is_some() || units(bytes) <= has {
             return Ok(());
         }
-        let target = units(bytes.next_multiple_of(STEP).min(self.largest).max(bytes));
+        let target = units(bytes.next_multiple_of(GROWTH_STEP).min(self.largest).max(bytes));
         let wanted = u32::try_from(target - has).unwrap_or(u32::MAX);
         let more = Arc::clone(&self.units).acquire_many_owned(wanted);
         let last = Arc::clone(&self.reserve).acquire_owned();
         let waiting = async {
             tokio::select! {
                 biased;
-                more = more => more.map(|more| match &mut place.units {
+                more = more => more.map(|more| match &mut permit.units {
                     Some(units) => units.merge(more),
                     none => *none = Some(more),
                 }),
-                last = last => last.map(|last| place.reserve = Some(last)),
+                last = last => last.map(|last| permit.reserve = Some(last)),
             }
         };
-        match tokio::time::timeout(self.patience, waiting).await {
+        match tokio::time::timeout(self.max_wait, waiting).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(ApiError::no_room(self.patience.as_secs_f32())),
+            Ok(Err(_)) | Err(_) => {
+                Err(ApiError::body_limit_reached(self.max_wait.as_secs_f32(), MAX_LARGEST_BODIES))
+            }
         }
     }
 
@@ -111,14 +122,16 @@ impl Room {
             return share;
         }
         shares.retain(|_, share| share.strong_count() > 0);
-        let size = units(self.largest).saturating_mul(LARGEST_AT_ONCE / SHARES).min(Semaphore::MAX_PERMITS);
+        let size = units(self.largest)
+            .saturating_mul(MAX_LARGEST_BODIES / PEER_SHARE_DIVISOR)
+            .min(Semaphore::MAX_PERMITS);
         let share = Arc::new(Semaphore::new(size));
         shares.insert(peer, Arc::downgrade(&share));
         share
     }
 }
 
-impl Place {
+impl BodyPermit {
     /// Gives back what a body of so many bytes does not need.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let needed = units(bytes);
@@ -146,15 +159,15 @@ mod tests {
 
     const LARGEST: usize = 2 << 20;
 
-    fn room() -> Room {
-        Room::new(LARGEST, Duration::from_secs(30))
+    fn room() -> BodyLimit {
+        BodyLimit::new(LARGEST, Duration::from_secs(30))
     }
 
     /// A body of somebody on this machine that has come so far.
-    async fn come(room: &Room, bytes: usize) -> Result<Place, ApiError> {
-        let mut place = room.begin(None, Some(LARGEST)).await?;
-        room.grow(&mut place, bytes).await?;
-        Ok(place)
+    async fn come(room: &BodyLimit, bytes: usize) -> Result<BodyPermit, ApiError> {
+        let mut permit = room.begin(None, Some(LARGEST)).await?;
+        room.grow(&mut permit, bytes).await?;
+        Ok(permit)
     }
 
     fn code(error: ApiError) -> (u16, bool) {
@@ -165,14 +178,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_large_body_waits_for_room_and_no_longer_than_told() {
         let room = room();
-        let mut places = Vec::new();
-        for _ in 0..LARGEST_AT_ONCE {
-            places.push(come(&room, LARGEST).await.unwrap());
+        let mut permits = Vec::new();
+        for _ in 0..MAX_LARGEST_BODIES {
+            permits.push(come(&room, LARGEST).await.unwrap());
         }
-        assert!(come(&room, SMALL).await.is_ok(), "small ones pass");
-        assert_eq!(code(come(&room, SMALL + 1).await.err().unwrap()), (503, true));
+        assert!(come(&room, SMALL_BODY).await.is_ok(), "small ones pass");
+        assert_eq!(code(come(&room, SMALL_BODY + 1).await.err().unwrap()), (503, true));
 
-        let (taken, ()) = tokio::join!(come(&room, LARGEST), async { drop(places.pop()) });
+        let (taken, ()) = tokio::join!(come(&room, LARGEST), async { drop(permits.pop()) });
         assert!(taken.is_ok());
     }
 
@@ -181,25 +194,25 @@ mod tests {
         let room = room();
         let mut announced = Vec::new();
         for _ in 0..1000 {
-            announced.push(come(&room, SMALL).await.unwrap());
+            announced.push(come(&room, SMALL_BODY).await.unwrap());
         }
         assert!(come(&room, LARGEST).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn bodies_that_all_wait_for_the_rest_of_their_room_end_one_after_the_other() {
-        let room = Room::new(4 << 20, Duration::from_secs(30));
+        let room = BodyLimit::new(4 << 20, Duration::from_secs(30));
         // Twenty of three quarters take all there is but the reserve, and all of them want more.
         let mut half = Vec::new();
         for _ in 0..20 {
-            let mut place = Place::default();
-            room.grow(&mut place, 3 << 20).await.unwrap();
-            half.push(place);
+            let mut permit = BodyPermit::default();
+            room.grow(&mut permit, 3 << 20).await.unwrap();
+            half.push(permit);
         }
         assert_eq!(room.units.available_permits(), 0);
-        let ended = futures::future::join_all(half.into_iter().map(|mut place| {
+        let ended = futures::future::join_all(half.into_iter().map(|mut permit| {
             let room = &room;
-            async move { room.grow(&mut place, 4 << 20).await.is_ok() }
+            async move { room.grow(&mut permit, 4 << 20).await.is_ok() }
         }));
         assert!(ended.await.into_iter().all(|ended| ended));
     }
@@ -209,11 +222,11 @@ mod tests {
         let room = room();
         let peer = |text: &str| PeerKey::of(text.parse().unwrap());
         let mut taken = Vec::new();
-        for _ in 0..LARGEST_AT_ONCE / SHARES {
+        for _ in 0..MAX_LARGEST_BODIES / PEER_SHARE_DIVISOR {
             taken.push(room.begin(peer("192.0.2.1"), Some(LARGEST)).await.unwrap());
         }
         assert_eq!(code(room.begin(peer("192.0.2.1"), Some(LARGEST)).await.err().unwrap()), (429, true));
-        assert!(room.begin(peer("192.0.2.1"), Some(SMALL)).await.is_ok(), "small ones pass");
+        assert!(room.begin(peer("192.0.2.1"), Some(SMALL_BODY)).await.is_ok(), "small ones pass");
         assert!(room.begin(peer("192.0.2.2"), Some(LARGEST)).await.is_ok(), "others have their own");
         assert!(room.begin(None, Some(LARGEST)).await.is_ok());
         taken.pop();
@@ -225,18 +238,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_turned_out_smaller_leaves_the_rest_to_others() {
-        let room = Room::new(LARGEST, Duration::ZERO);
-        let mut places = Vec::new();
-        for _ in 0..LARGEST_AT_ONCE - 1 {
-            let mut place = come(&room, LARGEST).await.unwrap();
-            place.shrink_to(LARGEST / 2);
-            places.push(place);
+        let room = BodyLimit::new(LARGEST, Duration::ZERO);
+        let mut permits = Vec::new();
+        for _ in 0..MAX_LARGEST_BODIES - 1 {
+            let mut permit = come(&room, LARGEST).await.unwrap();
+            permit.shrink_to(LARGEST / 2);
+            permits.push(permit);
         }
-        for _ in 0..LARGEST_AT_ONCE / 2 {
-            places.push(come(&room, LARGEST).await.unwrap());
+        for _ in 0..MAX_LARGEST_BODIES / 2 {
+            permits.push(come(&room, LARGEST).await.unwrap());
         }
         assert!(come(&room, LARGEST).await.is_err());
-        drop(places);
-        assert_eq!(room.units.available_permits(), units(LARGEST) * (LARGEST_AT_ONCE - 1));
+        drop(permits);
+        assert_eq!(room.units.available_permits(), units(LARGEST) * (MAX_LARGEST_BODIES - 1));
     }
 }

@@ -5,8 +5,8 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-fn bodies(max_body_mb: usize) -> Bodies {
-    Bodies::new(&ServerConfig { max_body_mb, ..ServerConfig::default() })
+fn bodies(max_body_mb: usize) -> BodyReader {
+    BodyReader::new(&ServerConfig { max_body_mb, ..ServerConfig::default() })
 }
 
 /// A body in pieces, each after a pause.
@@ -32,7 +32,7 @@ async fn message(error: ApiError) -> (StatusCode, String) {
 async fn a_body_that_comes_slowly_is_waited_for_and_not_for_ever() {
     const KIBIBYTE: &[u8] = &[b'x'; 1 << 10];
     let bodies = bodies(64);
-    let pause = bodies.pause / 2;
+    let pause = bodies.max_pause / 2;
     // Pauses of any kind are fine as long as it is over soon.
     let slow = read_json(trickling(2, b"x", pause), &bodies).await.unwrap();
     assert_eq!(&*slow, b"xx");
@@ -43,7 +43,7 @@ async fn a_body_that_comes_slowly_is_waited_for_and_not_for_ever() {
     let endless =
         read_json(trickling(1_000_000, KIBIBYTE, Duration::from_secs(1)), &bodies).await.err().unwrap();
     let took = before.elapsed();
-    let expected = bodies.pause * BODY_PAUSES;
+    let expected = bodies.max_pause * MAX_PAUSES;
     assert!((expected..expected + Duration::from_secs(2)).contains(&took), "{took:?}");
     let (status, told) = message(endless).await;
     assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
@@ -57,7 +57,7 @@ async fn a_body_that_comes_byte_by_byte_is_given_up() {
     let trickling =
         read_json(trickling(1_000_000, b"x", Duration::from_secs(1)), &bodies).await.err().unwrap();
     let took = before.elapsed();
-    assert!((bodies.pause..bodies.pause * 2).contains(&took), "{took:?}");
+    assert!((bodies.max_pause..bodies.max_pause * 2).contains(&took), "{took:?}");
     let (status, told) = message(trickling).await;
     assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
     assert!(told.contains("it has to come with 1024 bytes a second on average"), "{told}");

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::ApiError;
 
 /// The door to the engine.
-pub(crate) struct Admission {
+pub(crate) struct ConcurrencyLimit {
     slots: Arc<Semaphore>,
     max_in_flight: usize,
     waiting: AtomicUsize,
@@ -20,13 +20,13 @@ pub(crate) struct Admission {
 
 /// Requests inside and at the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Crowd {
+pub(crate) struct InFlightCounts {
     pub(crate) in_flight: usize,
     pub(crate) queued: usize,
 }
 
 /// The right to work on one request; given back when dropped.
-pub(crate) struct Admitted(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+pub(crate) struct ConcurrencyPermit(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 /// Counts one waiting request for as long as it waits, also when its caller leaves.
 struct Waiting<'a>(&'a AtomicUsize);
@@ -37,34 +37,34 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Admission {
+impl ConcurrencyLimit {
     pub(crate) fn new(max_in_flight: usize, max_waiting: usize, queue_timeout: Duration) -> Self {
         let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
         let slots = Arc::new(Semaphore::new(max_in_flight));
-        Admission { slots, max_in_flight, waiting: AtomicUsize::new(0), max_waiting, queue_timeout }
+        ConcurrencyLimit { slots, max_in_flight, waiting: AtomicUsize::new(0), max_waiting, queue_timeout }
     }
 
     /// How full it is at this moment.
-    pub(crate) fn crowd(&self) -> Crowd {
-        Crowd {
+    pub(crate) fn counts(&self) -> InFlightCounts {
+        InFlightCounts {
             in_flight: self.max_in_flight.saturating_sub(self.slots.available_permits()),
             queued: self.waiting.load(Ordering::Relaxed),
         }
     }
 
     /// Waits for a free slot, first come first served.
-    pub(crate) async fn enter(&self) -> Result<Admitted, ApiError> {
+    pub(crate) async fn acquire(&self) -> Result<ConcurrencyPermit, ApiError> {
         if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
-            return Ok(Admitted(permit));
+            return Ok(ConcurrencyPermit(permit));
         }
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
         let _counted = Waiting(&self.waiting);
         if waiting >= self.max_waiting {
-            return Err(ApiError::too_many());
+            return Err(ApiError::queue_full());
         }
         match tokio::time::timeout(self.queue_timeout, Arc::clone(&self.slots).acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(Admitted(permit)),
-            Ok(Err(_)) | Err(_) => Err(ApiError::waited_in_vain(self.queue_timeout.as_secs_f32())),
+            Ok(Ok(permit)) => Ok(ConcurrencyPermit(permit)),
+            Ok(Err(_)) | Err(_) => Err(ApiError::queue_timeout(self.queue_timeout.as_secs_f32())),
         }
     }
 }
@@ -76,37 +76,37 @@ mod tests {
 
     use super::*;
 
-    fn status(outcome: Result<Admitted, ApiError>) -> Option<StatusCode> {
+    fn status(outcome: Result<ConcurrencyPermit, ApiError>) -> Option<StatusCode> {
         outcome.err().map(|error| error.into_response().status())
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_wait_their_turn_and_no_longer_than_told() {
-        let admission = Arc::new(Admission::new(1, 1, Duration::from_secs(30)));
-        let first = admission.enter().await.unwrap();
+        let limit = Arc::new(ConcurrencyLimit::new(1, 1, Duration::from_secs(30)));
+        let first = limit.acquire().await.unwrap();
 
         let second = tokio::spawn({
-            let admission = Arc::clone(&admission);
-            async move { admission.enter().await }
+            let limit = Arc::clone(&limit);
+            async move { limit.acquire().await }
         });
         tokio::task::yield_now().await;
-        assert_eq!(admission.crowd(), Crowd { in_flight: 1, queued: 1 });
-        assert_eq!(status(admission.enter().await), Some(StatusCode::TOO_MANY_REQUESTS));
+        assert_eq!(limit.counts(), InFlightCounts { in_flight: 1, queued: 1 });
+        assert_eq!(status(limit.acquire().await), Some(StatusCode::TOO_MANY_REQUESTS));
 
         drop(first);
         let second = second.await.unwrap().unwrap();
-        assert_eq!(status(admission.enter().await), Some(StatusCode::SERVICE_UNAVAILABLE));
+        assert_eq!(status(limit.acquire().await), Some(StatusCode::SERVICE_UNAVAILABLE));
         drop(second);
-        assert_eq!(admission.crowd(), Crowd { in_flight: 0, queued: 0 });
-        assert!(admission.enter().await.is_ok());
+        assert_eq!(limit.counts(), InFlightCounts { in_flight: 0, queued: 0 });
+        assert!(limit.acquire().await.is_ok());
     }
 
     #[tokio::test]
     async fn one_who_leaves_the_queue_makes_room() {
-        let admission = Admission::new(1, 1, Duration::from_secs(30));
-        let _first = admission.enter().await.unwrap();
+        let limit = ConcurrencyLimit::new(1, 1, Duration::from_secs(30));
+        let _first = limit.acquire().await.unwrap();
         for _ in 0..3 {
-            assert!(tokio::time::timeout(Duration::ZERO, admission.enter()).await.is_err(), "it waits");
+            assert!(tokio::time::timeout(Duration::ZERO, limit.acquire()).await.is_err(), "it waits");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One peer may have so many parts of the whole less than all: a quarter.
-pub(crate) const SHARES: usize = 4;
+pub(crate) const PEER_SHARE_DIVISOR: usize = 4;
 
 /// Who counts as one peer: an address, or the network of 64 bits that a single IPv6 machine has to itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,11 +38,14 @@ pub(crate) struct ConnectionShare(Option<(PeerKey, Arc<ConnectionShares>)>);
 impl ConnectionShares {
     /// For a server that has so many connections in all.
     pub(crate) fn new(max_connections: usize) -> Arc<Self> {
-        Arc::new(ConnectionShares { most: (max_connections / SHARES).max(1), open: Mutex::default() })
+        Arc::new(ConnectionShares {
+            most: (max_connections / PEER_SHARE_DIVISOR).max(1),
+            open: Mutex::default(),
+        })
     }
 
     /// `None` when the peer has its share already.
-    pub(crate) fn take(self: &Arc<Self>, ip: IpAddr) -> Option<ConnectionShare> {
+    pub(crate) fn acquire(self: &Arc<Self>, ip: IpAddr) -> Option<ConnectionShare> {
         let Some(peer) = PeerKey::of(ip) else { return Some(ConnectionShare(None)) };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.entry(peer).or_default();
@@ -90,13 +93,13 @@ mod tests {
     #[test]
     fn one_peer_has_a_quarter_of_the_connections_and_loopback_has_all() {
         let shares = ConnectionShares::new(8);
-        let first = shares.take(ip("192.0.2.1")).unwrap();
-        let _second = shares.take(ip("192.0.2.1")).unwrap();
-        assert!(shares.take(ip("192.0.2.1")).is_none());
-        let _other = shares.take(ip("192.0.2.2")).unwrap();
-        let _here: Vec<ConnectionShare> = (0..8).map(|_| shares.take(ip("127.0.0.1")).unwrap()).collect();
+        let first = shares.acquire(ip("192.0.2.1")).unwrap();
+        let _second = shares.acquire(ip("192.0.2.1")).unwrap();
+        assert!(shares.acquire(ip("192.0.2.1")).is_none());
+        let _other = shares.acquire(ip("192.0.2.2")).unwrap();
+        let _here: Vec<ConnectionShare> = (0..8).map(|_| shares.acquire(ip("127.0.0.1")).unwrap()).collect();
         drop(first);
-        let third = shares.take(ip("192.0.2.1")).unwrap();
+        let third = shares.acquire(ip("192.0.2.1")).unwrap();
         drop((third, _second, _other));
         assert!(shares.open.lock().unwrap().is_empty(), "nothing is remembered of those who left");
     }

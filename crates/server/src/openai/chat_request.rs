@@ -11,16 +11,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::chat_response::CallForm;
-use super::ignored_fields::Ignored;
+use super::ignored_fields::IgnoredFields;
 use super::message::WireMessage;
-use super::tools::{Offered, WireFormat, WireFunction, WireTool, legacy_choice, tool_choice};
+use super::required_model;
+use super::tools::{ToolSource, WireFormat, WireFunction, WireTool, legacy_choice, tool_choice};
 use crate::error::ApiError;
-use crate::json::{over_budget, read, required_model};
-use crate::whole_number::Whole;
+use crate::json::{over_budget, read};
+use crate::whole_number::WholeNumber;
 
 /// How the caller wants the answer.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Reply {
+pub(crate) enum ResponseMode {
     Whole,
     Streamed { include_usage: bool },
 }
@@ -29,7 +30,7 @@ pub(crate) enum Reply {
 #[derive(Debug, PartialEq)]
 pub(crate) struct ChatRequest {
     pub(crate) request: GenerateRequest,
-    pub(crate) reply: Reply,
+    pub(crate) mode: ResponseMode,
     pub(crate) agent: AgentPreference,
     /// How calls are written in the answer: as the caller wrote what may be called.
     pub(crate) calls: CallForm,
@@ -47,10 +48,10 @@ struct WireRequest {
     #[serde(default)]
     temperature: Option<f64>,
     #[serde(default)]
-    max_tokens: Option<Whole>,
+    max_tokens: Option<WholeNumber>,
     /// The newer name of the same.
     #[serde(default)]
-    max_completion_tokens: Option<Whole>,
+    max_completion_tokens: Option<WholeNumber>,
     #[serde(default)]
     stream: Option<bool>,
     #[serde(default)]
@@ -71,11 +72,11 @@ struct WireRequest {
     #[serde(default)]
     stop: Option<Stop>,
     #[serde(default)]
-    seed: Option<Whole>,
+    seed: Option<WholeNumber>,
     #[serde(default)]
     top_p: Option<f64>,
     #[serde(default)]
-    n: Option<Whole>,
+    n: Option<WholeNumber>,
     #[serde(default)]
     presence_penalty: Option<f64>,
     #[serde(default)]
@@ -83,7 +84,7 @@ struct WireRequest {
     #[serde(default)]
     logprobs: Option<bool>,
     #[serde(default)]
-    top_logprobs: Option<Whole>,
+    top_logprobs: Option<WholeNumber>,
     /// Our own: which agent answers this request, also as a stream.
     #[serde(default)]
     agent: Option<String>,
@@ -135,7 +136,7 @@ struct Callable {
 
 impl WireRequest {
     fn resolve(mut self) -> Result<ChatRequest, ApiError> {
-        let mut ignored = Ignored::default();
+        let mut ignored = IgnoredFields::default();
         let model = required_model(self.model.take())?;
         let wire_messages =
             self.messages.take().ok_or_else(|| ApiError::invalid("messages", "'messages' is required"))?;
@@ -176,8 +177,11 @@ impl WireRequest {
             include_usage = options.include_usage.unwrap_or(false);
             ignored.note_all("stream_options", &options.rest);
         }
-        let reply =
-            if self.stream.unwrap_or(false) { Reply::Streamed { include_usage } } else { Reply::Whole };
+        let mode = if self.stream.unwrap_or(false) {
+            ResponseMode::Streamed { include_usage }
+        } else {
+            ResponseMode::Whole
+        };
         let mut extra = self.extra;
         extra.retain(|field, value| !means_nothing(field, value));
         let request = GenerateRequest {
@@ -193,11 +197,15 @@ impl WireRequest {
             response_format,
             extra,
         };
-        Ok(ChatRequest { request, reply, agent, calls, warnings: ignored.into_warnings() })
+        Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
     }
 
     /// Reads the tools, in the form of today or the older one.
-    fn callable(&mut self, agent: &AgentPreference, ignored: &mut Ignored) -> Result<Callable, ApiError> {
+    fn callable(
+        &mut self,
+        agent: &AgentPreference,
+        ignored: &mut IgnoredFields,
+    ) -> Result<Callable, ApiError> {
         let mut tools = Vec::new();
         for (index, tool) in self.tools.take().into_iter().flatten().enumerate() {
             tools.push(tool.resolve(index, ignored)?);
@@ -216,9 +224,9 @@ impl WireRequest {
             tools.push(function.resolve_legacy(index, ignored)?);
         }
         let offered = match agent {
-            AgentPreference::Named(_) if tools.is_empty() => Offered::ByAgent,
+            AgentPreference::Named(_) if tools.is_empty() => ToolSource::Agent,
             AgentPreference::Named(_) | AgentPreference::Configured | AgentPreference::None => {
-                Offered::Brought(&tools)
+                ToolSource::Request(&tools)
             }
         };
         let choice = match (&self.tool_choice, &function_call) {
@@ -266,7 +274,7 @@ fn means_nothing(field: &str, value: &Value) -> bool {
 
 fn whole_within(
     field: &str,
-    value: Option<Whole>,
+    value: Option<WholeNumber>,
     range: std::ops::RangeInclusive<i64>,
 ) -> Result<Option<i64>, ApiError> {
     within(field, value.map(|whole| whole.0), range)

@@ -27,7 +27,7 @@ fn plain() -> ChatRequest {
             messages: vec![Message::new(Role::User, "hi")],
             ..GenerateRequest::default()
         },
-        reply: Reply::Whole,
+        mode: ResponseMode::Whole,
         agent: AgentPreference::Configured,
         calls: CallForm::Tools,
         warnings: Vec::new(),
@@ -279,7 +279,7 @@ fn a_stream_is_asked_for_with_or_without_its_usage() {
         (r#""stream":true,"stream_options":{"include_usage":null,"include_obfuscation":false}"#, false),
         (r#""stream":true,"stream_options":{"include_usage":true}"#, true),
     ] {
-        assert_eq!(parse(&with(fields)).reply, Reply::Streamed { include_usage }, "{fields}");
+        assert_eq!(parse(&with(fields)).mode, ResponseMode::Streamed { include_usage }, "{fields}");
     }
     let whole = parse(&with(r#""stream":false,"stream_options":{"include_usage":true}"#));
     assert_eq!(whole, plain());

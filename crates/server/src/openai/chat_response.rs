@@ -1,7 +1,6 @@
 //! Answers as our HTTP API gives them.
 
-use hob_core::model::AUTO;
-use hob_core::{Answer, FinishReason, Generation, ListedModel, ModelKind, ToolCall, Usage};
+use hob_core::{Answer, FinishReason, Generation, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -142,63 +141,5 @@ impl<'a> WireCall<'a> {
 impl<'a> Function<'a> {
     fn new(call: &'a ToolCall) -> Self {
         Function { name: &call.name, arguments: &call.arguments }
-    }
-}
-
-/// One entry of the list of models.
-#[derive(Debug, Serialize)]
-pub(crate) struct Model {
-    id: String,
-    object: &'static str,
-    created: i64,
-    owned_by: String,
-    /// What the model is for, where that is not answering.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    /// Whether `default` stands for it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    default: bool,
-}
-
-impl From<ListedModel> for Model {
-    fn from(ListedModel { engine, model }: ListedModel) -> Self {
-        let kind = match model.kind {
-            ModelKind::Text => None,
-            ModelKind::Embedding => Some("embedding"),
-        };
-        let created = model.created.unwrap_or(0);
-        Model { id: model.id, object: "model", created, owned_by: engine, kind, default: false }
-    }
-}
-
-impl Model {
-    /// The one that leaves the choice to us.
-    pub(crate) fn auto() -> Self {
-        Model {
-            id: AUTO.to_owned(),
-            object: "model",
-            created: 0,
-            owned_by: "hob".to_owned(),
-            kind: None,
-            default: false,
-        }
-    }
-
-    /// The same as the model that `default` stands for, or not.
-    pub(crate) fn marked(self, default: bool) -> Self {
-        Model { default, ..self }
-    }
-}
-
-/// The list of models.
-#[derive(Debug, Serialize)]
-pub(crate) struct ModelList {
-    object: &'static str,
-    data: Vec<Model>,
-}
-
-impl ModelList {
-    pub(crate) fn new(models: impl IntoIterator<Item = Model>) -> Self {
-        ModelList { object: "list", data: models.into_iter().collect() }
     }
 }

@@ -6,7 +6,7 @@ use hob_core::{Content, Image, Part};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::ignored_fields::Ignored;
+use super::ignored_fields::IgnoredFields;
 use crate::error::ApiError;
 
 /// Kinds of parts that Hob gives no meaning to and engines of the same format may know.
@@ -87,7 +87,7 @@ impl WireContent {
     pub(crate) fn resolve(
         self,
         path: &dyn fmt::Display,
-        ignored: &mut Ignored,
+        ignored: &mut IgnoredFields,
     ) -> Result<Option<Content>, ApiError> {
         match self {
             WireContent::Null => Ok(None),
@@ -113,7 +113,7 @@ fn simplest(mut parts: Vec<Part>) -> Content {
 }
 
 impl WirePart {
-    fn resolve(self, path: &dyn fmt::Display, ignored: &mut Ignored) -> Result<Part, ApiError> {
+    fn resolve(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> Result<Part, ApiError> {
         let missing = |field: &str| {
             ApiError::invalid(
                 format!("{path}.{field}"),

@@ -8,29 +8,32 @@ use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use hob_core::{AgentPreference, Caller, CallerRole, Cut, Permit, RequestSource};
 
-use super::chat::{WARNING, with_warnings};
+use super::embeddings_body::{EmbeddingList, EmbeddingsRequest};
 use crate::error::ApiError;
-use crate::limits::body::{JsonBody, read_json, work_on};
-use crate::openai::embeddings_body::{EmbeddingList, EmbeddingsRequest};
+use crate::limits::body::{JsonBody, process, read_json};
 use crate::request_context::RequestContext;
-use crate::router::App;
+use crate::state::ServerState;
 use crate::traceparent::trace_parent;
+use crate::warning_header::{WARNING, with_warnings};
 
 /// Some engines cut what is too long whether they are asked to or not, and do not tell.
 const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
 
-pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let role = app.trust.role(request.extensions());
-    answer(&app, request, role).await.map_err(|error| error.for_caller(role))
+pub(crate) async fn create(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    answer(&state, request, role).await.map_err(|error| error.for_caller(role))
 }
 
-async fn answer(app: &App, request: Request, role: CallerRole) -> Result<Response, ApiError> {
+async fn answer(state: &ServerState, request: Request, role: CallerRole) -> Result<Response, ApiError> {
     let permit = Permit::up_to(role.reach());
     let trace_parent = trace_parent(request.headers());
     let request_id = RequestContext::request_id(request.extensions());
-    let JsonBody { bytes, place: _place } = read_json(request, &app.bodies).await?;
+    let JsonBody { bytes, permit: _body_permit } = read_json(request, &state.body_reader).await?;
     let EmbeddingsRequest { request, encoding, warnings } =
-        work_on(bytes, &app.blocking, EmbeddingsRequest::parse).await?;
+        process(bytes, &state.blocking, EmbeddingsRequest::parse).await?;
     let agent = AgentPreference::None;
     let caller = Caller {
         role,
@@ -40,8 +43,8 @@ async fn answer(app: &App, request: Request, role: CallerRole) -> Result<Respons
         request_id,
         ..Caller::trusted(RequestSource::Server, run_id())
     };
-    let _admitted = app.admission.enter().await?;
-    let embeddings = app.system.embed(request, &caller).await?;
+    let _admitted = state.concurrency_limit.acquire().await?;
+    let embeddings = state.system.embed(request, &caller).await?;
     let response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();
     let mut response = with_warnings(response, warnings.iter());
     if embeddings.cut != Cut::NONE {

@@ -9,10 +9,11 @@ use hob_core::{EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong, Warn
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
-use super::ignored_fields::Ignored;
+use super::ignored_fields::IgnoredFields;
+use super::required_model;
 use crate::error::ApiError;
-use crate::json::{over_budget, read_bounded, required_model};
-use crate::whole_number::{Whole, whole};
+use crate::json::{over_budget, read_bounded};
+use crate::whole_number::{WholeNumber, whole};
 
 /// Fields that other APIs for embeddings have and that change what the vectors are. Without its meaning such a field must not pass.
 const OF_OTHER_APIS: [&str; 14] = [
@@ -56,7 +57,7 @@ struct WireRequest {
     model: Option<String>,
     input: Option<Input>,
     encoding_format: Option<String>,
-    dimensions: Option<Whole>,
+    dimensions: Option<WholeNumber>,
     /// Those that are not null, as far as they are going to be named.
     unknown: Vec<String>,
 }
@@ -287,7 +288,7 @@ impl WireRequest {
             return Err(over_budget(OverBudget::too_many("model", length, "characters", MODEL_NAME_CHARS)));
         }
         let input = self.input.ok_or_else(|| ApiError::invalid("input", "'input' is required"))?;
-        let mut ignored = Ignored::default();
+        let mut ignored = IgnoredFields::default();
         for field in self.unknown.iter().filter(|field| !is_annotation(field)) {
             if OF_OTHER_APIS.contains(&field.as_str()) {
                 return Err(ApiError::invalid(
@@ -330,7 +331,7 @@ fn inputs(input: Input) -> Result<EmbedInputs, ApiError> {
     }
 }
 
-fn dimensions(Whole(wanted): Whole) -> Result<u32, ApiError> {
+fn dimensions(WholeNumber(wanted): WholeNumber) -> Result<u32, ApiError> {
     u32::try_from(wanted).ok().filter(|wanted| *wanted > 0).ok_or_else(|| {
         ApiError::invalid("dimensions", format!("'dimensions' must be a positive number, got {wanted}"))
     })

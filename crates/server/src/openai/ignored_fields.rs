@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 /// Their names, as `tools[].function.deferred`: the index of an array would only repeat one name for each element.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Ignored {
+pub(crate) struct IgnoredFields {
     warnings: Vec<Warning>,
 }
 
 /// So many are named. What a caller calls its fields is up to the caller, and an answer's head has no room for everything.
 const MOST_NAMED: usize = 16;
 
-impl Ignored {
+impl IgnoredFields {
     /// Notes the fields of an object at `path` that have no meaning here. Null means nothing in any field.
     pub(crate) fn note_all(&mut self, path: &str, fields: &Map<String, Value>) {
         for (field, value) in fields {

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::content::WireContent;
-use super::ignored_fields::Ignored;
+use super::ignored_fields::IgnoredFields;
 use crate::error::ApiError;
 
 /// The role of a function's result before there were tools.
@@ -64,7 +64,7 @@ impl WireMessage {
         self,
         index: usize,
         before: &[Message],
-        ignored: &mut Ignored,
+        ignored: &mut IgnoredFields,
     ) -> Result<Message, ApiError> {
         let path = format_args!("messages[{index}]");
         let Some(role) = self.role.as_deref() else {
@@ -137,7 +137,7 @@ fn answered_call(
 }
 
 impl WireToolCall {
-    fn resolve(self, ignored: &mut Ignored) -> ToolCall {
+    fn resolve(self, ignored: &mut IgnoredFields) -> ToolCall {
         ignored.note_all("messages[].tool_calls[]", &self.rest);
         self.function.resolve(self.id)
     }

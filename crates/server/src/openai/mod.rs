@@ -9,6 +9,15 @@ pub(crate) mod embeddings;
 mod embeddings_body;
 mod ignored_fields;
 mod message;
+mod model_list;
 pub(crate) mod models;
 mod sse;
 mod tools;
+
+use crate::error::ApiError;
+
+/// The name in the field `model`, which may not be left out.
+fn required_model(model: Option<String>) -> Result<String, ApiError> {
+    let named = model.filter(|model| !model.trim().is_empty());
+    named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))
+}

@@ -9,29 +9,30 @@ use axum::http::{Extensions, HeaderName, HeaderValue};
 use hob_core::CallerRole;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 
+use super::model_list::{Model, ModelList};
 use crate::error::ApiError;
-use crate::openai::chat_response::{Model, ModelList};
-use crate::router::App;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
 
 /// As whom the caller is seen, so that a page offers nothing that would be refused.
 const ROLE: HeaderName = HeaderName::from_static("x-hob-role");
 
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<ModelList>), ApiError> {
-    let role = app.trust.role(&extensions);
+    let role = RequestContext::role(&extensions);
     let seen_as = HeaderValue::from_static(match role {
         CallerRole::Owner => "owner",
         CallerRole::Stranger | CallerRole::ChannelSender => "stranger",
     });
     let listed =
-        app.system.listed_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
-    let default = app.system.default_among(&listed).await;
+        state.system.listed_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
+    let default = state.system.default_among(&listed).await;
     let is_taken = listed.iter().any(|listed| listed.model.id == AUTO);
     // For clients that offer what is listed and nothing else. Where the owner did not choose it, the list is that of the engines
     // alone: some clients take every entry for a model, or the first for the one to use.
-    let auto = app.system.defaults_to_auto() && !is_taken;
+    let auto = state.system.defaults_to_auto() && !is_taken;
     let models = listed
         .into_iter()
         .enumerate()
@@ -42,18 +43,18 @@ pub(crate) async fn list(
 
 /// Ids may contain slashes, as those of models from a hub do. `default` is shown as the model that it stands for.
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
+    State(state): State<Arc<ServerState>>,
     id: Result<Path<String>, PathRejection>,
     extensions: Extensions,
 ) -> Result<Json<Model>, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
-    let role = app.trust.role(&extensions);
-    let listed = app.system.listed_model(&id, role).await;
+    let role = RequestContext::role(&extensions);
+    let listed = state.system.listed_model(&id, role).await;
     if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
-        let default = app.system.default_among(std::slice::from_ref(&listed)).await;
+        let default = state.system.default_among(std::slice::from_ref(&listed)).await;
         return Ok(Json(Model::from(listed).marked(default.is_some())));
     }
-    let by_default = app.system.defaults_to_auto();
+    let by_default = state.system.defaults_to_auto();
     if id == AUTO || (id == DEFAULT_MODEL && by_default) {
         return Ok(Json(Model::auto().marked(by_default)));
     }

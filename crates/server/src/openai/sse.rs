@@ -15,14 +15,15 @@ use http_body::{Body, Frame};
 use serde::Serialize;
 use tracing::Span;
 
+use super::chat_response::{CallForm, WireUsage};
 use crate::connection::ConnectionState;
 use crate::error::ApiError;
-use crate::limits::body_limit::Place;
-use crate::limits::concurrency_limit::Admitted;
-use crate::openai::chat_response::{CallForm, WireUsage};
+use crate::json::push_json;
+use crate::limits::body_limit::BodyPermit;
+use crate::limits::concurrency_limit::ConcurrencyPermit;
 
 /// A frame is sent when it has grown to this, even if more is ready.
-const FULL_FRAME: usize = 32 << 10;
+const MAX_FRAME_BYTES: usize = 32 << 10;
 
 /// The sequence of chunks of one answer.
 pub(crate) struct ChatChunks {
@@ -77,14 +78,14 @@ impl ChatChunks {
                 if piece.index == 0 {
                     self.begin(piece.choice, out);
                     out.extend_from_slice(b"\"function_call\":");
-                    push_json(out, &WirePiece::new(piece).function);
+                    push_json(out, &ToolCallChunk::new(piece).function);
                     out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
                 }
             }
             Delta::ToolCall(piece) => {
                 self.begin(piece.choice, out);
                 out.extend_from_slice(b"\"tool_calls\":[");
-                push_json(out, &WirePiece::new(piece));
+                push_json(out, &ToolCallChunk::new(piece));
                 out.extend_from_slice(b"]},\"finish_reason\":null}]}\n\n");
             }
             // A comment, which clients of the API pass over and people who watch can read.
@@ -141,7 +142,7 @@ impl ChatChunks {
 }
 
 #[derive(Serialize)]
-struct WirePiece<'a> {
+struct ToolCallChunk<'a> {
     index: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
@@ -157,21 +158,15 @@ struct Function<'a> {
     arguments: &'a str,
 }
 
-impl<'a> WirePiece<'a> {
+impl<'a> ToolCallChunk<'a> {
     fn new(piece: &'a ToolCallDelta) -> Self {
-        WirePiece {
+        ToolCallChunk {
             index: piece.index,
             id: piece.id.as_deref(),
             kind: piece.id.is_some().then_some("function"),
             function: Function { name: piece.name.as_deref(), arguments: &piece.arguments },
         }
     }
-}
-
-/// Writing plain values into memory cannot fail.
-pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    let written = serde_json::to_writer(out, value);
-    debug_assert!(written.is_ok());
 }
 
 /// The HTTP body of a streamed answer. Dropping it, as happens when the client hangs up, cancels the engine's work.
@@ -181,24 +176,24 @@ pub(crate) struct ChatStream {
     /// What is rendered and not yet sent.
     out: Vec<u8>,
     over: bool,
-    reader: Reader,
+    client: StreamClient,
     /// The request's, for what is logged while its answer is under way.
     span: Span,
 }
 
 /// Who reads a stream.
-pub(crate) struct Reader {
+pub(crate) struct StreamClient {
     pub(crate) role: CallerRole,
     /// Says when the server stops and waits no longer.
     pub(crate) connection: Arc<ConnectionState>,
     /// An agent may hold on to the request until its last turn.
     #[expect(dead_code, reason = "held for its drop")]
-    pub(crate) held: (Admitted, Place),
+    pub(crate) held: (ConcurrencyPermit, BodyPermit),
 }
 
 impl ChatStream {
-    pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, reader: Reader) -> Self {
-        ChatStream { deltas, chunks, out: Vec::new(), over: false, reader, span: Span::current() }
+    pub(crate) fn new(deltas: DeltaStream, chunks: ChatChunks, client: StreamClient) -> Self {
+        ChatStream { deltas, chunks, out: Vec::new(), over: false, client, span: Span::current() }
     }
 
     fn take(&mut self, next: Option<Result<Delta, EngineError>>) {
@@ -217,7 +212,7 @@ impl ChatStream {
 
     fn break_off(&mut self, error: EngineError) {
         tracing::warn!(%error, "a stream broke off");
-        self.end_with(&ApiError::from(error).for_caller(self.reader.role));
+        self.end_with(&ApiError::from(error).for_caller(self.client.role));
     }
 
     fn end_with(&mut self, error: &ApiError) {
@@ -227,10 +222,10 @@ impl ChatStream {
 
     /// What is ready; `None` at the end.
     fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !self.over && self.reader.connection.is_cut() {
+        if !self.over && self.client.connection.is_cut() {
             self.end_with(&ApiError::shutting_down());
         }
-        while !self.over && self.out.len() < FULL_FRAME {
+        while !self.over && self.out.len() < MAX_FRAME_BYTES {
             match self.deltas.as_mut().poll_next(context) {
                 Poll::Ready(next) => self.take(next),
                 Poll::Pending if self.out.is_empty() => return Poll::Pending,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::limits::concurrency_limit::Admission;
+use crate::limits::concurrency_limit::ConcurrencyLimit;
 
 fn chunks(include_usage: bool) -> ChatChunks {
     ChatChunks::new("chatcmpl-1", 7, "m", include_usage)
@@ -270,11 +270,11 @@ proptest! {
 type Piece = Result<Delta, EngineError>;
 
 fn body(deltas: impl futures::Stream<Item = Piece> + Send + 'static) -> ChatStream {
-    let admission = Admission::new(1, 0, Duration::ZERO);
-    let admitted = admission.enter().now_or_never().unwrap().unwrap();
-    let held = (admitted, Place::default());
-    let reader = Reader { role: CallerRole::Owner, connection: Arc::default(), held };
-    ChatStream::new(Box::pin(deltas), chunks(false), reader)
+    let limit = ConcurrencyLimit::new(1, 0, Duration::ZERO);
+    let admitted = limit.acquire().now_or_never().unwrap().unwrap();
+    let held = (admitted, BodyPermit::default());
+    let client = StreamClient { role: CallerRole::Owner, connection: Arc::default(), held };
+    ChatStream::new(Box::pin(deltas), chunks(false), client)
 }
 
 /// The next frame, if one is ready: `None` for pending, `Some(None)` for the end.
@@ -346,6 +346,6 @@ fn a_frame_has_a_bound_however_much_is_ready() {
     let mut body = body(stream::repeat_with(move || Ok(kilobyte.clone())));
     for _ in 0..3 {
         let frame = poll(&mut body).unwrap().unwrap();
-        assert!((FULL_FRAME..FULL_FRAME + one).contains(&frame.len()), "{}", frame.len());
+        assert!((MAX_FRAME_BYTES..MAX_FRAME_BYTES + one).contains(&frame.len()), "{}", frame.len());
     }
 }

@@ -4,7 +4,7 @@ use hob_core::{JsonSchema, ResponseFormat, ToolChoice, ToolDefinition};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::ignored_fields::Ignored;
+use super::ignored_fields::IgnoredFields;
 use crate::error::ApiError;
 
 #[derive(Debug, Deserialize)]
@@ -38,7 +38,11 @@ fn function_type() -> String {
 }
 
 impl WireTool {
-    pub(crate) fn resolve(self, index: usize, ignored: &mut Ignored) -> Result<ToolDefinition, ApiError> {
+    pub(crate) fn resolve(
+        self,
+        index: usize,
+        ignored: &mut IgnoredFields,
+    ) -> Result<ToolDefinition, ApiError> {
         if self.kind != "function" {
             let message =
                 format!("'{}' is no kind of tool that can be passed on; there is 'function'", self.kind);
@@ -58,7 +62,7 @@ impl WireFunction {
     pub(crate) fn resolve_legacy(
         self,
         index: usize,
-        ignored: &mut Ignored,
+        ignored: &mut IgnoredFields,
     ) -> Result<ToolDefinition, ApiError> {
         ignored.note_all("functions[]", &self.rest);
         self.resolve(&format!("functions[{index}]"))
@@ -69,7 +73,7 @@ impl WireFunction {
             return Err(ApiError::invalid(format!("{path}.name"), "a tool needs a name"));
         }
         if let Some(parameters) = &self.parameters {
-            demand_object(parameters, &format!("{path}.parameters"))?;
+            require_object(parameters, &format!("{path}.parameters"))?;
         }
         Ok(ToolDefinition {
             name: self.name,
@@ -81,7 +85,7 @@ impl WireFunction {
 }
 
 /// A schema that says something is an object.
-fn demand_object(schema: &Value, field: &str) -> Result<(), ApiError> {
+fn require_object(schema: &Value, field: &str) -> Result<(), ApiError> {
     if schema.is_object() {
         return Ok(());
     }
@@ -90,31 +94,31 @@ fn demand_object(schema: &Value, field: &str) -> Result<(), ApiError> {
 
 /// Whose tools a choice is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Offered<'a> {
+pub(crate) enum ToolSource<'a> {
     /// Those that the request brings.
-    Brought(&'a [ToolDefinition]),
+    Request(&'a [ToolDefinition]),
     /// Those of an agent, which knows them better.
-    ByAgent,
+    Agent,
 }
 
-impl Offered<'_> {
+impl ToolSource<'_> {
     fn may_have_any(self) -> bool {
         match self {
-            Offered::Brought(tools) => !tools.is_empty(),
-            Offered::ByAgent => true,
+            ToolSource::Request(tools) => !tools.is_empty(),
+            ToolSource::Agent => true,
         }
     }
 
     fn may_have(self, name: &str) -> bool {
         match self {
-            Offered::Brought(tools) => tools.iter().any(|tool| tool.name == name),
-            Offered::ByAgent => true,
+            ToolSource::Request(tools) => tools.iter().any(|tool| tool.name == name),
+            ToolSource::Agent => true,
         }
     }
 }
 
 /// Reads `auto`, `none`, `required` and `{"type": "function", "function": {"name": …}}`.
-pub(crate) fn tool_choice(value: &Value, offered: Offered<'_>) -> Result<ToolChoice, ApiError> {
+pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> Result<ToolChoice, ApiError> {
     let invalid = |message: String| Err(ApiError::invalid("tool_choice", message));
     match value {
         Value::String(word) => match word.as_str() {
@@ -187,7 +191,7 @@ struct WireSchema {
 }
 
 impl WireFormat {
-    pub(crate) fn resolve(self, ignored: &mut Ignored) -> Result<ResponseFormat, ApiError> {
+    pub(crate) fn resolve(self, ignored: &mut IgnoredFields) -> Result<ResponseFormat, ApiError> {
         ignored.note_all("response_format", &self.rest);
         match self.kind.as_str() {
             "text" => Ok(ResponseFormat::Text),
@@ -200,7 +204,7 @@ impl WireFormat {
                         "a response format of type 'json_schema' needs 'json_schema' with a 'schema'";
                     return Err(ApiError::invalid("response_format.json_schema", message));
                 };
-                demand_object(&schema, "response_format.json_schema.schema")?;
+                require_object(&schema, "response_format.json_schema.schema")?;
                 ignored.note_all("response_format.json_schema", &rest);
                 let name = name.unwrap_or_else(|| "answer".to_owned());
                 Ok(ResponseFormat::JsonSchema(JsonSchema { name, description, schema, strict }))

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::html_page::{HtmlPage, PageParts, accepts};
 use crate::error::ApiError;
-use crate::pages::html_page::{Page, PageParts, accepts};
 
 pub(crate) const PARTS: PageParts = PageParts {
     html: include_str!("assets/chat/page.html"),
@@ -30,11 +30,11 @@ pub(crate) const PARTS: PageParts = PageParts {
 };
 
 /// Put together once.
-static CHAT: LazyLock<Page> = LazyLock::new(|| Page::assemble(&PARTS));
+static CHAT: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
 
 pub(crate) async fn show(headers: HeaderMap) -> Response {
     let mut response =
-        if wants_json(&headers) { ApiError::only_a_page().into_response() } else { CHAT.response() };
+        if wants_json(&headers) { ApiError::page_only().into_response() } else { CHAT.response() };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use axum::response::Response;
 
-use crate::pages::html_page::{Page, PageParts};
+use super::html_page::{HtmlPage, PageParts};
 
 pub(crate) const PARTS: PageParts = PageParts {
     html: include_str!("assets/dashboard/page.html"),
@@ -13,7 +13,7 @@ pub(crate) const PARTS: PageParts = PageParts {
 };
 
 /// Put together once.
-static DASHBOARD: LazyLock<Page> = LazyLock::new(|| Page::assemble(&PARTS));
+static DASHBOARD: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
 
 pub(crate) async fn show() -> Response {
     DASHBOARD.response()

@@ -8,11 +8,11 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-const HEAD: &str = include_str!("assets/shared/head.html");
-const MARK: &str = include_str!("assets/shared/mark.svg");
-const KEY_FORM: &str = include_str!("assets/shared/key.html");
-const SHARED_STYLE: &str = include_str!("assets/shared/base.css");
-const SHARED_SCRIPTS: [&str; 2] =
+pub(super) const HEAD: &str = include_str!("assets/shared/head.html");
+pub(super) const MARK: &str = include_str!("assets/shared/mark.svg");
+pub(super) const KEY_FORM: &str = include_str!("assets/shared/key.html");
+pub(super) const SHARED_STYLE: &str = include_str!("assets/shared/base.css");
+pub(super) const SHARED_SCRIPTS: [&str; 2] =
     [include_str!("assets/shared/nodes.js"), include_str!("assets/shared/key.js")];
 
 /// What a page is made of, besides what all have. Styles and scripts stand in the page in this order.
@@ -23,12 +23,12 @@ pub(crate) struct PageParts {
 }
 
 /// A page, put together.
-pub(crate) struct Page {
-    document: Bytes,
-    policy: HeaderValue,
+pub(crate) struct HtmlPage {
+    pub(super) document: Bytes,
+    pub(super) policy: HeaderValue,
 }
 
-impl Page {
+impl HtmlPage {
     pub(crate) fn assemble(parts: &PageParts) -> Self {
         let style: String = std::iter::once(&SHARED_STYLE).chain(parts.styles).copied().collect();
         let script: String = SHARED_SCRIPTS.iter().chain(parts.scripts).copied().collect();
@@ -40,7 +40,7 @@ impl Page {
             .replace("{key}", KEY_FORM.trim_end())
             .replace("{style}", &style)
             .replace("{script}", &script);
-        Page {
+        HtmlPage {
             document: document.into(),
             // A hash is plain text. Should it ever not be, a page that may do nothing is the safe one.
             policy: HeaderValue::from_str(&policy(&style, &script))
@@ -49,16 +49,6 @@ impl Page {
     }
 
     pub(crate) fn response(&self) -> Response {
-        self.with(self.document.clone())
-    }
-
-    /// The same with these words, whoever they are from, where the page has `{words}`.
-    pub(crate) fn saying(&self, words: &str) -> Response {
-        let document = String::from_utf8_lossy(&self.document);
-        self.with(document.replace("{words}", &escaped(words)).into())
-    }
-
-    fn with(&self, document: Bytes) -> Response {
         let fixed = |name: HeaderName, value: &'static str| (name, HeaderValue::from_static(value));
         let headers = [
             fixed(header::CONTENT_TYPE, "text/html; charset=utf-8"),
@@ -67,7 +57,7 @@ impl Page {
             fixed(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             fixed(header::REFERRER_POLICY, "no-referrer"),
         ];
-        (headers, document).into_response()
+        (headers, self.document.clone()).into_response()
     }
 }
 
@@ -76,11 +66,6 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut ranges = values.flat_map(|value| value.split(','));
     ranges.any(|range| range.split(';').next().is_some_and(|named| named.trim().eq_ignore_ascii_case(kind)))
-}
-
-/// Text that stays text between tags.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The browser runs our script and our style, known by their hashes, and asks nobody but us. Nothing may frame the page, and
@@ -94,75 +79,6 @@ fn policy(style: &str, script: &str) -> String {
     )
 }
 
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pages::{chat_page, dashboard};
-
-    fn pages() -> [(&'static str, Page); 2] {
-        [("dashboard", Page::assemble(&dashboard::PARTS)), ("chat", Page::assemble(&chat_page::PARTS))]
-    }
-
-    fn text(page: &Page) -> &str {
-        std::str::from_utf8(&page.document).unwrap()
-    }
-
-    #[test]
-    fn a_hash_is_the_one_browsers_compute() {
-        assert_eq!(hash("alert(1)"), "sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=");
-    }
-
-    #[test]
-    fn what_the_browser_hashes_is_what_stands_between_the_tags() {
-        for (name, page) in pages() {
-            let document = text(&page);
-            for (open, close) in [("<style>", "</style>"), ("<script>", "</script>")] {
-                let counts = (document.matches(open).count(), document.matches(close).count());
-                assert_eq!(counts, (1, 1), "{name} {open}");
-                let inside = document.split(open).nth(1).unwrap().split(close).next().unwrap();
-                assert!(page.policy.to_str().unwrap().contains(&hash(inside)), "{name} {open}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_part_finds_its_place() {
-        for (name, page) in pages() {
-            let document = text(&page);
-            let markup = document.split("<style>").next().unwrap().to_owned()
-                + document.split("</style>").nth(1).unwrap().split("<script>").next().unwrap();
-            assert!(!markup.contains('{'), "{name}: {markup}");
-            for part in [HEAD, MARK, KEY_FORM, SHARED_STYLE, SHARED_SCRIPTS[0], SHARED_SCRIPTS[1]] {
-                assert_eq!(document.matches(part.trim_end()).count(), 1, "{name}: {part}");
-            }
-        }
-    }
-
-    #[test]
-    fn pages_fetch_nothing_from_anywhere() {
-        for (name, page) in pages() {
-            let document = text(&page);
-            let addresses: Vec<&str> = document.split("://").skip(1).collect();
-            // The one address in it is the name of a vocabulary, not a place.
-            let is_name = |rest: &&str| rest.starts_with("www.w3.org/2000/svg");
-            assert!(addresses.iter().all(is_name), "{name}: {addresses:?}");
-            for word in [
-                "innerHTML",
-                "outerHTML",
-                "insertAdjacentHTML",
-                "document.write",
-                "eval(",
-                "new Function",
-                " style=",
-                "onclick=",
-                "<img",
-            ] {
-                assert!(!document.contains(word), "{name}: {word}");
-            }
-        }
-    }
 }

@@ -3,3 +3,6 @@
 pub(crate) mod chat_page;
 pub(crate) mod dashboard;
 pub(crate) mod html_page;
+
+#[cfg(test)]
+mod page_tests;

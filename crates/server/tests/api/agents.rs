@@ -12,7 +12,7 @@ use hob_core::{
 };
 use hob_engines::Style;
 use hob_server::ServerParts;
-use hob_system::{System, SystemParts, ToolBox};
+use hob_system::{System, SystemParts, ToolSet};
 use hob_testkit::{FakeServer, Outside, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -69,7 +69,7 @@ pub fn parts(engine: Arc<dyn Engine>) -> SystemParts {
         engine,
         default_model: None,
         agent: agent("orchestrator"),
-        tools: ToolBox::new(tools).unwrap(),
+        tools: ToolSet::new(tools).unwrap(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use hob_config::ServerConfig;
 use hob_core::{ChannelError, ChannelReport, ChannelStatus, Channels, EventBus, Unrecorded};
-use hob_system::{System, SystemParts, ToolBox};
+use hob_system::{System, SystemParts, ToolSet};
 use hob_testkit::{Outside, ScriptedEngine};
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ pub async fn server(status: ChannelStatus, config: ServerConfig) -> (Running, Ar
         engine: Arc::new(ScriptedEngine::saying(&["hi"])),
         default_model: None,
         agent: None,
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 1,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

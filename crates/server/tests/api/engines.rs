@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
-use hob_system::{Fallback, Pool, System, SystemParts, ToolBox};
+use hob_system::{Fallback, Pool, System, SystemParts, ToolSet};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ async fn house(vllm: &Arc<ScriptedEngine>, ollama: &Arc<ScriptedEngine>) -> Runn
         engine: shared(vllm),
         default_model: Some("large".into()),
         agent: None,
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),

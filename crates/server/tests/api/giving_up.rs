@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::Engine;
-use hob_embedded::{Embedded, EmbeddedOptions};
+use hob_llama::{Embedded, EmbeddedOptions};
 use hob_testkit::part;
 use serde_json::{Value, json};
 

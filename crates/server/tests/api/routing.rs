@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use hob_config::{RouterKey, ServerConfig};
+use hob_config::ServerConfig;
 use hob_core::Engine;
-use hob_system::{Record, Router, RouterBook, System, SystemParts};
+use hob_system::startup::routing::open_router_book;
+use hob_system::{PolicyName, Record, Router, System, SystemParts};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -34,8 +35,8 @@ impl House {
             .with_embedding_models(&["vectors:1m"]);
         let default_model = default_model.map(str::to_owned);
         let system = System::new(SystemParts { default_model, ..parts(Arc::new(engine) as Arc<dyn Engine>) });
-        let book = RouterBook::at(home.path(), Record::default());
-        let system = Arc::new(system.with_router(Router::new(RouterKey::Heuristic, book)));
+        let book = open_router_book(home.path(), Record::default());
+        let system = Arc::new(system.with_router(Router::new(PolicyName::Heuristic, book)));
         House { _home: home, server: Running::start_parts(system, config).await }
     }
 

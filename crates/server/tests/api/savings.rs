@@ -8,6 +8,7 @@ use hob_config::{Config, ServerConfig};
 use hob_core::{Ending, Energy, Engine, FinishReason, Inference, RequestSource, Usage};
 use hob_engines::Style;
 use hob_server::ServerParts;
+use hob_system::startup::telemetry::open_record;
 use hob_system::{Record, System, SystemParts};
 use hob_testkit::{FakeServer, Hold, Outside, Reply, ScriptedEngine};
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ async fn recording(
     let home = tempfile::tempdir().unwrap();
     let mut settings = Config::default();
     settings.telemetry.enabled = telemetry;
-    let record = Record::open(&settings, home.path());
+    let record = open_record(&settings, home.path());
     let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
     let server = Running::start_parts(recorded_in(&record, engine), config).await;
     (home, record, server)
@@ -86,7 +87,7 @@ async fn what_was_answered_is_counted_and_priced() {
 async fn a_stranger_is_told_the_sums_and_not_the_calls() {
     let network = Outside::find();
     let home = tempfile::tempdir().unwrap();
-    let record = Record::open(&Config::default(), home.path());
+    let record = open_record(&Config::default(), home.path());
     record.telemetry().unwrap().record_batch(&[call(None, None)]).unwrap();
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };

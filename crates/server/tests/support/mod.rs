@@ -8,7 +8,7 @@ use hob_core::{Engine, EventBus, Unrecorded};
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_net::install_crypto;
 use hob_server::{Server, ServerParts, Stopped};
-use hob_system::{System, SystemParts, ToolBox};
+use hob_system::{System, SystemParts, ToolSet};
 use hob_testkit::FakeServer;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -34,7 +34,7 @@ impl Running {
             engine,
             default_model: None,
             agent: None,
-            tools: ToolBox::default(),
+            tools: ToolSet::default(),
             max_turns: 10,
             bus: EventBus::new(),
             log: Arc::new(Unrecorded),

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hob_core::{Delta, FinishReason, GenerateRequest, Inference, InferenceLog, RequestSource, RunEvents};
-use hob_engines::{Endpoint, EndpointOptions, Fleet, FleetOptions, OpenAiCompat, Style};
+use hob_engines::{Endpoint, EndpointOptions, MultiHost, MultiHostOptions, OpenAiCompat, Style};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -272,7 +272,7 @@ fn only_work_that_is_done_here_is_measured() {
     }
     let several = |hosts: &[&str]| {
         let hosts = hosts.iter().map(|host| server(Style::VLLM, host)).collect();
-        meters.begin(Fleet::of(hosts, FleetOptions::default()).unwrap().as_ref()).is_some()
+        meters.begin(MultiHost::of(hosts, MultiHostOptions::default()).unwrap().as_ref()).is_some()
     };
     assert!(several(&["http://localhost:8000", "http://localhost:8001"]));
     assert!(!several(&["http://localhost:8000", "http://192.168.1.20:8000"]));

@@ -12,14 +12,14 @@ use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage, UtcDay};
 use hob_routing::grpo::{Lesson, learn};
-use hob_routing::reward::{self, RATING_STRENGTH, RunEnd};
+use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use hob_store::routing::{Answer, Kept};
 use hob_store::{Routing, Schema, Store, StoreError};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
+use super::measurements::{MeasuredSpeed, Measurements};
 use super::writer::{Entry, Writer};
-use crate::record::{DATABASE, Record};
 
 /// What is known is read again after this long: other processes learn too.
 const FRESH: Duration = Duration::from_secs(10);
@@ -80,9 +80,10 @@ pub enum RateError {
 }
 
 impl RouterBook {
-    /// The book in `home`. The record tells how fast models are and what they cost.
-    pub fn at(home: &Path, record: Record) -> Self {
-        let shelf = Shelf { path: Some(home.join(DATABASE)), record, ..Shelf::default() };
+    /// The book in a database, which is created when there is something to write.
+    pub fn at(database: &Path, measurements: Arc<dyn Measurements>) -> Self {
+        let (path, measurements) = (Some(database.to_owned()), Some(measurements));
+        let shelf = Shelf { path, measurements, ..Shelf::default() };
         RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
     }
 
@@ -148,15 +149,14 @@ impl RouterBook {
         if engine != CLOUD {
             return Some(0.0);
         }
-        let (price, usage) = (self.inner.shelf.record.prices().of(model)?, usage?);
-        Some((price.of_input(usage.prompt_tokens) + price.of_output(usage.completion_tokens)).as_f64())
+        self.inner.shelf.measurements.as_ref()?.price(model, usage?)
     }
 
     pub(super) fn decided(&self, decision: Decision) {
         self.send(Entry::Decided(Box::new(decision)));
     }
 
-    pub(super) fn ended(&self, run: Arc<str>, end: RunEnd) {
+    pub(super) fn ended(&self, run: Arc<str>, end: AnswerOutcome) {
         self.send(Entry::Ended { run, end });
     }
 
@@ -187,7 +187,8 @@ pub(super) struct Shelf {
     /// `None` where there is no file.
     path: Option<PathBuf>,
     opened: Mutex<Option<Routing>>,
-    record: Record,
+    /// `None` where nothing is measured.
+    measurements: Option<Arc<dyn Measurements>>,
     known: Mutex<Known>,
 }
 
@@ -220,7 +221,7 @@ impl Shelf {
     }
 
     /// Learns from the end of an answer.
-    pub(super) fn end(&self, run: &str, end: &RunEnd) -> Result<(), StoreError> {
+    pub(super) fn end(&self, run: &str, end: &AnswerOutcome) -> Result<(), StoreError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         routing.learn(run, |kept, record| ended(kept, record, end)).map(drop)
     }
@@ -231,7 +232,9 @@ impl Shelf {
             None => RateError::NoAnswer,
         };
         let Some(routing) = self.find()? else { return Err(nothing()) };
-        self.record.settle();
+        if let Some(measurements) = &self.measurements {
+            measurements.settle();
+        }
         let answer = match run {
             Some(run) => routing.answer(run, now)?,
             None => routing.last_answer(now)?,
@@ -273,10 +276,10 @@ impl Shelf {
 
     fn measure(&self) -> Result<HashMap<String, HashMap<String, f64>>, StoreError> {
         let mut speeds: HashMap<String, HashMap<String, f64>> = HashMap::new();
-        let Some(telemetry) = self.record.telemetry() else { return Ok(speeds) };
-        let since = UtcDay::of(SystemTime::now()).minus(SPEED_DAYS);
-        for of in telemetry.speeds(since, MOST_SPEEDS)? {
-            speeds.entry(of.engine).or_default().insert(of.model, of.tokens_per_second);
+        let Some(measurements) = &self.measurements else { return Ok(speeds) };
+        for speed in measurements.speeds(SPEED_DAYS, MOST_SPEEDS)? {
+            let MeasuredSpeed { engine, model, tokens_per_second } = speed;
+            speeds.entry(engine).or_default().insert(model, tokens_per_second);
         }
         Ok(speeds)
     }
@@ -318,18 +321,18 @@ impl Shelf {
 }
 
 /// An answer has ended. That counts once, and its reward is not what somebody said of it before.
-fn ended(kept: &mut Kept, record: &mut ClassRecord, end: &RunEnd) {
+fn ended(kept: &mut Kept, record: &mut ClassRecord, end: &AnswerOutcome) {
     if kept.implicit.is_some() {
         return;
     }
     let model = kept.decision.model.clone();
     let reward = reward::implicit(&model, end, record);
-    kept.answered = matches!(end, RunEnd::Answered(_));
+    kept.answered = matches!(end, AnswerOutcome::Answered(_));
     kept.implicit = Some(reward);
     if kept.reward.is_none() {
         teach(kept, record, reward, Weight::Usual);
     }
-    if let RunEnd::Answered(effort) = end {
+    if let AnswerOutcome::Answered(effort) = end {
         reward::note_effort(record.models.entry(model).or_default(), effort);
     }
 }

@@ -1,36 +1,63 @@
 //! Chooses the model for requests that leave it to us, and learns from what came of it.
 //!
-//! The policies are `hob_routing`'s and pure; here are the models, the measurements, the lots and the book that they need. No
-//! answer waits for the book: choices and their ends go to its writer, and a policy works with what was read last.
+//! The policies are pure; here are the models, the lots and the book that they need, and [`Measurements`] says how fast models
+//! are and what they cost. No answer waits for the book: choices and their ends go to its writer, and a policy works with what
+//! was read last. Knows no configuration file and nothing of how calls are recorded.
 
 mod book;
+mod measurements;
 mod ticket;
 mod writer;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use hob_config::RouterKey;
 use hob_core::engine::CLOUD;
 use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
 use hob_core::token_estimate::prompt_tokens;
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
-use hob_routing::{Chosen, Grpo, Heuristic, candidate, choose, query, question};
+use hob_routing::{Grpo, Heuristic, ModelChoice, candidate, choose, query, question};
 
 pub use book::{RateError, Rated, RouterBook};
 pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
+pub use measurements::{MeasuredSpeed, Measurements};
 pub(crate) use ticket::Ticket;
 
 /// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
 const MOST_CANDIDATES: usize = 64;
+
+/// How a model is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyName {
+    /// By rules.
+    Heuristic,
+    /// By what was learnt.
+    Grpo,
+}
+
+impl PolicyName {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PolicyName::Heuristic => "heuristic",
+            PolicyName::Grpo => "grpo",
+        }
+    }
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
 
 /// Draws lots.
 pub(crate) type Lots = Arc<dyn Fn() -> Lot + Send + Sync>;
 
 /// Chooses.
 pub struct Router {
-    policy: RouterKey,
+    policy: PolicyName,
     book: RouterBook,
     under_way: UnderWay,
     lots: Lots,
@@ -48,12 +75,12 @@ pub(crate) struct Routed {
 impl Default for Router {
     /// Follows the rules, and keeps nothing.
     fn default() -> Self {
-        Router::new(RouterKey::Heuristic, RouterBook::default())
+        Router::new(PolicyName::Heuristic, RouterBook::default())
     }
 }
 
 impl Router {
-    pub fn new(policy: RouterKey, book: RouterBook) -> Self {
+    pub fn new(policy: PolicyName, book: RouterBook) -> Self {
         let lots = Arc::new(|| Lot::new(fastrand::f64()));
         Router { policy, book, under_way: UnderWay::default(), lots }
     }
@@ -64,7 +91,7 @@ impl Router {
         Router { lots, ..self }
     }
 
-    pub fn policy(&self) -> RouterKey {
+    pub fn policy(&self) -> PolicyName {
         self.policy
     }
 
@@ -84,13 +111,13 @@ impl Router {
         let query = query(request, prompt_tokens(request));
         let candidates = self.candidates(models, house);
         let policy: Box<dyn RouterPolicy> = match self.policy {
-            RouterKey::Heuristic => Box::new(Heuristic),
-            RouterKey::Grpo => Box::new(Grpo {
+            PolicyName::Heuristic => Box::new(Heuristic),
+            PolicyName::Grpo => Box::new(Grpo {
                 record: self.book.class(query.class),
                 under_way: self.under_way.of(query.class),
             }),
         };
-        let Chosen { model, reason, probability, rivals } =
+        let ModelChoice { model, reason, probability, rivals } =
             choose(policy.as_ref(), &query, &candidates, (self.lots)(), house)?;
         let engine = models.iter().find(|listed| listed.model.id == model);
         let engine = engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone());

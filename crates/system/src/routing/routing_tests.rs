@@ -1,13 +1,13 @@
 use std::sync::Mutex;
 
 use futures::StreamExt;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
     Role, ToolCallDelta, Unrecorded, Usage,
 };
-use hob_store::{Routing, Schema, Store};
+use hob_store::{Routing, Schema, Store, StoreError};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -40,7 +40,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: default_model.map(str::to_owned),
         agent: hob_agents::agent("simple"),
-        tools: ToolBox::default(),
+        tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
         log: Arc::new(Unrecorded),
@@ -53,7 +53,7 @@ fn learning(engine: ScriptedEngine) -> System {
     let book = RouterBook::over(Routing::new(Store::in_memory(Schema::HOB).unwrap()));
     let drawn = Mutex::new(fastrand::Rng::with_seed(7));
     let lots: Lots = Arc::new(move || Lot::new(drawn.lock().unwrap().f64()));
-    system(engine, None).0.with_router(Router::new(RouterKey::Grpo, book).drawing(lots))
+    system(engine, None).0.with_router(Router::new(PolicyName::Grpo, book).drawing(lots))
 }
 
 /// What is in the book once everything is written.
@@ -363,7 +363,7 @@ async fn handing_over(stand_in: ScriptedEngine) -> System {
     let system = system(engine(), None).0.with_pool(Arc::new(Pool::new(shared(), vec![ollama])));
     let system = system
         .with_fallback(Some(Fallback::new(SMALL, None)))
-        .with_router(Router::new(RouterKey::Heuristic, book));
+        .with_router(Router::new(PolicyName::Heuristic, book));
     let answer = system.complete(asking("auto", "What is 17 * 23?"), &run("first")).await.unwrap();
     assert_eq!(answer.generation.model, LARGE);
     vllm.set_gone(true);
@@ -424,14 +424,30 @@ async fn an_answer_that_never_came_is_not_the_last_one() {
     panic!("none failed after another had answered");
 }
 
+/// Knows the price of one model.
+struct PriceList;
+
+impl Measurements for PriceList {
+    fn speeds(&self, _days: u32, _most: u32) -> Result<Vec<MeasuredSpeed>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn price(&self, model: &str, usage: Usage) -> Option<f64> {
+        (model == "gpt-5.2").then_some(usage.completion_tokens as f64)
+    }
+
+    fn settle(&self) {}
+}
+
 #[test]
 fn only_the_cloud_has_a_price_and_not_always_one_that_is_known() {
-    let book = RouterBook::default();
+    let book = RouterBook::at(std::path::Path::new("never-opened.db"), Arc::new(PriceList));
     let usage = Some(Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() });
     assert_eq!(book.price("ollama", "m", None), Some(0.0));
     assert_eq!(book.price(CLOUD, "a model that nobody has heard of", usage), None);
-    assert!(book.price(CLOUD, "gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
+    assert_eq!(book.price(CLOUD, "gpt-5.2", usage), Some(1000.0));
     assert_eq!(book.price(CLOUD, "gpt-5.2", None), None);
+    assert_eq!(RouterBook::default().price(CLOUD, "gpt-5.2", usage), None);
 }
 
 #[tokio::test]

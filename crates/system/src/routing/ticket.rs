@@ -11,7 +11,7 @@ use hob_core::routing::Decision;
 use hob_core::{
     AgentOutcome, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
 };
-use hob_routing::reward::{Effort, RunEnd, is_models_fault};
+use hob_routing::reward::{AnswerOutcome, Effort, is_models_fault};
 
 use super::AtWork;
 use super::book::RouterBook;
@@ -86,12 +86,12 @@ impl Ticket {
             failed_tool_calls: signs.failed_tool_calls,
             cut_short: signs.cut_short,
         };
-        self.book.ended(Arc::clone(&self.run), RunEnd::Answered(effort));
+        self.book.ended(Arc::clone(&self.run), AnswerOutcome::Answered(effort));
     }
 
     fn failed(self, error: &EngineError) {
         if is_models_fault(error) {
-            self.book.ended(Arc::clone(&self.run), RunEnd::Failed);
+            self.book.ended(Arc::clone(&self.run), AnswerOutcome::Failed);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use hob_core::routing::Decision;
-use hob_routing::reward::RunEnd;
+use hob_routing::reward::AnswerOutcome;
 use hob_store::StoreError;
 
 use super::book::Shelf;
@@ -22,7 +22,7 @@ pub(super) enum Entry {
     Decided(Box<Decision>),
     Ended {
         run: Arc<str>,
-        end: RunEnd,
+        end: AnswerOutcome,
     },
     /// Another model has answered.
     Withdrawn(Arc<str>),

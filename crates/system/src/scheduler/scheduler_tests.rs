@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agents::ToolBox;
+use hob_agents::ToolSet;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits};
 use hob_core::{
     Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Clock, Engine, EngineError, EventBus,
@@ -167,7 +167,7 @@ impl World {
             engine,
             default_model: None,
             agent: None,
-            tools: ToolBox::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
+            tools: ToolSet::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
             max_turns: 10,
             bus: EventBus::new(),
             log: Arc::clone(&record) as Arc<dyn InferenceLog>,

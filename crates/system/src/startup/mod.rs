@@ -1,3 +1,5 @@
 //! Translates the configuration into the options of each part, and connects parts that do not know each other.
 
+pub mod routing;
 pub mod tasks;
+pub mod telemetry;

@@ -9,7 +9,7 @@ use hob_core::schedule::DeliverTo;
 use hob_core::{ChannelError, ChannelStatus, Channels};
 
 use crate::channels::is_whatsapp;
-use crate::record::DATABASE;
+use crate::databases::DATABASE;
 use crate::scheduler::{Deliver, DeliverError, TaskBook, TaskOptions};
 
 /// How long a gateway may take to say which channels it has.

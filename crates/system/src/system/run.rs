@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hob_agents::{AgentStream, delta_channel};
 use hob_core::{
     Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
     Listener, Permit, Role, RunEvents, Tools,
@@ -9,7 +10,6 @@ use hob_core::{
 use hob_memory::context::{has_context, without_context};
 
 use super::System;
-use crate::agent_stream::{AgentStream, ear};
 use crate::lane::Wish;
 use crate::metered::{Metered, Origin};
 use crate::route::Route;
@@ -50,9 +50,9 @@ impl System {
         agent: Arc<dyn Agent>,
         caller: &Caller,
     ) -> Result<GenerationStream, AskError> {
-        let (ear, pieces) = ear(&self.bus, &caller.run);
+        let (sink, pieces) = delta_channel(&self.bus, &caller.run);
         let asked = Asked { request: &request, caller };
-        let context = self.context(route, asked, agent.name(), Some(Arc::new(ear)))?;
+        let context = self.context(route, asked, agent.name(), Some(Arc::new(sink)))?;
         let run = Box::pin(async move { agent.run(&request, &context).await });
         Ok(GenerationStream { warnings: Vec::new(), deltas: Box::pin(AgentStream::new(run, pieces)) })
     }

@@ -93,7 +93,7 @@ mod tests {
     use hob_testkit::ScriptedEngine;
 
     use super::*;
-    use crate::{SystemParts, ToolBox};
+    use crate::{SystemParts, ToolSet};
 
     /// An engine that writes down the prompts it is to read.
     struct Reader {
@@ -151,7 +151,7 @@ mod tests {
             engine: Arc::clone(&engine) as Arc<dyn Engine>,
             default_model: Some("m".to_owned()),
             agent: hob_agents::agent(agent),
-            tools: ToolBox::new(built_in_tools(BuiltInOptions::default())).unwrap(),
+            tools: ToolSet::new(built_in_tools(BuiltInOptions::default())).unwrap(),
             max_turns: 3,
             bus: EventBus::new(),
             log: Arc::clone(&log) as Arc<dyn InferenceLog>,

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_agents::builtin::Calculator;
-use hob_agents::{ToolBox, agent};
+use hob_agents::{ToolSet, agent};
 use hob_core::{
     AgentPreference, Engine, EventBus, GenerateRequest, Message, Role, Tool, TraceParent, Unrecorded,
 };
@@ -63,7 +63,7 @@ impl House {
             engine: answering,
             default_model: None,
             agent: agent("orchestrator"),
-            tools: ToolBox::new([Arc::new(Calculator) as Arc<dyn Tool>]).unwrap(),
+            tools: ToolSet::new([Arc::new(Calculator) as Arc<dyn Tool>]).unwrap(),
             max_turns: 5,
             bus: EventBus::new(),
             log: Arc::new(Unrecorded),

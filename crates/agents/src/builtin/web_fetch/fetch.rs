@@ -88,7 +88,7 @@ pub enum Redirects {
 
 /// What came back.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct FetchedPage {
     /// Where it was found in the end.
     pub url: Url,
     /// As the server named it.
@@ -133,12 +133,12 @@ impl Fetcher {
         Ok(self.client.get_or_init(|| client))
     }
 
-    pub async fn fetch(&self, address: &str, redirects: Redirects) -> Result<Page, FetchError> {
+    pub async fn fetch(&self, address: &str, redirects: Redirects) -> Result<FetchedPage, FetchError> {
         let work = tokio::time::timeout(self.options.timeout, self.follow(address, redirects));
         work.await.unwrap_or(Err(FetchError::Timeout(self.options.timeout)))
     }
 
-    async fn follow(&self, address: &str, redirects: Redirects) -> Result<Page, FetchError> {
+    async fn follow(&self, address: &str, redirects: Redirects) -> Result<FetchedPage, FetchError> {
         let mut url = parse(address, None)?;
         for _ in 0..=MAX_REDIRECTS {
             self.check(&url)?;
@@ -193,7 +193,7 @@ impl Fetcher {
         sent.map_err(|error| self.failure(url, &error))
     }
 
-    async fn read(&self, url: Url, mut response: Response) -> Result<Page, FetchError> {
+    async fn read(&self, url: Url, mut response: Response) -> Result<FetchedPage, FetchError> {
         if !response.status().is_success() {
             return Err(FetchError::Status(response.status()));
         }
@@ -216,7 +216,7 @@ impl Fetcher {
                 break;
             }
         }
-        Ok(Page { url, content_type, body, is_cut })
+        Ok(FetchedPage { url, content_type, body, is_cut })
     }
 
     fn failure(&self, url: &Url, error: &reqwest::Error) -> FetchError {

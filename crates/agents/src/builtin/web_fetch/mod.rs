@@ -9,13 +9,13 @@ mod owner_address;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
 use hob_text::{charset, readable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use fetch::{FetchError, Fetcher, Page, Redirects, WebFetchOptions};
-use hob_core::tool_arguments;
+pub use fetch::{FetchError, FetchedPage, Fetcher, Redirects, WebFetchOptions};
 
 /// The tool.
 pub struct WebFetch {
@@ -91,7 +91,7 @@ enum Kind {
     Text,
 }
 
-fn tell(page: &Page) -> Result<String, ToolError> {
+fn tell(page: &FetchedPage) -> Result<String, ToolError> {
     let kind = kind(page)?;
     let decoded = charset::decode(&page.body, page.content_type.as_deref());
     let (title, text) = match kind {
@@ -109,7 +109,7 @@ fn tell(page: &Page) -> Result<String, ToolError> {
     Ok(format!("{title}URL: {}\n\n{text}{cut}", page.url))
 }
 
-fn kind(page: &Page) -> Result<Kind, ToolError> {
+fn kind(page: &FetchedPage) -> Result<Kind, ToolError> {
     let named = page
         .content_type
         .as_deref()

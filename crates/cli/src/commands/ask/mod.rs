@@ -14,7 +14,7 @@ use hob_core::{
     AgentPreference, Answered, AskError, Caller, Delta, FinishReason, GenerateRequest, Message, ModelReason,
     Passage, Permit, Reach, RequestSource, Role, Step, ToolChoice, Warning, run_id,
 };
-use hob_system::{Because, Household, Streaming, System};
+use hob_system::{Household, SelectionReason, Streaming, System};
 use serde_json::{Map, Value, json};
 
 use self::answer_output::AnswerOutput;
@@ -52,8 +52,6 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
         config.intelligence.router = router;
         config.server.model = Some(AUTO.to_owned());
     }
-    // That is for those who stay.
-    config.engine.embedded.tune = false;
     if args.no_context {
         config.memory.context = false;
     }
@@ -96,7 +94,7 @@ fn caller(args: &AskArgs) -> Caller {
 
 /// An answer from another engine than the user set up should not come as a surprise.
 pub fn note_fallback(app: &Household, config: &Config) {
-    if let Because::Fallback { instead_of: Some(key) } = &app.because {
+    if let SelectionReason::Fallback { instead_of: Some(key) } = &app.because {
         let engine = app.system.engine();
         let reason = advice::passed_over(key, config);
         output::note(format_args!("{reason}; asking {}", advice::place(engine.key(), engine.address())));

@@ -28,8 +28,6 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     if let Some(model) = &args.model {
         config.use_model(model);
     }
-    // What is measured must not change meanwhile.
-    config.engine.embedded.tune = false;
     let wishes = Wishes { engine: args.engine, ..Wishes::default() };
     open_app::with_app(&config, &wishes, async |app, signals| {
         tokio::select! {

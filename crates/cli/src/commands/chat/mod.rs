@@ -54,8 +54,6 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     if let Some(model) = &answering.model {
         config.use_model(model);
     }
-    // That is for those who stay without asking.
-    config.engine.embedded.tune = false;
     let wishes = open_app::open_options(answering.engine, answering.offline.into());
     open_app::with_app(&config, &wishes, async |app, signals| {
         note_fallback(app, &config);

@@ -49,6 +49,7 @@ fn remedy_of_warning(warning: &Warning) -> String {
         Warning::UnknownSection { section, line, .. } => {
             format!("Correct or remove [{section}] in line {line}: it has no effect")
         }
+        Warning::NoEffect { key, line, .. } => format!("Remove '{key}' in line {line}"),
         Warning::MoreUnknown { .. } => "Correct or remove them: they have no effect".to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineKey};
 use hob_core::{Engine, EngineError, ModelInfo};
-use hob_system::{Because, Chosen, NoEngine, Tried};
+use hob_system::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};
@@ -131,16 +131,16 @@ pub fn check_files(config: &Config, home: &Path) -> Vec<DoctorCheck> {
 
 /// Which engine answers by the rules of selection.
 pub fn check_choice<'a>(
-    chosen: Result<Chosen, NoEngine>,
+    chosen: Result<SelectedEngine, NoEngine>,
     found: &'a [EngineStatus],
     expectations: EngineExpectations<'_>,
 ) -> (EngineToAsk<'a>, DoctorCheck) {
     const NAME: &str = "engine";
     let EngineExpectations { config, is_default_missed, can_fetch } = expectations;
     let none = match chosen {
-        Ok(Chosen { engine, because }) => {
+        Ok(SelectedEngine { engine, because }) => {
             let check = match because {
-                Because::Fallback { instead_of: Some(key) } if !is_default_missed => {
+                SelectionReason::Fallback { instead_of: Some(key) } if !is_default_missed => {
                     let message = format!(
                         "{} answers; {key}, which 'hob init' recommends here, does not run",
                         engine.key()
@@ -148,17 +148,17 @@ pub fn check_choice<'a>(
                     DoctorCheck::new(NAME, CheckStatus::Good, message)
                         .advise(format!("Nothing needs it. For larger models: {}", how_to_have(&key, found)))
                 }
-                Because::Fallback { instead_of: Some(key) } => {
+                SelectionReason::Fallback { instead_of: Some(key) } => {
                     let message = format!("{} answers in place of {key}", engine.key());
                     DoctorCheck::new(NAME, CheckStatus::Warning, message)
                         .advise(format!("Start {key}, or set [engine] default = \"{}\"", engine.key()))
                 }
-                Because::Fallback { instead_of: None } => DoctorCheck::new(
+                SelectionReason::Fallback { instead_of: None } => DoctorCheck::new(
                     NAME,
                     CheckStatus::Good,
                     format!("{} answers; no default is set", engine.key()),
                 ),
-                Because::Default | Because::Given => DoctorCheck::new(
+                SelectionReason::Default | SelectionReason::Given => DoctorCheck::new(
                     NAME,
                     CheckStatus::Good,
                     format!("{} answers{}", engine.key(), beside(&engine, config)),
@@ -273,9 +273,9 @@ fn beside(chosen: &Arc<dyn Engine>, config: &Config) -> String {
 fn remedy(none: &NoEngine) -> String {
     match none {
         NoEngine::UnknownKey { known, .. } => format!("Set [engine] default to one of {}", known.join(", ")),
-        NoEngine::Given(Tried { key, address, .. }) => advice::how_to_start(key, address),
+        NoEngine::Given(RejectedEngine { key, address, .. }) => advice::how_to_start(key, address),
         NoEngine::NoneHealthy { tried } => match tried.first() {
-            Some(Tried { key, address, .. }) => {
+            Some(RejectedEngine { key, address, .. }) => {
                 format!("{key} is tried first. {}", advice::how_to_start(key, address))
             }
             None => "Configure one in [engine]".to_owned(),

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use futures::StreamExt;
 use hob_config::Config;
 use hob_core::Engine;
-use hob_system::{PullProgress, ollama};
+use hob_system::{OllamaPullProgress, ollama};
 
 use self::bars::LayerBars;
 use self::lines::LayerLines;
@@ -24,7 +24,7 @@ const MAX_LAYERS: usize = 64;
 
 /// Shows the steps of a download.
 trait PullDisplay {
-    fn step(&mut self, step: &PullProgress);
+    fn step(&mut self, step: &OllamaPullProgress);
     fn clear(&mut self);
 }
 

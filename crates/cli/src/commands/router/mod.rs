@@ -6,7 +6,8 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::{Record, RouterBook};
+use hob_system::Record;
+use hob_system::startup::routing::open_router_book;
 
 use crate::args::RouterCommand;
 use crate::output;
@@ -14,7 +15,7 @@ use crate::settings;
 
 pub fn run(command: RouterCommand) -> Result<ExitCode> {
     let config = settings::load()?;
-    let kept = RouterBook::at(&settings::home()?, Record::default()).find()?;
+    let kept = open_router_book(&settings::home()?, Record::default()).find()?;
     match command {
         RouterCommand::Show { json } => show::run(kept.as_ref(), config.intelligence.router, json.into())?,
         RouterCommand::Reset { yes } => reset::run(kept.as_ref(), yes.into())?,

@@ -20,9 +20,7 @@ use crate::settings;
 pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let SchedulerRunArgs { id, json, engine } = args;
     let id = read_id(&id)?;
-    let (mut config, wishes) = run_settings(engine)?;
-    // That is for those who stay.
-    config.engine.embedded.tune = false;
+    let (config, wishes) = run_settings(engine)?;
     let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
     // Before an engine is looked for, which takes its time.
     block_on(async { book.get(&id).await.map_err(with_advice) })?;

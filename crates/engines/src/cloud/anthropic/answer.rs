@@ -39,7 +39,7 @@ enum Block {
 
 /// Token counts. In a stream they come twice, and the later ones hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-pub struct WireUsage {
+pub(super) struct WireUsage {
     /// Without what was read from or written to the cache.
     #[serde(default)]
     input_tokens: Option<u64>,
@@ -53,7 +53,7 @@ pub struct WireUsage {
 
 impl WireUsage {
     /// What is known once `later` came too.
-    pub fn updated(self, later: WireUsage) -> Self {
+    pub(super) fn updated(self, later: WireUsage) -> Self {
         WireUsage {
             input_tokens: later.input_tokens.or(self.input_tokens),
             cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
@@ -78,7 +78,7 @@ impl From<WireUsage> for Usage {
     }
 }
 
-pub fn finish_reason(word: &str) -> FinishReason {
+pub(super) fn finish_reason(word: &str) -> FinishReason {
     match word {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         // The second is the model's own limit instead of the caller's: cut off all the same.
@@ -90,7 +90,7 @@ pub fn finish_reason(word: &str) -> FinishReason {
 }
 
 /// Reads a whole answer.
-pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
+pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
     let message: WireMessage =
         serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
     let stop_reason =
@@ -135,7 +135,7 @@ struct WireModel {
 }
 
 /// Reads `GET /v1/models`.
-pub fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
+pub(super) fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
     let list: ModelList = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let info = |model: WireModel| ModelInfo { context: model.max_input_tokens, ..ModelInfo::named(model.id) };
     Ok(list.data.into_iter().map(info).collect())

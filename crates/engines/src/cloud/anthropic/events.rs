@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answer::{WireUsage, finish_reason};
-use crate::wire::client::telling_code;
 use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::engine_error::specific_code;
 use crate::wire::frames::Framing;
-use crate::wire::sse::Event;
+use crate::wire::sse::SseEvent;
 
 /// The kinds of events that mean something to us.
 const KINDS: [&str; 7] = [
@@ -97,14 +97,14 @@ struct OpenCall {
 
 /// Reads one stream.
 #[derive(Debug, Default)]
-pub struct Events {
+pub(super) struct AnthropicDecoder {
     open_calls: HashMap<u64, OpenCall>,
     calls: u32,
     usage: Option<WireUsage>,
     finished: bool,
 }
 
-impl Events {
+impl AnthropicDecoder {
     fn count(&mut self, usage: Option<WireUsage>) {
         if let Some(later) = usage {
             self.usage = Some(self.usage.unwrap_or_default().updated(later));
@@ -194,11 +194,11 @@ fn status(kind: &str) -> Option<u16> {
     })
 }
 
-impl Decoder for Events {
+impl Decoder for AnthropicDecoder {
     const FRAMING: Framing = Framing::Blocks;
 
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
-        let Some(event) = Event::read(frame) else {
+        let Some(event) = SseEvent::read(frame) else {
             return DecodeError::in_place_of_event(frame);
         };
         let event = match serde_json::from_slice::<WireEvent<'_>>(&event.data) {
@@ -237,7 +237,7 @@ impl Decoder for Events {
                     event.error.ok_or_else(|| DecodeError::Malformed("an error says nothing".to_owned()))?;
                 return Err(DecodeError::Reported {
                     status: status(&trouble.kind),
-                    code: telling_code(&trouble.kind),
+                    code: specific_code(&trouble.kind),
                     message: trouble.message,
                 });
             }

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 fn decode(events: &[Value]) -> Result<Vec<Delta>, DecodeError> {
-    let mut decoder = Events::default();
+    let mut decoder = AnthropicDecoder::default();
     let mut deltas = VecDeque::new();
     for event in events {
         let block = format!("event: {}\ndata: {event}", event["type"].as_str().unwrap_or_default());
@@ -179,7 +179,7 @@ fn garbage_is_malformed_and_never_panics() {
         "data: {\"type\":\"content_block_delta\",\"delta\":7}",
         "data: \u{fffd}",
     ] {
-        let refused = Events::default().frame(garbage.as_bytes(), &mut VecDeque::new());
+        let refused = AnthropicDecoder::default().frame(garbage.as_bytes(), &mut VecDeque::new());
         assert!(matches!(refused, Err(DecodeError::Malformed(_))), "{garbage}");
     }
 }

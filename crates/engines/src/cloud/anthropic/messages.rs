@@ -5,12 +5,13 @@ use hob_core::{Content, Image, Message, Part, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::cloud::translate::{self, Turn, Unsupported};
+use crate::cloud::translate::{self, RoleTurn};
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// A piece of a turn.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block<'a> {
+pub(super) enum Block<'a> {
     Text {
         text: &'a str,
     },
@@ -32,28 +33,28 @@ pub enum Block<'a> {
 /// Where a picture is.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Source<'a> {
+pub(super) enum Source<'a> {
     Base64 { media_type: &'a str, data: &'a str },
     Url { url: &'a str },
 }
 
 #[derive(Debug, Serialize)]
-pub struct WireTurn<'a> {
+pub(super) struct WireTurn<'a> {
     role: &'static str,
     content: Vec<Block<'a>>,
 }
 
 /// A conversation in two halves.
 #[derive(Debug)]
-pub struct Conversation<'a> {
-    pub system: Vec<Block<'a>>,
-    pub turns: Vec<WireTurn<'a>>,
+pub(super) struct Conversation<'a> {
+    pub(super) system: Vec<Block<'a>>,
+    pub(super) turns: Vec<WireTurn<'a>>,
 }
 
 impl<'a> Conversation<'a> {
-    pub fn of(messages: &'a [Message]) -> Result<Self, Unsupported> {
+    pub(super) fn of(messages: &'a [Message]) -> Result<Self, UnsupportedField> {
         let mut system = Vec::new();
-        let mut turns: Vec<Turn<Block<'a>>> = Vec::new();
+        let mut turns: Vec<RoleTurn<Block<'a>>> = Vec::new();
         for (index, message) in messages.iter().enumerate() {
             translate::no_author(message, index)?;
             match message.role {
@@ -64,7 +65,7 @@ impl<'a> Conversation<'a> {
             }
         }
         let turns =
-            turns.into_iter().map(|Turn { role, pieces }| WireTurn { role, content: pieces }).collect();
+            turns.into_iter().map(|RoleTurn { role, pieces }| WireTurn { role, content: pieces }).collect();
         Ok(Conversation { system, turns })
     }
 }
@@ -75,7 +76,7 @@ fn text(text: &str) -> Option<Block<'_>> {
 }
 
 /// Text and pictures.
-fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported> {
+fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
     match &message.content {
         Content::Empty => Ok(Vec::new()),
         Content::Text(words) => Ok(text(words).into_iter().collect()),
@@ -91,13 +92,13 @@ fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
     }
 }
 
-fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, Unsupported> {
+fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, UnsupportedField> {
     let url = image.url.as_str();
     let source = match image.inline() {
         Some((media_type, data)) => Source::Base64 { media_type, data },
         None if url.starts_with("https://") || url.starts_with("http://") => Source::Url { url },
         None => {
-            return Err(Unsupported::because(
+            return Err(UnsupportedField::because(
                 translate::image_field(message, part),
                 "a picture is a data: URL in base64, or an http(s) address",
             ));
@@ -107,7 +108,7 @@ fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, Unsu
 }
 
 /// What the assistant said, and then the calls it made.
-fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported> {
+fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
     let mut blocks: Vec<Block<'_>> = translate::texts(message, index)?.into_iter().filter_map(text).collect();
     for (position, call) in message.tool_calls.iter().enumerate() {
         blocks.push(Block::ToolUse {
@@ -119,7 +120,7 @@ fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
     Ok(blocks)
 }
 
-fn result(message: &Message, index: usize) -> Result<Block<'_>, Unsupported> {
+fn result(message: &Message, index: usize) -> Result<Block<'_>, UnsupportedField> {
     Ok(Block::ToolResult {
         tool_use_id: translate::answered_call(message, index)?,
         content: blocks(message, index)?,

@@ -13,13 +13,14 @@ use hob_core::{
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::Access;
+use super::access::ProviderAccess;
 use crate::openai_compat::request::Delivery;
-use crate::openai_compat::unknown_model;
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::engine_error::unknown_model;
+use crate::wire::remote::Resend;
 use crate::wire::response::Response;
-use events::Events;
+use events::AnthropicDecoder;
 
 /// The version of the API that this module speaks. Anthropic adds to it, and breaks it only under another date.
 const VERSION: (HeaderName, HeaderValue) =
@@ -33,7 +34,7 @@ pub(super) struct Anthropic {
 }
 
 impl Anthropic {
-    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+    pub(super) fn new(access: ProviderAccess<'_>) -> Result<Self, EngineError> {
         let endpoint = Endpoint::new(EndpointOptions {
             timeout: access.timeout,
             key: Some(KeyHeader { name: HeaderName::from_static("x-api-key"), prefix: "", key: access.key }),
@@ -79,7 +80,10 @@ impl Engine for Anthropic {
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
-        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Events::default()) })
+        Ok(GenerationStream {
+            warnings,
+            deltas: deltas(&self.endpoint, response, AnthropicDecoder::default()),
+        })
     }
 
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {

@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::messages::{Block, Conversation, WireTurn};
-use crate::cloud::translate::{self, Unsupported};
+use crate::cloud::translate;
 use crate::openai_compat::request::Delivery;
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// Fields of Anthropic's own that a caller may add to a request. `output_config` is merged with what a response format
 /// becomes.
@@ -22,11 +23,11 @@ const OWN_FIELDS: [&str; 8] = [
 ];
 
 /// Anthropic demands a limit. Where the house leaves it to the engine, this is it: as much as every current model can write.
-pub const DEMANDED_MAX_TOKENS: u32 = 8_192;
+pub(super) const DEMANDED_MAX_TOKENS: u32 = 8_192;
 
 /// The request's body.
 #[derive(Debug, Serialize)]
-pub struct Body<'a> {
+pub(super) struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,7 +48,7 @@ pub struct Body<'a> {
     own: Map<String, Value>,
     /// What of the caller's request is not said, and has no effect.
     #[serde(skip)]
-    pub ignored: Vec<Warning>,
+    pub(super) ignored: Vec<Warning>,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,7 +62,7 @@ struct Tool<'a> {
 }
 
 /// Says `request` in Anthropic's words, or names the field that has none.
-pub fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, Unsupported> {
+pub(super) fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, UnsupportedField> {
     let sampling = &request.sampling;
     translate::refuse([
         ("n", request.answers() > 1),
@@ -74,7 +75,7 @@ pub fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, U
     // The newer models refuse any temperature but their own, so only a caller's wish is passed on.
     let temperature = request.temperature.map(|temperature| temperature.get());
     if temperature.is_some_and(|temperature| temperature > 1.0) {
-        return Err(Unsupported::because("temperature", "Anthropic takes 0.0 to 1.0"));
+        return Err(UnsupportedField::because("temperature", "Anthropic takes 0.0 to 1.0"));
     }
     let Conversation { system, turns } = Conversation::of(&request.messages)?;
     Ok(Body {
@@ -126,12 +127,12 @@ fn tool_choice(request: &GenerateRequest) -> Option<Value> {
 }
 
 /// The caller's own additions, and the form of the answer, which lives beside some of them.
-fn own(request: &GenerateRequest) -> Result<Map<String, Value>, Unsupported> {
+fn own(request: &GenerateRequest) -> Result<Map<String, Value>, UnsupportedField> {
     let mut own = translate::own_fields(&request.extra, &OWN_FIELDS);
     let format = match &request.response_format {
         ResponseFormat::Text => return Ok(own),
         ResponseFormat::JsonObject => {
-            return Err(Unsupported::because(
+            return Err(UnsupportedField::because(
                 "response_format",
                 "Anthropic answers in JSON only by a schema; send type json_schema",
             ));
@@ -145,7 +146,7 @@ fn own(request: &GenerateRequest) -> Result<Map<String, Value>, Unsupported> {
             config.insert("format".to_owned(), format);
             Ok(own)
         }
-        _ => Err(Unsupported::because("output_config", "it must be an object")),
+        _ => Err(UnsupportedField::because("output_config", "it must be an object")),
     }
 }
 

@@ -1,6 +1,7 @@
-use hob_core::{Answer, ToolCall};
+use hob_core::{Answer, FinishReason, ToolCall, Usage};
 
 use super::*;
+use crate::cloud::gemini::wire_types::finish_reason;
 
 fn answer(content: &str, finish_reason: FinishReason) -> Answer {
     Answer { content: content.into(), reasoning: None, tool_calls: Vec::new(), finish_reason, logprobs: None }

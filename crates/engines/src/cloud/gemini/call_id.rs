@@ -14,7 +14,7 @@ const MARK: &str = "--thought--";
 const FOREIGN: &str = "skip_thought_signature_validator";
 
 /// The id that our callers see: Google's own or a fresh one, with the signature if there is any.
-pub fn join(id: Option<String>, signature: Option<&str>) -> String {
+pub(super) fn join(id: Option<String>, signature: Option<&str>) -> String {
     let mut id = id.filter(|id| !id.is_empty()).unwrap_or_else(new_call_id);
     if let Some(signature) = signature {
         id.push_str(MARK);
@@ -28,7 +28,7 @@ pub fn join(id: Option<String>, signature: Option<&str>) -> String {
 }
 
 /// The id that Google knows, and the signature as it came.
-pub fn split(id: &str) -> (&str, Option<String>) {
+pub(super) fn split(id: &str) -> (&str, Option<String>) {
     match id.split_once(MARK) {
         Some((id, letters)) => (id, Some(base64(letters))),
         None => (id, None),
@@ -36,7 +36,7 @@ pub fn split(id: &str) -> (&str, Option<String>) {
 }
 
 /// The id without its signature.
-pub fn plain(id: &str) -> &str {
+pub(super) fn plain(id: &str) -> &str {
     id.split_once(MARK).map_or(id, |(id, _)| id)
 }
 
@@ -57,7 +57,7 @@ fn base64(letters: &str) -> String {
 }
 
 /// The signature to send with a call of the history. Of the calls made at once only the first has one.
-pub fn signature_of(signature: Option<String>, is_first: bool) -> Option<Cow<'static, str>> {
+pub(super) fn signature_of(signature: Option<String>, is_first: bool) -> Option<Cow<'static, str>> {
     match signature {
         Some(signature) => Some(Cow::Owned(signature)),
         None => is_first.then_some(Cow::Borrowed(FOREIGN)),

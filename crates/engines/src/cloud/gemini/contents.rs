@@ -3,17 +3,18 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, Image, Message, Part as OurPart, Role};
+use hob_core::{Content, Image, Message, Part, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::call_id;
-use crate::cloud::translate::{self, Turn, Unsupported};
+use crate::cloud::translate::{self, RoleTurn};
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// A piece of a turn: one of the fields, and a signature beside it.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Part<'a> {
+pub(super) struct RequestPart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,23 +49,23 @@ struct FunctionResponse<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct WireTurn<'a> {
+pub(super) struct WireTurn<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
-    parts: Vec<Part<'a>>,
+    parts: Vec<RequestPart<'a>>,
 }
 
 /// A conversation in two halves.
 #[derive(Debug)]
-pub struct Conversation<'a> {
-    pub system: Option<WireTurn<'a>>,
-    pub turns: Vec<WireTurn<'a>>,
+pub(super) struct Conversation<'a> {
+    pub(super) system: Option<WireTurn<'a>>,
+    pub(super) turns: Vec<WireTurn<'a>>,
 }
 
 impl<'a> Conversation<'a> {
-    pub fn of(messages: &'a [Message]) -> Result<Self, Unsupported> {
+    pub(super) fn of(messages: &'a [Message]) -> Result<Self, UnsupportedField> {
         let mut system = Vec::new();
-        let mut turns: Vec<Turn<Part<'a>>> = Vec::new();
+        let mut turns: Vec<RoleTurn<RequestPart<'a>>> = Vec::new();
         for (index, message) in messages.iter().enumerate() {
             translate::no_author(message, index)?;
             match message.role {
@@ -79,7 +80,7 @@ impl<'a> Conversation<'a> {
         }
         let turns = turns
             .into_iter()
-            .map(|Turn { role, pieces }| WireTurn { role: Some(role), parts: pieces })
+            .map(|RoleTurn { role, pieces }| WireTurn { role: Some(role), parts: pieces })
             .collect();
         Ok(Conversation {
             system: (!system.is_empty()).then_some(WireTurn { role: None, parts: system }),
@@ -89,12 +90,12 @@ impl<'a> Conversation<'a> {
 }
 
 /// Google refuses a part without content.
-fn text(text: &str) -> Option<Part<'_>> {
-    (!text.is_empty()).then(|| Part { text: Some(text), ..Part::default() })
+fn text(text: &str) -> Option<RequestPart<'_>> {
+    (!text.is_empty()).then(|| RequestPart { text: Some(text), ..RequestPart::default() })
 }
 
 /// Text and pictures.
-fn parts(message: &Message, index: usize) -> Result<Vec<Part<'_>>, Unsupported> {
+fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
     match &message.content {
         Content::Empty => Ok(Vec::new()),
         Content::Text(words) => Ok(text(words).into_iter().collect()),
@@ -102,47 +103,52 @@ fn parts(message: &Message, index: usize) -> Result<Vec<Part<'_>>, Unsupported> 
             .iter()
             .enumerate()
             .filter_map(|(part, content)| match content {
-                OurPart::Text(words) => text(words).map(Ok),
-                OurPart::Image(image) => Some(picture(image, index, part)),
-                OurPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
+                Part::Text(words) => text(words).map(Ok),
+                Part::Image(image) => Some(picture(image, index, part)),
+                Part::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
             })
             .collect(),
     }
 }
 
-fn picture(image: &Image, message: usize, part: usize) -> Result<Part<'_>, Unsupported> {
+fn picture(image: &Image, message: usize, part: usize) -> Result<RequestPart<'_>, UnsupportedField> {
     let (mime_type, data) = image.inline().ok_or_else(|| {
-        Unsupported::because(
+        UnsupportedField::because(
             translate::image_field(message, part),
             "Gemini fetches no pictures; send a data: URL in base64",
         )
     })?;
-    Ok(Part { inline_data: Some(Blob { mime_type, data }), ..Part::default() })
+    Ok(RequestPart { inline_data: Some(Blob { mime_type, data }), ..RequestPart::default() })
 }
 
 /// What the model said, and then the calls it made.
-fn spoken(message: &Message, index: usize) -> Result<Vec<Part<'_>>, Unsupported> {
-    let mut parts: Vec<Part<'_>> = translate::texts(message, index)?.into_iter().filter_map(text).collect();
+fn spoken(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
+    let mut parts: Vec<RequestPart<'_>> =
+        translate::texts(message, index)?.into_iter().filter_map(text).collect();
     for (position, call) in message.tool_calls.iter().enumerate() {
         let (id, signature) = call_id::split(&call.id);
-        parts.push(Part {
+        parts.push(RequestPart {
             function_call: Some(FunctionCall {
                 id,
                 name: &call.name,
                 args: translate::arguments(call, index, position)?,
             }),
             thought_signature: call_id::signature_of(signature, position == 0),
-            ..Part::default()
+            ..RequestPart::default()
         });
     }
     Ok(parts)
 }
 
 /// A function's answer, by the name that its call had.
-fn response<'a>(message: &'a Message, before: &'a [Message], index: usize) -> Result<Part<'a>, Unsupported> {
+fn response<'a>(
+    message: &'a Message,
+    before: &'a [Message],
+    index: usize,
+) -> Result<RequestPart<'a>, UnsupportedField> {
     let id = translate::answered_call(message, index)?;
     let name = Message::tool_name(before, id).ok_or_else(|| {
-        Unsupported::because(
+        UnsupportedField::because(
             format!("messages[{index}].tool_call_id"),
             "no call before it has this id, so the function's name is not known",
         )
@@ -150,8 +156,8 @@ fn response<'a>(message: &'a Message, before: &'a [Message], index: usize) -> Re
     let text = translate::texts(message, index)?.join("\n");
     let response = serde_json::from_str(&text)
         .unwrap_or_else(|_| Map::from_iter([("result".to_owned(), Value::String(text))]));
-    Ok(Part {
+    Ok(RequestPart {
         function_response: Some(FunctionResponse { id: call_id::plain(id), name, response }),
-        ..Part::default()
+        ..RequestPart::default()
     })
 }

@@ -4,7 +4,7 @@ use hob_core::EmbedRequest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::embeddings::Part;
+use crate::embeddings::EmbeddingBatch;
 
 /// The most that Google takes in one request.
 pub(super) const MAX_INPUTS: usize = 100;
@@ -33,8 +33,8 @@ struct Values {
 }
 
 /// Google counts no tokens here.
-pub(super) fn read(body: &[u8]) -> Result<Part, String> {
+pub(super) fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let vectors = answer.embeddings.into_iter().map(|one| one.values).collect();
-    Ok(Part { model: None, vectors, prompt_tokens: None })
+    Ok(EmbeddingBatch { model: None, vectors, prompt_tokens: None })
 }

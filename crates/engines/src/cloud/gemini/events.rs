@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
 use serde_json::Value;
 
-use super::answer::{Candidate, WireAnswer, WirePart, finish_reason};
 use super::call_id;
-use crate::wire::client::Complaint;
+use super::wire_types::{Candidate, WireAnswer, WirePart, finish_reason};
 use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
-use crate::wire::sse::Event;
+use crate::wire::sse::SseEvent;
 
 /// How far one candidate has come.
 #[derive(Debug, Default)]
@@ -23,16 +23,20 @@ struct Progress {
 
 /// Reads one stream.
 #[derive(Debug, Default)]
-pub struct Chunks {
+pub(super) struct GeminiDecoder {
     candidates: BTreeMap<u32, Progress>,
     usage: Option<Usage>,
 }
 
-impl Chunks {
+impl GeminiDecoder {
     /// Takes the next piece, or the whole answer.
-    pub fn take(&mut self, answer: WireAnswer, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+    pub(super) fn take(
+        &mut self,
+        answer: WireAnswer,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), DecodeError> {
         if let Some(error) = &answer.error {
-            return Err(DecodeError::reported(Complaint::of(error)));
+            return Err(DecodeError::reported(EngineErrorBody::of(error)));
         }
         let candidates = answer.candidates.unwrap_or_default();
         let blocked = answer.prompt_feedback.and_then(|feedback| feedback.block_reason);
@@ -87,11 +91,11 @@ impl Progress {
     }
 }
 
-impl Decoder for Chunks {
+impl Decoder for GeminiDecoder {
     const FRAMING: Framing = Framing::Blocks;
 
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
-        let Some(event) = Event::read(frame) else {
+        let Some(event) = SseEvent::read(frame) else {
             return DecodeError::in_place_of_event(frame);
         };
         let answer = serde_json::from_slice(&event.data).map_err(|error| {

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 fn decode(chunks: &[Value]) -> Result<Vec<Delta>, DecodeError> {
-    let mut decoder = Chunks::default();
+    let mut decoder = GeminiDecoder::default();
     let mut deltas = VecDeque::new();
     for chunk in chunks {
         decoder.frame(format!("data: {chunk}").as_bytes(), &mut deltas)?;
@@ -106,7 +106,7 @@ fn errors_and_blocked_prompts_are_reported() {
 #[test]
 fn a_bare_error_where_events_were_asked_for_is_reported() {
     let bare = br#"[{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}]"#;
-    let refused = Chunks::default().frame(bare, &mut VecDeque::new());
+    let refused = GeminiDecoder::default().frame(bare, &mut VecDeque::new());
     let (message, code) = ("slow down".to_owned(), None);
     assert_eq!(refused, Err(DecodeError::Reported { message, code, status: Some(429) }));
 }
@@ -114,7 +114,7 @@ fn a_bare_error_where_events_were_asked_for_is_reported() {
 #[test]
 fn garbage_is_malformed_and_never_panics() {
     for garbage in ["data: {", "data: 7", "data: [DONE]", "data: {\"candidates\":7}", "data: \u{fffd}"] {
-        let refused = Chunks::default().frame(garbage.as_bytes(), &mut VecDeque::new());
+        let refused = GeminiDecoder::default().frame(garbage.as_bytes(), &mut VecDeque::new());
         assert!(matches!(refused, Err(DecodeError::Malformed(_))), "{garbage}");
     }
 }

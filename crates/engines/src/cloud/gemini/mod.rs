@@ -6,6 +6,7 @@ mod contents;
 mod embed;
 mod events;
 mod request;
+mod wire_types;
 
 use async_trait::async_trait;
 use hob_core::{
@@ -15,13 +16,14 @@ use hob_core::{
 
 use reqwest::header::HeaderName;
 
-use super::Access;
-use crate::embeddings::{Gathered, Habit, ONLY_TEXT, batches};
-use crate::openai_compat::unknown_model;
-use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader, Resend};
+use super::access::ProviderAccess;
+use crate::embeddings::{EmbeddingCollector, ONLY_TEXT, OverlongPolicy, batches};
+use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
+use crate::wire::engine_error::unknown_model;
+use crate::wire::remote::Resend;
 use crate::wire::response::Response;
-use events::Chunks;
+use events::GeminiDecoder;
 
 /// A thousand is the most that one page may have, and more than there are.
 const MODELS: &str = "/v1beta/models?pageSize=1000";
@@ -31,7 +33,7 @@ pub(super) struct Gemini {
 }
 
 impl Gemini {
-    pub(super) fn new(access: Access<'_>) -> Result<Self, EngineError> {
+    pub(super) fn new(access: ProviderAccess<'_>) -> Result<Self, EngineError> {
         let endpoint = Endpoint::new(EndpointOptions {
             timeout: access.timeout,
             key: Some(KeyHeader {
@@ -95,7 +97,7 @@ impl Engine for Gemini {
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let (response, warnings) = self.ask(request, "streamGenerateContent?alt=sse").await?;
-        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, Chunks::default()) })
+        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, GeminiDecoder::default()) })
     }
 
     /// Google reads the beginning of a text that is too long, and does not say so.
@@ -103,15 +105,15 @@ impl Engine for Gemini {
         let Some(texts) = request.inputs.texts() else {
             return Err(self.endpoint.unsupported("input", Some(ONLY_TEXT)));
         };
-        let mut gathered = Gathered::new(&self.endpoint, request, Habit::Refuses);
+        let mut collected = EmbeddingCollector::new(&self.endpoint, request, OverlongPolicy::Refuses);
         for inputs in batches(texts, embed::MAX_INPUTS) {
             let json = embed::body(request, inputs).to_string().into_bytes();
             let response = self.post(&request.model, "batchEmbedContents", json).await?;
             let body = self.endpoint.body(response).await?;
-            let part = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
-            gathered.add(inputs.len(), part)?;
+            let batch = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
+            collected.add(inputs.len(), batch)?;
         }
-        Ok(Embeddings { cut: Cut::Untold, ..gathered.finish() })
+        Ok(Embeddings { cut: Cut::Untold, ..collected.finish() })
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::contents::{Conversation, WireTurn};
-use crate::cloud::translate::{self, Unsupported};
+use crate::cloud::translate;
+use crate::wire::unsupported_field::UnsupportedField;
 
 /// Fields of Google's own that a caller may add to a request.
 const OWN_FIELDS: [&str; 4] = ["cachedContent", GENERATION_CONFIG, "safetySettings", TOP_K];
@@ -19,7 +20,7 @@ const TOP_K: &str = "top_k";
 /// The request's body.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Body<'a> {
+pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<WireTurn<'a>>,
     contents: Vec<WireTurn<'a>>,
@@ -32,7 +33,7 @@ pub struct Body<'a> {
     own: Map<String, Value>,
     /// What of the caller's request is not said, and has no effect.
     #[serde(skip)]
-    pub ignored: Vec<Warning>,
+    pub(super) ignored: Vec<Warning>,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,7 +53,7 @@ struct Function<'a> {
 }
 
 /// Says `request` in Google's words, or names the field that has none.
-pub fn body(request: &GenerateRequest) -> Result<Body<'_>, Unsupported> {
+pub(super) fn body(request: &GenerateRequest) -> Result<Body<'_>, UnsupportedField> {
     translate::refuse([
         ("logprobs", request.sampling.logprobs),
         ("top_logprobs", request.sampling.top_logprobs.is_some()),
@@ -74,11 +75,11 @@ pub fn body(request: &GenerateRequest) -> Result<Body<'_>, Unsupported> {
 fn generation_config(
     request: &GenerateRequest,
     own: &mut Map<String, Value>,
-) -> Result<Map<String, Value>, Unsupported> {
+) -> Result<Map<String, Value>, UnsupportedField> {
     let sampling = &request.sampling;
     // Google counts seeds in 32 bits.
     if sampling.seed.is_some_and(|seed| i32::try_from(seed).is_err()) {
-        return Err(Unsupported::because("seed", "Gemini takes 32 bits of it"));
+        return Err(UnsupportedField::because("seed", "Gemini takes 32 bits of it"));
     }
     let (mime_type, schema) = match &request.response_format {
         ResponseFormat::Text => (None, None),
@@ -107,7 +108,7 @@ fn generation_config(
     match own.remove(GENERATION_CONFIG) {
         None => {}
         Some(Value::Object(additions)) => config.extend(additions),
-        Some(_) => return Err(Unsupported::because(GENERATION_CONFIG, "it must be an object")),
+        Some(_) => return Err(UnsupportedField::because(GENERATION_CONFIG, "it must be an object")),
     }
     Ok(config)
 }
@@ -120,12 +121,12 @@ fn function(definition: &ToolDefinition) -> Function<'_> {
     }
 }
 
-fn tool_config(request: &GenerateRequest) -> Result<Option<Value>, Unsupported> {
+fn tool_config(request: &GenerateRequest) -> Result<Option<Value>, UnsupportedField> {
     if request.tools.is_empty() {
         return Ok(None);
     }
     if request.parallel_tool_calls == Some(false) {
-        return Err(Unsupported::because(
+        return Err(UnsupportedField::because(
             "parallel_tool_calls",
             "Gemini decides by itself how many calls it makes at once",
         ));

@@ -14,7 +14,7 @@ pub(super) struct BadChunk;
 
 /// Where in the coding we are.
 #[derive(Debug)]
-enum Place {
+enum ChunkState {
     /// In a length, after so many digits.
     Length {
         digits: u32,
@@ -39,7 +39,7 @@ enum Place {
 /// Takes the coding off.
 #[derive(Debug)]
 pub(super) struct Chunked {
-    place: Place,
+    state: ChunkState,
     /// Of the piece at hand.
     left: u64,
     /// Bytes beside the body in the line of the length at hand, or behind the body.
@@ -48,11 +48,11 @@ pub(super) struct Chunked {
 
 impl Chunked {
     pub(super) fn new() -> Self {
-        Chunked { place: Place::Length { digits: 0 }, left: 0, aside: 0 }
+        Chunked { state: ChunkState::Length { digits: 0 }, left: 0, aside: 0 }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.place, Place::Over)
+        matches!(self.state, ChunkState::Over)
     }
 
     /// Appends the body that is in `input` to `out`, and gives how much of the input that took: all of it, unless the body
@@ -60,13 +60,13 @@ impl Chunked {
     pub(super) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, BadChunk> {
         let mut at = 0;
         while at < input.len() && !self.is_over() {
-            if let Place::Piece = self.place {
+            if let ChunkState::Piece = self.state {
                 let here = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - at);
                 out.extend_from_slice(&input[at..at + here]);
                 at += here;
                 self.left -= here as u64;
                 if self.left == 0 {
-                    self.place = Place::PieceEnd { returned: false };
+                    self.state = ChunkState::PieceEnd { returned: false };
                 }
             } else {
                 self.step(input[at])?;
@@ -78,34 +78,38 @@ impl Chunked {
 
     /// Takes a byte that is not the body's.
     fn step(&mut self, byte: u8) -> Result<(), BadChunk> {
-        self.place = match (&self.place, byte) {
-            (Place::Length { digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if *digits < MAX_DIGITS => {
+        self.state = match (&self.state, byte) {
+            (ChunkState::Length { digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F')
+                if *digits < MAX_DIGITS =>
+            {
                 let digit = char::from(byte).to_digit(16).ok_or(BadChunk)?;
                 self.left = self.left << 4 | u64::from(digit);
-                Place::Length { digits: digits + 1 }
+                ChunkState::Length { digits: digits + 1 }
             }
-            (Place::Length { digits: 1.. }, b';' | b' ' | b'\t') => Place::Extension,
-            (Place::Length { digits: 1.. } | Place::Extension, b'\r') => Place::LengthEnd,
-            (Place::Length { digits: 1.. } | Place::Extension | Place::LengthEnd, b'\n') => match self.left {
-                0 => Place::Trailer { line: 0 },
-                _ => Place::Piece,
-            },
-            (Place::Extension, _) => {
+            (ChunkState::Length { digits: 1.. }, b';' | b' ' | b'\t') => ChunkState::Extension,
+            (ChunkState::Length { digits: 1.. } | ChunkState::Extension, b'\r') => ChunkState::LengthEnd,
+            (ChunkState::Length { digits: 1.. } | ChunkState::Extension | ChunkState::LengthEnd, b'\n') => {
+                match self.left {
+                    0 => ChunkState::Trailer { line: 0 },
+                    _ => ChunkState::Piece,
+                }
+            }
+            (ChunkState::Extension, _) => {
                 self.count_aside()?;
-                Place::Extension
+                ChunkState::Extension
             }
-            (Place::PieceEnd { returned: false }, b'\r') => Place::PieceEnd { returned: true },
-            (Place::PieceEnd { .. }, b'\n') => {
+            (ChunkState::PieceEnd { returned: false }, b'\r') => ChunkState::PieceEnd { returned: true },
+            (ChunkState::PieceEnd { .. }, b'\n') => {
                 // An answer of many pieces may say a little with each.
                 self.aside = 0;
-                Place::Length { digits: 0 }
+                ChunkState::Length { digits: 0 }
             }
-            (Place::Trailer { line: 0 }, b'\n') => Place::Over,
-            (Place::Trailer { .. }, b'\n') => Place::Trailer { line: 0 },
-            (Place::Trailer { line }, byte) => {
+            (ChunkState::Trailer { line: 0 }, b'\n') => ChunkState::Over,
+            (ChunkState::Trailer { .. }, b'\n') => ChunkState::Trailer { line: 0 },
+            (ChunkState::Trailer { line }, byte) => {
                 let line = line + usize::from(byte != b'\r');
                 self.count_aside()?;
-                Place::Trailer { line }
+                ChunkState::Trailer { line }
             }
             _ => return Err(BadChunk),
         };

@@ -12,16 +12,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::head::{self, Head};
-use super::read_timeout::Patience;
-use crate::wire::response::Broken;
+use super::read_timeout::ReadTimeout;
+use crate::wire::transport_error::TransportError;
 
 /// What one read takes at most. On the stack, so that a thousand streams that wait hold no buffers.
 const READ_BYTES: usize = 16 << 10;
 
 /// A connection to an engine.
-pub(super) struct Link {
+pub(super) struct Connection {
     socket: TcpStream,
-    patience: Patience,
+    read_timeout: ReadTimeout,
     /// What came behind the head, and was not yet asked for.
     ahead: Vec<u8>,
     /// Whether anything came since the latest request.
@@ -33,9 +33,9 @@ pub(super) struct Link {
 /// How long after its end a connection may be found to be reset. On one machine the two come together, unless it is busy.
 const RESET_DELAY: Duration = Duration::from_millis(50);
 
-impl Link {
-    pub(super) fn new(socket: TcpStream, patience: Patience) -> Self {
-        Link { socket, patience, ahead: Vec::new(), is_answered: false, is_reset: false }
+impl Connection {
+    pub(super) fn new(socket: TcpStream, read_timeout: ReadTimeout) -> Self {
+        Connection { socket, read_timeout, ahead: Vec::new(), is_answered: false, is_reset: false }
     }
 
     /// Whether the engine had closed the connection before it read the latest request, which failed. Its machine then turns the
@@ -60,8 +60,8 @@ impl Link {
 
     /// Sends a request and waits for the head of its answer. An engine that answers before it has read everything is
     /// heard; it gets no more of the request, and its connection is not used again.
-    pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, Broken> {
-        self.patience.restart();
+    pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, TransportError> {
+        self.read_timeout.restart();
         (self.is_answered, self.is_reset) = (false, false);
         let mut unsent = request;
         let mut refused = None;
@@ -92,7 +92,7 @@ impl Link {
         &mut self,
         context: &mut Context<'_>,
         refused: Option<&io::Error>,
-    ) -> Poll<Result<(Head, Vec<u8>), Broken>> {
+    ) -> Poll<Result<(Head, Vec<u8>), TransportError>> {
         loop {
             let mut space = [const { MaybeUninit::uninit() }; READ_BYTES];
             let mut read = ReadBuf::uninit(&mut space);
@@ -102,7 +102,10 @@ impl Link {
                 Poll::Pending => return Poll::Pending,
             }
             if read.filled().is_empty() {
-                return Poll::Ready(Err(because(refused, Broken::Lost("it hung up".to_owned()))));
+                return Poll::Ready(Err(because(
+                    refused,
+                    TransportError::MaybeSent("it hung up".to_owned()),
+                )));
             }
             self.is_answered = true;
             // Nearly every head comes in one read, which needs no copy.
@@ -113,9 +116,9 @@ impl Link {
                 self.ahead.extend_from_slice(read.filled());
                 head::read(&self.ahead).map(|head| head.map(|(head, end)| (head, self.ahead.split_off(end))))
             };
-            match seen.map_err(|error| Broken::Lost(error.to_string()))? {
+            match seen.map_err(|error| TransportError::MaybeSent(error.to_string()))? {
                 Some((head, ahead)) => {
-                    self.patience.restart();
+                    self.read_timeout.restart();
                     return Poll::Ready(Ok((head, ahead)));
                 }
                 None if self.ahead.is_empty() => self.ahead.extend_from_slice(read.filled()),
@@ -130,7 +133,7 @@ impl Link {
         context: &mut Context<'_>,
         head: &mut Head,
         out: &mut Vec<u8>,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), TransportError>> {
         if !self.ahead.is_empty() {
             let ahead = std::mem::take(&mut self.ahead);
             return Poll::Ready(take(head, &ahead, out));
@@ -138,23 +141,27 @@ impl Link {
         let mut space = [const { MaybeUninit::uninit() }; READ_BYTES];
         let mut read = ReadBuf::uninit(&mut space);
         ready!(self.poll_read(context, &mut read))?;
-        self.patience.restart();
+        self.read_timeout.restart();
         match (read.filled(), &head.length) {
             ([], head::Length::Open) => head.length = head::Length::Known(0),
-            ([], _) => return Poll::Ready(Err(Broken::Lost("it hung up".to_owned()))),
+            ([], _) => return Poll::Ready(Err(TransportError::MaybeSent("it hung up".to_owned()))),
             (bytes, _) => return Poll::Ready(take(head, bytes, out)),
         }
         Poll::Ready(Ok(()))
     }
 
-    fn poll_read(&mut self, context: &mut Context<'_>, read: &mut ReadBuf<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        read: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), TransportError>> {
         match Pin::new(&mut self.socket).poll_read(context, read) {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
             Poll::Ready(Err(error)) => {
                 self.is_reset |= is_reset(&error);
-                Poll::Ready(Err(Broken::Lost(error.to_string())))
+                Poll::Ready(Err(TransportError::MaybeSent(error.to_string())))
             }
-            Poll::Pending => self.patience.poll_gone(context).map(|()| Err(Broken::TimedOut)),
+            Poll::Pending => self.read_timeout.poll_elapsed(context).map(|()| Err(TransportError::TimedOut)),
         }
     }
 }
@@ -164,12 +171,12 @@ fn is_reset(error: &io::Error) -> bool {
 }
 
 /// What kept us from sending says more than what came of it.
-fn because(refused: Option<&io::Error>, broken: Broken) -> Broken {
-    refused.map_or(broken, |error| Broken::Lost(error.to_string()))
+fn because(refused: Option<&io::Error>, broken: TransportError) -> TransportError {
+    refused.map_or(broken, |error| TransportError::MaybeSent(error.to_string()))
 }
 
-fn take(head: &mut Head, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
-    let taken = head.length.take(bytes, out).map_err(|error| Broken::Lost(error.to_string()))?;
+fn take(head: &mut Head, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TransportError> {
+    let taken = head.length.take(bytes, out).map_err(|error| TransportError::MaybeSent(error.to_string()))?;
     if taken < bytes.len() {
         // More than was promised. Whatever it is, the next request must not read it as its answer.
         head.lasting = false;
@@ -187,33 +194,36 @@ mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
     /// A connection and its other end.
-    async fn link() -> (Link, TcpStream) {
+    async fn connection() -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (Link::new(socket, Patience::new(Duration::from_secs(60))), listener.accept().await.unwrap().0)
+        (
+            Connection::new(socket, ReadTimeout::new(Duration::from_secs(60))),
+            listener.accept().await.unwrap().0,
+        )
     }
 
     #[tokio::test]
     async fn a_request_that_comes_after_the_end_is_turned_away() {
         for _ in 0..20 {
-            let (mut link, other_end) = link().await;
+            let (mut connection, other_end) = connection().await;
             drop(other_end);
-            assert!(matches!(link.exchange(REQUEST).await, Err(Broken::Lost(_))));
-            assert!(link.has_turned_away().await);
+            assert!(matches!(connection.exchange(REQUEST).await, Err(TransportError::MaybeSent(_))));
+            assert!(connection.has_turned_away().await);
         }
     }
 
     #[tokio::test]
     async fn a_request_that_was_read_or_answered_in_part_was_not_turned_away() {
         for said in [&b""[..], b"HTTP/1.1 2"] {
-            let (mut link, mut other_end) = link().await;
+            let (mut connection, mut other_end) = connection().await;
             let hang_up = async move {
                 assert_eq!(other_end.read(&mut [0; 64]).await.unwrap(), REQUEST.len());
                 other_end.write_all(said).await.unwrap();
             };
-            let (exchanged, ()) = tokio::join!(link.exchange(REQUEST), hang_up);
-            assert!(matches!(exchanged, Err(Broken::Lost(_))));
-            assert!(!link.has_turned_away().await);
+            let (exchanged, ()) = tokio::join!(connection.exchange(REQUEST), hang_up);
+            assert!(matches!(exchanged, Err(TransportError::MaybeSent(_))));
+            assert!(!connection.has_turned_away().await);
         }
     }
 }

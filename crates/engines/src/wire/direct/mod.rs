@@ -17,15 +17,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hob_net::trace_context;
+use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use tokio::net::TcpStream;
 use url::Url;
 
-use self::connection::Link;
-use self::connection_pool::Shelves;
+use self::connection::Connection;
+use self::connection_pool::ConnectionPool;
 use self::head::Head;
-use self::read_timeout::Patience;
-use super::response::{Body, Broken, Response};
+use self::read_timeout::ReadTimeout;
+use super::transport_error::TransportError;
 
 /// How to reach one engine.
 pub(super) struct DirectOptions {
@@ -52,7 +53,7 @@ struct Shared {
     headers: Vec<u8>,
     connect_timeout: Duration,
     read_timeout: Duration,
-    idle: Arc<Shelves>,
+    idle: Arc<ConnectionPool>,
 }
 
 impl std::fmt::Debug for Direct {
@@ -86,18 +87,18 @@ impl Direct {
             headers,
             connect_timeout: options.connect_timeout,
             read_timeout: options.read_timeout,
-            idle: Shelves::new(options.idle_timeout),
+            idle: ConnectionPool::new(options.idle_timeout),
         };
         Some(Direct { shared: Arc::new(shared) })
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Response, Broken> {
+    pub(super) async fn get(&self, path: &str) -> Result<DirectResponse, TransportError> {
         let mut request = self.begin("GET", path, 0);
         request.extend_from_slice(b"\r\n");
         self.send(&request).await
     }
 
-    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, Broken> {
+    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<DirectResponse, TransportError> {
         let mut request = self.begin("POST", path, json.len());
         if let Some(parent) = trace_context::current() {
             push(&mut request, format_args!("{}: {parent}\r\n", trace_context::TRACEPARENT));
@@ -120,41 +121,47 @@ impl Direct {
         request
     }
 
-    async fn send(&self, request: &[u8]) -> Result<Response, Broken> {
-        let (link, head) = match self.shared.idle.take() {
-            Some(link) => self.exchange_on_kept(link, request).await?,
+    async fn send(&self, request: &[u8]) -> Result<DirectResponse, TransportError> {
+        let (connection, head) = match self.shared.idle.take() {
+            Some(connection) => self.exchange_on_kept(connection, request).await?,
             None => self.exchange_on_new(request).await?,
         };
         let (status, retry_after) = (head.status, head.retry_after);
-        let body = DirectBody { head, link: Some(link), pool: self.clone() };
-        Ok(Response { status, retry_after, body: Body::Direct(Box::new(body)) })
+        let body = DirectBody { head, connection: Some(connection), client: self.clone() };
+        Ok(DirectResponse { status, retry_after, body })
     }
 
-    async fn exchange_on_new(&self, request: &[u8]) -> Result<(Link, Head), Broken> {
-        let mut link = self.connect().await?;
-        let head = link.exchange(request).await?;
-        Ok((link, head))
+    async fn exchange_on_new(&self, request: &[u8]) -> Result<(Connection, Head), TransportError> {
+        let mut connection = self.connect().await?;
+        let head = connection.exchange(request).await?;
+        Ok((connection, head))
     }
 
     /// An engine may close a kept connection just when a request is on its way. Nobody has read the request then, so it is
     /// sent once more, on a new connection.
-    async fn exchange_on_kept(&self, mut link: Link, request: &[u8]) -> Result<(Link, Head), Broken> {
-        match link.exchange(request).await {
-            Ok(head) => Ok((link, head)),
-            Err(Broken::Lost(_)) if link.has_turned_away().await => self.exchange_on_new(request).await,
+    async fn exchange_on_kept(
+        &self,
+        mut connection: Connection,
+        request: &[u8],
+    ) -> Result<(Connection, Head), TransportError> {
+        match connection.exchange(request).await {
+            Ok(head) => Ok((connection, head)),
+            Err(TransportError::MaybeSent(_)) if connection.has_turned_away().await => {
+                self.exchange_on_new(request).await
+            }
             Err(broken) => Err(broken),
         }
     }
 
-    async fn connect(&self) -> Result<Link, Broken> {
+    async fn connect(&self) -> Result<Connection, TransportError> {
         let shared = &self.shared;
         let connecting = TcpStream::connect((shared.host.as_str(), shared.port));
         let socket = tokio::time::timeout(shared.connect_timeout, connecting)
             .await
-            .map_err(|_| Broken::NeverSent("it took no connection in time".to_owned()))?
-            .map_err(|error| Broken::NeverSent(error.to_string()))?;
-        socket.set_nodelay(true).map_err(|error| Broken::NeverSent(error.to_string()))?;
-        Ok(Link::new(socket, Patience::new(shared.read_timeout)))
+            .map_err(|_| TransportError::NotSent("it took no connection in time".to_owned()))?
+            .map_err(|error| TransportError::NotSent(error.to_string()))?;
+        socket.set_nodelay(true).map_err(|error| TransportError::NotSent(error.to_string()))?;
+        Ok(Connection::new(socket, ReadTimeout::new(shared.read_timeout)))
     }
 }
 
@@ -164,26 +171,37 @@ fn push(request: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
     debug_assert!(written.is_ok());
 }
 
+/// An answer whose head is there.
+pub(super) struct DirectResponse {
+    pub(super) status: StatusCode,
+    /// In seconds.
+    pub(super) retry_after: Option<u64>,
+    pub(super) body: DirectBody,
+}
+
 /// The body of an answer. Read to its end, its connection is kept for the next request; dropped before, it is closed, which
 /// tells the engine to stop.
 pub(super) struct DirectBody {
     head: Head,
     /// `None` once the answer is over.
-    link: Option<Link>,
-    pool: Direct,
+    connection: Option<Connection>,
+    client: Direct,
 }
 
 impl DirectBody {
     /// What came since the last time, in one piece; `None` at the end.
-    pub(super) fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    pub(super) fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, TransportError>>> {
         let mut out = Vec::new();
-        while let Some(link) = &mut self.link {
+        while let Some(connection) = &mut self.connection {
             if self.head.length.is_reached() {
                 self.put_back();
                 break;
             }
-            if let Err(broken) = ready!(link.poll_body(context, &mut self.head, &mut out)) {
-                self.link = None;
+            if let Err(broken) = ready!(connection.poll_body(context, &mut self.head, &mut out)) {
+                self.connection = None;
                 return Poll::Ready(Some(Err(broken)));
             }
             if !out.is_empty() {
@@ -194,10 +212,10 @@ impl DirectBody {
     }
 
     fn put_back(&mut self) {
-        if let Some(link) = self.link.take()
+        if let Some(connection) = self.connection.take()
             && self.head.lasting
         {
-            Shelves::keep(&self.pool.shared.idle, link);
+            ConnectionPool::keep(&self.client.shared.idle, connection);
         }
     }
 }

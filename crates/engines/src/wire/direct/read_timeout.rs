@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Starts anew with each piece that comes, and costs next to nothing while they keep coming.
-pub(super) struct Patience {
+pub(super) struct ReadTimeout {
     limit: Duration,
     since: Instant,
     /// Set when there was nothing to read, and then left where it is until it rings.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patience {
+impl ReadTimeout {
     pub(super) fn new(limit: Duration) -> Self {
-        Patience { limit, since: Instant::now(), alarm: None }
+        ReadTimeout { limit, since: Instant::now(), alarm: None }
     }
 
     pub(super) fn restart(&mut self) {
@@ -25,7 +25,7 @@ impl Patience {
     }
 
     /// Ready when nothing came for too long.
-    pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_elapsed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let deadline = self.since + self.limit;
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         loop {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hob_config::{Config, ServerConfig};
 use hob_core::{Delta, FinishReason, Inference, Usage};
 use hob_system::Record;
+use hob_system::startup::telemetry::open_record;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 use tempfile::TempDir;
@@ -81,7 +82,7 @@ impl Stopped {
 }
 
 async fn start(home: &Path, models: &[&str], config: &ServerConfig) -> (Record, Running) {
-    let record = Record::open(&Config::default(), home);
+    let record = open_record(&Config::default(), home);
     let engine = ScriptedEngine::new(|_| {
         vec![
             Ok(Delta::text("Hello")),

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use hob_config::Config;
 use hob_core::{Delta, Ending, FinishReason, Inference, RequestSource, Usage};
 use hob_engines::Style;
-use hob_system::Record;
+use hob_system::startup::telemetry::open_record;
 use hob_testkit::{FakeServer, ScriptedEngine};
 
 use super::chromium::{Browser, Reader};
@@ -56,7 +56,7 @@ fn month(now: SystemTime) -> Vec<Inference> {
 #[ignore = "writes the pictures of the documentation"]
 async fn picture_of_the_dashboard() {
     let home = tempfile::tempdir().unwrap();
-    let record = Record::open(&Config::default(), home.path());
+    let record = open_record(&Config::default(), home.path());
     record.telemetry().unwrap().record_batch(&month(SystemTime::now())).unwrap();
     let fake = FakeServer::start(|_| models()).await;
     let engine = engine_at(&fake, Style::LLAMACPP);

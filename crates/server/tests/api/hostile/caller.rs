@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
-use hob_system::{Pool, System, SystemParts, ToolBox};
+use hob_system::{Pool, System, SystemParts, ToolSet};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ impl House {
             engine: shared(&engine),
             default_model: None,
             agent: None,
-            tools: ToolBox::default(),
+            tools: ToolSet::default(),
             max_turns: 10,
             bus: EventBus::new(),
             log: Arc::new(Unrecorded),

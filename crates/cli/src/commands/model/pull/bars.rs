@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hob_system::PullProgress;
+use hob_system::OllamaPullProgress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::{MAX_LAYERS, PullDisplay};
@@ -35,7 +35,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl PullDisplay for LayerBars {
-    fn step(&mut self, step: &PullProgress) {
+    fn step(&mut self, step: &OllamaPullProgress) {
         self.status.set_message(one_line(&step.status));
         let (Some(digest), Some(total)) = (&step.digest, step.total) else { return };
         if !self.layers.contains_key(digest) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hob_system::PullProgress;
+use hob_system::OllamaPullProgress;
 
 use super::{MAX_LAYERS, PullDisplay, short};
 use crate::output;
@@ -18,7 +18,7 @@ pub struct LayerLines {
 
 impl LayerLines {
     /// The line for a step; `None` when it is too little news.
-    fn news(&mut self, step: &PullProgress) -> Option<String> {
+    fn news(&mut self, step: &OllamaPullProgress) -> Option<String> {
         let (Some(digest), Some(total)) = (&step.digest, step.total) else {
             let status = one_line(&step.status);
             let is_new = status != self.last_status;
@@ -40,7 +40,7 @@ impl LayerLines {
 }
 
 impl PullDisplay for LayerLines {
-    fn step(&mut self, step: &PullProgress) {
+    fn step(&mut self, step: &OllamaPullProgress) {
         if let Some(line) = self.news(step) {
             output::stderr_line(line);
         }
@@ -53,12 +53,17 @@ impl PullDisplay for LayerLines {
 mod tests {
     use super::*;
 
-    fn layer(digest: &str, total: u64, completed: Option<u64>) -> PullProgress {
-        PullProgress { status: "pulling".into(), digest: Some(digest.into()), total: Some(total), completed }
+    fn layer(digest: &str, total: u64, completed: Option<u64>) -> OllamaPullProgress {
+        OllamaPullProgress {
+            status: "pulling".into(),
+            digest: Some(digest.into()),
+            total: Some(total),
+            completed,
+        }
     }
 
-    fn status(status: &str) -> PullProgress {
-        PullProgress { status: status.into(), digest: None, total: None, completed: None }
+    fn status(status: &str) -> OllamaPullProgress {
+        OllamaPullProgress { status: status.into(), digest: None, total: None, completed: None }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use hob_config::{RouterKey, ServerConfig};
+use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_engines::Style;
-use hob_system::{Record, Router, RouterBook, System};
+use hob_system::startup::routing::open_router_book;
+use hob_system::{PolicyName, Record, Router, System};
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 
@@ -23,9 +24,9 @@ fn pressed(rating: &str) -> String {
 async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     let home = tempfile::tempdir().unwrap();
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
-    let book = RouterBook::at(home.path(), Record::default());
+    let book = open_router_book(home.path(), Record::default());
     let system = System::new(parts(Arc::new(engine) as Arc<dyn Engine>));
-    let system = system.with_router(Router::new(RouterKey::Heuristic, book.clone()));
+    let system = system.with_router(Router::new(PolicyName::Heuristic, book.clone()));
     let server = Running::start_parts(Arc::new(system), at_home()).await;
     let browser = page_at(&server, Reader::DESK).await;
     browser

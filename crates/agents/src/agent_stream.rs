@@ -1,0 +1,131 @@
+//! The run of an agent as a stream of deltas: its text as it comes, its steps in between, its finish at the end.
+//!
+//! The reader of the stream polls the run, so dropping the stream cancels the run.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use futures::Stream;
+use hob_core::{AgentOutcome, Delta, EngineError, Event, EventBus, Happening, Listener, Step, Subscription};
+use tokio::sync::mpsc;
+
+/// Pieces that may wait for the reader. An agent waits for room; a step that finds none is left out.
+const WAITING_PIECES: usize = 64;
+
+/// The future that runs the agent.
+pub type RunFuture = Pin<Box<dyn Future<Output = Result<AgentOutcome, EngineError>> + Send>>;
+
+/// Forwards the text of an agent to the stream.
+pub struct DeltaSink(mpsc::Sender<Delta>);
+
+#[async_trait]
+impl Listener for DeltaSink {
+    async fn text(&self, piece: &str) {
+        // A reader who is gone has dropped the run with it.
+        let _ = self.0.send(Delta::text(piece)).await;
+    }
+}
+
+/// A channel from an agent to the reader of its stream. The steps of the run `run` come from the bus.
+pub fn delta_channel(bus: &EventBus, run: &str) -> (DeltaSink, DeltaReceiver) {
+    let (sender, receiver) = mpsc::channel(WAITING_PIECES);
+    let steps = sender.clone();
+    let subscription = bus.subscribe_run(run, move |happening| {
+        if let Some(step) = step(happening) {
+            let _ = steps.try_send(Delta::Step(step));
+        }
+    });
+    (DeltaSink(sender), DeltaReceiver { receiver, _subscription: subscription })
+}
+
+/// What of a run a reader wants to watch: the tools at work. The first of them also shows that the engine has answered.
+fn step(happening: &Happening) -> Option<Box<Step>> {
+    match &happening.event {
+        event @ (Event::ToolCallStart { .. } | Event::ToolCallEnd { .. }) => {
+            Some(Box::new(Step { name: event.name(), data: event.data() }))
+        }
+        _ => None,
+    }
+}
+
+/// The receiving end of [`delta_channel`].
+pub struct DeltaReceiver {
+    receiver: mpsc::Receiver<Delta>,
+    _subscription: Subscription,
+}
+
+/// The stream.
+pub struct AgentStream {
+    /// `None` once it has ended.
+    run: Option<RunFuture>,
+    pieces: DeltaReceiver,
+    ending: VecDeque<Result<Delta, EngineError>>,
+}
+
+impl AgentStream {
+    pub fn new(run: RunFuture, pieces: DeltaReceiver) -> Self {
+        AgentStream { run: Some(run), pieces, ending: VecDeque::new() }
+    }
+
+    /// What was said before the run ended comes before its end.
+    fn end(&mut self, outcome: Result<AgentOutcome, EngineError>) {
+        while let Ok(piece) = self.pieces.receiver.try_recv() {
+            self.ending.push_back(Ok(piece));
+        }
+        match outcome {
+            Ok(AgentOutcome { generation, .. }) => {
+                // It is too late for the head of the answer.
+                for warning in generation.warnings {
+                    self.ending.push_back(Ok(Delta::Step(Box::new(Step::warning(&warning)))));
+                }
+                let reason = generation.answer.finish_reason;
+                self.ending.push_back(Ok(Delta::Finish { choice: 0, reason }));
+                self.ending.push_back(Ok(Delta::Done { usage: generation.usage }));
+            }
+            Err(error) => self.ending.push_back(Err(error)),
+        }
+    }
+}
+
+impl Stream for AgentStream {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Some(run) = &mut this.run {
+            // The run first: it is what fills the queue.
+            if let Poll::Ready(outcome) = run.as_mut().poll(context) {
+                this.run = None;
+                this.end(outcome);
+            } else {
+                return this.pieces.receiver.poll_recv(context).map(|piece| piece.map(Ok));
+            }
+        }
+        Poll::Ready(this.ending.pop_front())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::RunEvents;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_hears_its_own_run_and_costs_other_runs_nothing() {
+        let bus = EventBus::new();
+        let (_sink, mut pieces) = delta_channel(&bus, "mine");
+        let [mine, other] = ["mine", "other"].map(|run| RunEvents::new(bus.clone(), run));
+        assert!(!other.are_heard(), "nobody makes an event for it");
+        let call = || Event::ToolCallStart { tool: "think".into(), arguments: "{}".into() };
+        other.publish(call());
+        mine.publish(call());
+        assert!(matches!(pieces.receiver.try_recv(), Ok(Delta::Step(_))));
+        assert!(pieces.receiver.try_recv().is_err());
+        drop(pieces);
+        assert!(!mine.are_heard());
+    }
+}

@@ -1,0 +1,103 @@
+//! What Google sends: an answer, or in a stream a piece of one.
+
+use hob_core::{FinishReason, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The whole answer, or the next piece of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WireAnswer {
+    #[serde(default)]
+    pub(super) candidates: Option<Vec<Candidate>>,
+    #[serde(default)]
+    pub(super) prompt_feedback: Option<PromptFeedback>,
+    #[serde(default)]
+    pub(super) usage_metadata: Option<WireUsage>,
+    #[serde(default)]
+    pub(super) model_version: Option<String>,
+    #[serde(default)]
+    pub(super) error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate {
+    #[serde(default)]
+    pub(super) index: u32,
+    #[serde(default)]
+    pub(super) content: Option<WireContent>,
+    #[serde(default)]
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireContent {
+    #[serde(default)]
+    pub(super) parts: Option<Vec<WirePart>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WirePart {
+    #[serde(default)]
+    pub(super) text: Option<String>,
+    /// Whether the text is what the model thinks instead of what it says.
+    #[serde(default)]
+    pub(super) thought: Option<bool>,
+    #[serde(default)]
+    pub(super) thought_signature: Option<String>,
+    #[serde(default)]
+    pub(super) function_call: Option<WireCall>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireCall {
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) args: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback {
+    #[serde(default)]
+    pub(super) block_reason: Option<String>,
+}
+
+/// Token counts; absent ones count as none.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WireUsage {
+    #[serde(default)]
+    prompt_token_count: u64,
+    #[serde(default)]
+    candidates_token_count: u64,
+    #[serde(default)]
+    thoughts_token_count: u64,
+    #[serde(default)]
+    cached_content_token_count: Option<u64>,
+}
+
+impl From<WireUsage> for Usage {
+    fn from(usage: WireUsage) -> Self {
+        Usage {
+            prompt_tokens: usage.prompt_token_count,
+            completion_tokens: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
+            cached_tokens: usage.cached_content_token_count,
+        }
+    }
+}
+
+/// Google has no word of its own for an answer that ends in calls.
+pub(super) fn finish_reason(word: &str, has_calls: bool) -> FinishReason {
+    match word {
+        "STOP" if has_calls => FinishReason::ToolCalls,
+        "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_ascii_lowercase()),
+    }
+}

@@ -1,0 +1,64 @@
+use hob_testkit::{Closing, ClosingServer};
+
+use super::*;
+
+#[test]
+fn an_endpoint_never_shows_its_key() {
+    let key = KeyHeader::bearer("s3cret".to_owned().into());
+    let options = EndpointOptions { key: Some(key), ..EndpointOptions::new("vllm", "http://localhost:1") };
+    assert!(!format!("{options:?}").contains("s3cret"));
+    let endpoint = Endpoint::new(options).unwrap();
+    assert!(!format!("{endpoint:?}").contains("s3cret"));
+}
+
+/// An endpoint as for an engine on another machine.
+fn remote(server: &ClosingServer, resend: Resend) -> Endpoint {
+    let options = EndpointOptions::new("vllm", server.url());
+    let remote = RemoteClientOptions {
+        headers: HeaderMap::new(),
+        connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+        read_timeout: options.timeout,
+        idle_timeout: POOL_IDLE_TIMEOUT,
+        proxy: ProxyUse::Never,
+        resend,
+    };
+    Endpoint {
+        transport: Transport::Remote(RemoteClient::new(remote).unwrap()),
+        ..Endpoint::new(options).unwrap()
+    }
+}
+
+async fn ask(endpoint: &Endpoint) -> Result<Bytes, EngineError> {
+    endpoint.body(endpoint.post("/", b"{}".to_vec()).await?).await
+}
+
+#[tokio::test]
+async fn a_request_that_met_the_end_of_a_kept_connection_is_sent_on_a_new_one() {
+    for (closing, resend) in [(Closing::Unread, Resend::Never), (Closing::Read, Resend::Unanswered)] {
+        let server = ClosingServer::start(closing, "ok").await;
+        let endpoint = remote(&server, resend);
+        for asked in 1..=50 {
+            assert_eq!(
+                ask(&endpoint).await.map_err(|error| error.to_string()),
+                Ok(Bytes::from("ok")),
+                "{asked}"
+            );
+        }
+        assert!(server.connections() >= 50);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_may_have_been_paid_for_is_not_sent_again() {
+    let server = ClosingServer::start(Closing::Read, "ok").await;
+    let endpoint = remote(&server, Resend::Never);
+    assert!(ask(&endpoint).await.is_ok());
+    assert!(matches!(ask(&endpoint).await, Err(EngineError::Interrupted { .. })));
+    assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn a_host_that_is_no_url_is_named() {
+    let error = Endpoint::new(EndpointOptions::new("vllm", "::nonsense")).unwrap_err();
+    assert!(error.to_string().contains("'::nonsense' is no URL"), "{error}");
+}

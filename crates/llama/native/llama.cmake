@@ -1,0 +1,21 @@
+# Read by CMake at every project of llama.cpp's build (see .cargo/config.toml).
+#
+# GCC 12 compiles the intrinsic that sets up the matrix registers of newer Intel processors wrongly; the header mends it.
+# Without it a build for such a processor dies in the first prompt.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/gcc_amx.h>")
+endif()
+
+# Hob uses nothing of llama.cpp's `common` library, which takes minutes to compile.
+if(PROJECT_NAME STREQUAL "llama.cpp")
+    set(LLAMA_BUILD_COMMON OFF)
+endif()
+
+# For tests, what computes (ggml) is compiled for speed and the rest for a short build, which takes a third less.
+if("$ENV{PROFILE}" STREQUAL "debug")
+    if(PROJECT_NAME STREQUAL "ggml")
+        string(REPLACE "-O1" "-O3" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+    else()
+        string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+    endif()
+endif()

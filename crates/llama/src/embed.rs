@@ -1,0 +1,129 @@
+//! Texts into vectors, on the worker's thread between its steps.
+
+use std::collections::VecDeque;
+
+use hob_core::EngineError;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::token::LlamaToken;
+
+use crate::error::unusable;
+use crate::job::EmbedJob;
+use crate::loaded_model::Loaded;
+
+/// Embeds texts; its workspace is made when the first one comes.
+pub(crate) struct Embedder<'model> {
+    loaded: &'model Loaded,
+    context: Option<LlamaContext<'model>>,
+    waiting: VecDeque<Running>,
+}
+
+/// A request that is being worked on.
+struct Running {
+    job: EmbedJob,
+    vectors: Vec<Vec<f32>>,
+}
+
+impl<'model> Embedder<'model> {
+    pub(crate) fn new(loaded: &'model Loaded) -> Self {
+        Embedder { loaded, context: None, waiting: VecDeque::new() }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, job: EmbedJob) {
+        self.waiting.push_back(Running { job, vectors: Vec::new() });
+    }
+
+    /// Embeds one batch of the request whose turn it is. Requests take turns, and answers are written in between, so that
+    /// one question does not wait for a whole library.
+    pub(crate) fn step(&mut self) {
+        self.waiting.retain(|running| !running.job.reply.is_closed());
+        let Some(mut running) = self.waiting.pop_front() else {
+            return;
+        };
+        let outcome = self.embed_some(&running.job.inputs[running.vectors.len()..], &mut running.vectors);
+        match outcome {
+            Ok(()) if running.vectors.len() < running.job.inputs.len() => self.waiting.push_back(running),
+            // A caller who hung up meanwhile needs no answer.
+            Ok(()) => drop(running.job.reply.send(Ok(running.vectors))),
+            Err(error) => drop(running.job.reply.send(Err(error))),
+        }
+    }
+
+    fn embed_some(&mut self, inputs: &[Vec<i32>], vectors: &mut Vec<Vec<f32>>) -> Result<(), EngineError> {
+        if inputs.is_empty() {
+            return Ok(());
+        }
+        let context = match &mut self.context {
+            Some(context) => context,
+            None => self.context.insert(self.loaded.embedding_context()?),
+        };
+        let most_tokens = self.loaded.longest_embedded() as usize;
+        let now = together(inputs, self.loaded.embedded_together(), most_tokens);
+        embed_batch(context, &inputs[..now], most_tokens, vectors)
+            .map_err(|reason| unusable(format!("'{}' cannot embed: {reason}", self.loaded.id)))
+    }
+}
+
+/// How many of the texts go through the model at once: at least one.
+fn together(inputs: &[Vec<i32>], most: usize, most_tokens: usize) -> usize {
+    let mut tokens = 0;
+    inputs
+        .iter()
+        .take(most)
+        .take_while(|input| {
+            tokens += input.len();
+            tokens <= most_tokens
+        })
+        .count()
+        .max(1)
+}
+
+fn embed_batch(
+    context: &mut LlamaContext<'_>,
+    inputs: &[Vec<i32>],
+    most_tokens: usize,
+    vectors: &mut Vec<Vec<f32>>,
+) -> Result<(), String> {
+    let mut batch = LlamaBatch::new(most_tokens, 1);
+    for (seq, input) in (0..).zip(inputs) {
+        for (position, &token) in (0..).zip(input) {
+            batch.add(LlamaToken(token), position, &[seq], true).map_err(|error| error.to_string())?;
+        }
+    }
+    context.clear_kv_cache();
+    context.decode(&mut batch).map_err(|error| error.to_string())?;
+    for (seq, _) in (0..).zip(inputs) {
+        let vector = context.embeddings_seq_ith(seq).map_err(|error| error.to_string())?;
+        vectors.push(normalised(vector));
+    }
+    Ok(())
+}
+
+/// The same direction with length one, so that a dot product compares texts.
+fn normalised(vector: &[f32]) -> Vec<f32> {
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    if length > 0.0 { vector.iter().map(|number| number / length).collect() } else { vector.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_have_length_one() {
+        assert_eq!(normalised(&[3.0, 4.0]), [0.6, 0.8]);
+        assert_eq!(normalised(&[0.0, 0.0]), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn texts_go_together_until_the_batch_is_full() {
+        let inputs = [vec![0; 40], vec![0; 40], vec![0; 40]];
+        assert_eq!(together(&inputs, 8, 100), 2);
+        assert_eq!(together(&inputs, 1, 100), 1);
+        assert_eq!(together(&inputs, 8, 10), 1);
+    }
+}

@@ -1,0 +1,39 @@
+//! llama.cpp inside the process: an engine that answers from model files.
+//!
+//! Uses the directory of model files in `hob-models`. Knows nothing of HTTP, of `config.toml` or of the other engines. The only crate
+//! with `unsafe` code.
+
+mod batch_plan;
+mod constraint;
+mod control_tokens;
+mod embed;
+mod engine;
+mod error;
+mod grammar;
+mod grammar_thread;
+mod job;
+mod loaded_model;
+mod log;
+mod logprobs;
+mod model_cache;
+mod options;
+mod prompt;
+mod quantize;
+mod reasoning;
+mod request;
+mod sampler;
+mod schema;
+mod sequence;
+mod slots;
+mod stops;
+mod template;
+mod texts;
+mod tool_parser;
+mod tools;
+mod tune;
+mod utf8;
+mod worker;
+mod writer;
+
+pub use engine::Embedded;
+pub use options::EmbeddedOptions;

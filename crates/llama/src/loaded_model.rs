@@ -1,0 +1,363 @@
+//! A model in memory: loading it, and what everyone who asks it needs to know. The computing is the worker's.
+
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+use hob_core::EngineError;
+use hob_models::tuned::file_to_load;
+use hob_models::{MemoryEstimate, StoredModel};
+use llama_cpp_2::LlamaCppError;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::{LlamaContextParams, LlamaPoolingType};
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::model::{LlamaChatTemplate, LlamaModel};
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token_type::LlamaTokenAttr;
+
+use crate::batch_plan::StepSize;
+use crate::control_tokens::ControlTokens;
+use crate::error::unusable;
+use crate::grammar::{GrammarError, Spelling, Vocabulary};
+use crate::log;
+use crate::options::EmbeddedOptions;
+use crate::reasoning;
+use crate::slots::Reuse;
+use crate::template::ChatTemplate;
+use crate::tools::ToolFormat;
+
+/// Context when the operator does not say: enough for long conversations, little enough for small machines.
+const USUAL_CONTEXT: u32 = 8192;
+
+/// Prompt tokens per step. A step cannot be interrupted: whoever asks next waits for the end of one that nobody wants any more.
+/// More would be hardly faster on a processor; a graphics card is through with more in no time.
+pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan")) {
+    StepSize { alone: 512, beside: 256 }
+} else {
+    StepSize { alone: 128, beside: 64 }
+};
+
+/// The longest text that is embedded in one go.
+const LONGEST_EMBEDDED: u32 = 2048;
+
+/// Short texts that are embedded in one go.
+const EMBEDDED_TOGETHER: usize = 64;
+
+/// llama.cpp's global state, once per process and never freed.
+pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
+    static BACKEND: OnceLock<Result<LlamaBackend, LlamaCppError>> = OnceLock::new();
+    let started = BACKEND.get_or_init(|| {
+        log::capture();
+        LlamaBackend::init()
+    });
+    started.as_ref().map_err(|error| unusable(format!("llama.cpp does not start: {error}")))
+}
+
+/// How large a model's memory is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Tokens of one conversation.
+    pub(crate) context: u32,
+    /// Tokens of all conversations together. Less than `context` for each: hardly anyone uses all of it, and a request waits
+    /// until what it may need is free. The memory for them is taken as they are needed.
+    pub(crate) cells: u32,
+}
+
+/// Cells that a model begins with: a few short conversations, or an agent's prompt that is read ahead.
+const FIRST_CELLS: u32 = 1024;
+
+impl Room {
+    pub(crate) fn of(stored: &StoredModel, options: &EmbeddedOptions) -> Self {
+        Self::sized(stored.header.as_ref().and_then(|header| header.context_length), options)
+    }
+
+    /// The room for a model that was trained for contexts of that length.
+    fn sized(trained: Option<u64>, options: &EmbeddedOptions) -> Self {
+        let trained = trained
+            .and_then(|length| u32::try_from(length).ok())
+            .filter(|length| *length > 0)
+            .unwrap_or(USUAL_CONTEXT);
+        let context = options.context.unwrap_or(USUAL_CONTEXT).clamp(1, trained);
+        let sharing = u32::try_from(options.parallel.clamp(1, 2)).unwrap_or(1);
+        // llama.cpp takes all cells for the longest conversation, which none may be beyond what the model was trained for.
+        Room { context, cells: context.saturating_mul(sharing).min(trained) }
+    }
+
+    /// The cells that a model begins with.
+    pub(crate) fn first_cells(&self) -> u32 {
+        self.cells.min(FIRST_CELLS)
+    }
+
+    /// Bytes the model may take, if its header tells.
+    pub(crate) fn memory(&self, stored: &StoredModel) -> u64 {
+        stored.memory(self.cells.into()).as_ref().map_or(stored.size, MemoryEstimate::total)
+    }
+}
+
+/// How a conversation becomes text.
+#[derive(Debug)]
+pub(crate) enum Template {
+    /// The model's own program.
+    Own(Box<ChatTemplate>),
+    /// One of the forms llama.cpp knows by heart, for a program that cannot be run here, or a model without any.
+    BuiltIn(LlamaChatTemplate),
+}
+
+/// A model in memory.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) id: String,
+    pub(crate) model: LlamaModel,
+    pub(crate) template: Template,
+    pub(crate) tool_format: ToolFormat,
+    /// How its control tokens are written.
+    pub(crate) control: ControlTokens,
+    /// Those of them that begin and end a thought, which must be seen.
+    pub(crate) thought_marks: Vec<i32>,
+    /// Those of them that begin and end a tool call. To a grammar they are the text that they are written as.
+    pub(crate) call_marks: Vec<i32>,
+    /// Made when the first grammar needs it.
+    vocabulary: OnceLock<Result<Arc<Vocabulary>, GrammarError>>,
+    pub(crate) room: Room,
+    pub(crate) parallel: usize,
+    threads: i32,
+    /// Made for embeddings: it has no next token to offer.
+    pub(crate) embeds_only: bool,
+    pooling: LlamaPoolingType,
+    /// Tokens that went through the model, of prompts and answers.
+    pub(crate) computed: AtomicU64,
+}
+
+impl Loaded {
+    /// Reads a model from disk, in its tuned form where there is one. Slow; not for an async thread.
+    pub(crate) fn load(stored: &StoredModel, options: &EmbeddedOptions) -> Result<Self, EngineError> {
+        Self::load_file(stored, &file_to_load(stored), options)
+    }
+
+    /// Reads a certain file of a model.
+    pub(crate) fn load_file(
+        stored: &StoredModel,
+        file: &Path,
+        options: &EmbeddedOptions,
+    ) -> Result<Self, EngineError> {
+        let name = &stored.id;
+        if let Some(problem) = &stored.problem {
+            return Err(unusable(format!("the model '{name}' cannot be used: {problem}")));
+        }
+        let backend = backend()?;
+        let params = LlamaModelParams::default().with_n_gpu_layers(options.gpu_layers);
+        let (loaded, complaints) =
+            log::with_complaints(|| LlamaModel::load_from_file(backend, file, &params));
+        let model = loaded.map_err(|_| {
+            let said = match complaints.first() {
+                Some(first) => first.as_str(),
+                None => "llama.cpp gives no reason",
+            };
+            unusable(format!("the model '{name}' cannot be loaded: {said}"))
+        })?;
+        let header = stored.header.as_deref();
+        let template = choose_template(&model, name)?;
+        let tool_format = match &template {
+            Template::Own(own) if own.knows_tools => ToolFormat::of_template(own.source()),
+            _ => ToolFormat::Tagged,
+        };
+        let architecture = header.and_then(|header| header.architecture.clone()).unwrap_or_default();
+        // A model that names no pooling was not made for embeddings; the mean of its tokens is the usual way then.
+        let pooling = match model.meta_val_str(&format!("{architecture}.pooling_type")).as_deref() {
+            Err(_) | Ok("0") => LlamaPoolingType::Mean,
+            Ok(_) => LlamaPoolingType::Unspecified,
+        };
+        Ok(Loaded {
+            id: name.clone(),
+            template,
+            tool_format,
+            control: control_tokens(&model),
+            thought_marks: control_marks(&model, reasoning::MARKS.into_iter()),
+            call_marks: control_marks(&model, tool_format.marks()),
+            vocabulary: OnceLock::new(),
+            room: Room::of(stored, options),
+            parallel: options.parallel.clamp(1, 64),
+            threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
+            embeds_only: header.is_some_and(|header| header.is_embedding),
+            pooling,
+            computed: AtomicU64::new(0),
+            model,
+        })
+    }
+
+    /// Whether the beginning of a sequence can be kept without its end.
+    pub(crate) fn reuse(&self) -> Reuse {
+        if self.model.is_recurrent() || self.model.is_hybrid() { Reuse::Nothing } else { Reuse::Prefixes }
+    }
+
+    /// The memory and workspace to write answers with, for so many tokens.
+    pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
+        let batch = u32::try_from(STEP.alone + self.parallel).unwrap_or(1024);
+        let params = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(cells))
+            .with_n_batch(batch)
+            .with_n_ubatch(batch)
+            .with_n_seq_max(u32::try_from(self.parallel).unwrap_or(1))
+            // One pool of memory for all sequences: they share what they have in common for nothing, a lone one may use all of
+            // it, and a step over prompts and single tokens stays one pass over the weights.
+            .with_kv_unified(true)
+            .with_n_threads(self.threads)
+            .with_n_threads_batch(self.threads)
+            .with_no_perf(true);
+        self.context(params)
+    }
+
+    /// The workspace to embed texts with.
+    pub(crate) fn embedding_context(&self) -> Result<LlamaContext<'_>, EngineError> {
+        let size = self.longest_embedded();
+        let params = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(size))
+            .with_n_batch(size)
+            .with_n_ubatch(size)
+            .with_n_seq_max(u32::try_from(self.embedded_together()).unwrap_or(1))
+            .with_kv_unified(true)
+            .with_embeddings(true)
+            .with_pooling_type(self.pooling)
+            .with_n_threads(self.threads)
+            .with_n_threads_batch(self.threads)
+            .with_no_perf(true);
+        self.context(params)
+    }
+
+    /// How many texts go through the model at once.
+    pub(crate) fn embedded_together(&self) -> usize {
+        match self.reuse() {
+            Reuse::Prefixes => EMBEDDED_TOGETHER,
+            // Every sequence of such a model takes memory of its own, however short it is.
+            Reuse::Nothing => self.parallel,
+        }
+    }
+
+    pub(crate) fn longest_embedded(&self) -> u32 {
+        self.room.context.min(LONGEST_EMBEDDED)
+    }
+
+    /// The tokens as grammars see them. Slow the first time; not for an async thread.
+    pub(crate) fn vocabulary(&self) -> Result<&Arc<Vocabulary>, EngineError> {
+        let made = self.vocabulary.get_or_init(|| {
+            let vocab = self.model.vocab();
+            let ends = vocab
+                .tokens()
+                .filter(|token| vocab.is_eog(*token))
+                .filter_map(|token| u32::try_from(token.0).ok());
+            let ends = ends.collect();
+            let spelled: Vec<(bool, Vec<u8>)> = vocab
+                .tokens()
+                .map(|token| {
+                    let special = vocab.is_control(token) || vocab.is_eog(token);
+                    (special && !self.call_marks.contains(&token.0), self.bytes_of(token.0, special))
+                })
+                .collect();
+            let spellings = spelled.iter().map(|(control, bytes)| match control {
+                true => Spelling::Control(bytes),
+                false => Spelling::Text(bytes),
+            });
+            Vocabulary::new(spellings, ends).map(Arc::new)
+        });
+        made.as_ref().map_err(|error| {
+            unusable(format!("the tokens of the model '{}' do not fit a grammar: {error}", self.id))
+        })
+    }
+
+    fn context(&self, params: LlamaContextParams) -> Result<LlamaContext<'_>, EngineError> {
+        let backend = backend()?;
+        let (context, complaints) = log::with_complaints(|| self.model.new_context(backend, params));
+        context.map_err(|_| {
+            unusable(format!("there is no room to run the model '{}': {}", self.id, complaints.join("; ")))
+        })
+    }
+
+    /// The bytes a token stands for. `special` shows the names of control tokens, which are otherwise silent.
+    pub(crate) fn bytes_of(&self, token: i32, special: bool) -> Vec<u8> {
+        self.model.vocab().token_to_piece(LlamaToken(token), special, None)
+    }
+
+    pub(crate) fn ends_text(&self, token: i32) -> bool {
+        self.model.vocab().is_eog(LlamaToken(token))
+    }
+
+    /// The tokens of text in which nothing that looks like a control token is one.
+    pub(crate) fn tokens_of_words(&self, text: &str, add_special: bool) -> Vec<i32> {
+        let tokens = self.model.vocab().tokenize(text.as_bytes(), add_special, false);
+        tokens.into_iter().map(|token| token.0).collect()
+    }
+
+    /// The tokens of text in which control tokens are written out.
+    pub(crate) fn tokens(&self, text: &str, add_special: bool) -> Vec<i32> {
+        let tokens = self.model.vocab().tokenize(text.as_bytes(), add_special, true);
+        tokens.into_iter().map(|token| token.0).collect()
+    }
+}
+
+fn control_tokens(model: &LlamaModel) -> ControlTokens {
+    let vocab = model.vocab();
+    let special =
+        |token: &LlamaToken| vocab.is_control(*token) || vocab.attr(*token).contains(LlamaTokenAttr::Unknown);
+    ControlTokens::new(
+        vocab
+            .tokens()
+            .filter(special)
+            .filter_map(|token| Some(vocab.text(token)?.to_string_lossy().into_owned())),
+    )
+}
+
+/// The marks that are control tokens of their own; those that are ordinary text are seen anyway.
+fn control_marks(model: &LlamaModel, marks: impl Iterator<Item = &'static str>) -> Vec<i32> {
+    let vocab = model.vocab();
+    let alone = |mark: &'static str| match vocab.tokenize(mark.as_bytes(), false, true)[..] {
+        [token] if vocab.is_control(token) => Some(token.0),
+        _ => None,
+    };
+    marks.filter_map(alone).collect()
+}
+
+fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineError> {
+    let vocab = model.vocab();
+    let text = |token: LlamaToken| {
+        let known = token.0 >= 0;
+        let bytes = known.then(|| vocab.token_to_piece(token, true, None));
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    };
+    let Ok(template) = model.chat_template(None) else {
+        // Models without a template are mostly base models; this form does least harm.
+        return LlamaChatTemplate::new("chatml")
+            .map(Template::BuiltIn)
+            .map_err(|error| unusable(error.to_string()));
+    };
+    let source =
+        template.to_str().map_err(|_| unusable(format!("the chat template of '{name}' is not text")))?;
+    match ChatTemplate::new(source, text(vocab.bos()), text(vocab.eos())) {
+        Ok(own) => Ok(Template::Own(Box::new(own))),
+        Err(error) => {
+            tracing::warn!(model = name, "{error}; a form that llama.cpp knows is used instead");
+            Ok(Template::BuiltIn(template))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_conversation_has_more_room_than_the_model_was_trained_for() {
+        let room = |trained: u64, context: Option<u32>, parallel: usize| {
+            let room = Room::sized(
+                Some(trained),
+                &EmbeddedOptions { context, parallel, ..EmbeddedOptions::new("") },
+            );
+            (room.context, room.cells, room.first_cells())
+        };
+        assert_eq!(room(8192, None, 8), (8192, 8192, 1024));
+        assert_eq!(room(2048, Some(100_000), 8), (2048, 2048, 1024));
+        assert_eq!(room(131_072, None, 8), (8192, 16_384, 1024));
+        assert_eq!(room(131_072, Some(512), 1), (512, 512, 512));
+    }
+}

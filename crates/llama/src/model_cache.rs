@@ -1,0 +1,413 @@
+//! The models in memory: loaded on demand, within a budget, gone when nobody has asked for a while.
+//!
+//! A model that somebody uses is never put out. All decisions are taken under one lock; loading and unloading happen on the
+//! threads of the models themselves. Knows nothing of requests.
+
+use std::collections::HashMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc as orders;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hob_core::EngineError;
+use hob_models::{ModelStore, StoredModel};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use crate::error::{KEY, busy, unusable};
+use crate::loaded_model::{Loaded, Room};
+use crate::options::EmbeddedOptions;
+use crate::worker::{Idle, Order, Worker, serve};
+
+/// How long a request waits for others to finish with models that take its memory.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Stack of a model's thread, on which answers are held against grammars that callers wrote. It is address space until it is used.
+const STACK: usize = 64 << 20;
+
+/// A model ready to be asked.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) orders: orders::Sender<Order>,
+    /// Places for requests, answered and waiting together.
+    pub(crate) queue: Arc<Semaphore>,
+}
+
+#[derive(Clone)]
+enum Loading {
+    Pending,
+    Ready(Handle),
+    Failed(String),
+}
+
+struct Entry {
+    /// Tells this loading of a model from an earlier one.
+    number: u64,
+    /// The file that was loaded.
+    path: PathBuf,
+    bytes: u64,
+    users: usize,
+    last_used: Instant,
+    loading: watch::Receiver<Loading>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The loaded models.
+pub(crate) struct Registry {
+    options: EmbeddedOptions,
+    pub(crate) store: ModelStore,
+    entries: Mutex<HashMap<String, Entry>>,
+    /// Rings when a user leaves or a model goes.
+    freed: Notify,
+    /// Starts the thread of a model.
+    spawn: fn(thread::Builder, ModelThread, watch::Sender<Loading>) -> io::Result<JoinHandle<()>>,
+}
+
+/// The right to use a model; as long as it lives, the model stays.
+pub(crate) struct Lease {
+    registry: Arc<Registry>,
+    id: String,
+    number: u64,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(entry) = self.registry.lock().get_mut(&self.id)
+            && entry.number == self.number
+        {
+            entry.users = entry.users.saturating_sub(1);
+            entry.last_used = Instant::now();
+        }
+        self.registry.freed.notify_waiters();
+    }
+}
+
+impl Registry {
+    pub(crate) fn new(options: EmbeddedOptions) -> Arc<Self> {
+        Arc::new(Registry {
+            store: ModelStore::new(&options.models_dir),
+            options,
+            entries: Mutex::default(),
+            freed: Notify::new(),
+            spawn: |builder, thread, state| builder.spawn(move || thread.run(state)),
+        })
+    }
+
+    pub(crate) fn options(&self) -> &EmbeddedOptions {
+        &self.options
+    }
+
+    /// The ids of the models in memory.
+    pub(crate) fn loaded(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.lock().keys().cloned().collect();
+        ids.sort();
+        ids
+    }
+
+    /// Tokens that went through the models in memory.
+    pub(crate) fn computed(&self) -> u64 {
+        let of = |entry: &Entry| match &*entry.loading.borrow() {
+            Loading::Ready(handle) => handle.loaded.computed.load(Ordering::Relaxed),
+            Loading::Pending | Loading::Failed(_) => 0,
+        };
+        self.lock().values().map(of).sum()
+    }
+
+    /// Gives the model, loading it first if need be.
+    pub(crate) async fn acquire(self: &Arc<Self>, model: &str) -> Result<(Handle, Lease), EngineError> {
+        let id = model.strip_suffix(".gguf").unwrap_or(model);
+        let (lease, mut loading) = match self.join(id) {
+            Some(joined) => joined,
+            None => self.load(id).await?,
+        };
+        let state =
+            loading.wait_for(|state| !matches!(state, Loading::Pending)).await.map(|state| state.clone());
+        match state {
+            Ok(Loading::Ready(handle)) => Ok((handle, lease)),
+            Ok(Loading::Failed(message)) => Err(unusable(message)),
+            Ok(Loading::Pending) | Err(_) => {
+                Err(unusable(format!("the model '{id}' broke off while it was loaded")))
+            }
+        }
+    }
+
+    /// A place at a model that is loaded or being loaded. One whose file was removed takes no more requests, and leaves memory
+    /// when those under way have ended.
+    fn join(self: &Arc<Self>, id: &str) -> Option<(Lease, watch::Receiver<Loading>)> {
+        let mut entries = self.lock();
+        let entry = entries.get_mut(id).filter(|entry| entry.path.exists())?;
+        entry.users += 1;
+        Some((self.lease(id, entry.number), entry.loading.clone()))
+    }
+
+    fn lease(self: &Arc<Self>, id: &str, number: u64) -> Lease {
+        Lease { registry: Arc::clone(self), id: id.to_owned(), number }
+    }
+
+    async fn load(self: &Arc<Self>, id: &str) -> Result<(Lease, watch::Receiver<Loading>), EngineError> {
+        let stored = self.find(id).await?;
+        let room = Room::of(&stored, &self.options);
+        let bytes = room.memory(&stored);
+        let budget = self.options.memory_budget;
+        if stored.problem.is_none() && bytes > budget {
+            return Err(unusable(format!(
+                "the model '{id}' needs {} of memory, and {} are set aside for models. \
+                 Choose a smaller model or quantisation, or a smaller context.",
+                megabytes(bytes),
+                megabytes(budget)
+            )));
+        }
+        let started = Instant::now();
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // Listening begins before looking, so that no ring is missed in between.
+            freed.as_mut().enable();
+            if let Some(joined) = self.try_start(id, &stored, bytes)? {
+                return Ok(joined);
+            }
+            let left = PATIENCE.saturating_sub(started.elapsed());
+            if tokio::time::timeout(left, freed).await.is_err() {
+                return Err(busy(
+                    format!(
+                        "there is no memory for the model '{id}' ({}) while others are in use: {}",
+                        megabytes(bytes),
+                        self.loaded().join(", ")
+                    ),
+                    10,
+                ));
+            }
+        }
+    }
+
+    /// The files of a model.
+    pub(crate) async fn find(self: &Arc<Self>, id: &str) -> Result<StoredModel, EngineError> {
+        let store = self.store.clone();
+        let wanted = id.to_owned();
+        let models = tokio::task::spawn_blocking(move || store.list())
+            .await
+            .map_err(|error| unusable(error.to_string()))?
+            .map_err(|error| unusable(error.to_string()))?;
+        let names = models.iter().map(|model| model.id.clone()).collect();
+        models.into_iter().find(|model| model.id == wanted).ok_or(EngineError::ModelNotFound {
+            engine: KEY.into(),
+            model: wanted,
+            available: names,
+        })
+    }
+
+    /// Starts loading, if the memory is there or can be had from models that nobody uses; `None` when it cannot.
+    fn try_start(
+        self: &Arc<Self>,
+        id: &str,
+        stored: &StoredModel,
+        bytes: u64,
+    ) -> Result<Option<(Lease, watch::Receiver<Loading>)>, EngineError> {
+        let mut entries = self.lock();
+        if let Some(entry) = entries.get_mut(id) {
+            entry.users += 1;
+            return Ok(Some((self.lease(id, entry.number), entry.loading.clone())));
+        }
+        let in_use: u64 = entries.values().filter(|entry| entry.users > 0).map(|entry| entry.bytes).sum();
+        if in_use.saturating_add(bytes) > self.options.memory_budget && !entries.is_empty() {
+            return Ok(None);
+        }
+        let mut leaving = Vec::new();
+        while entries.values().map(|entry| entry.bytes).sum::<u64>().saturating_add(bytes)
+            > self.options.memory_budget
+        {
+            let oldest = entries
+                .iter()
+                .filter(|(_, entry)| entry.users == 0)
+                .min_by_key(|(_, entry)| entry.last_used)
+                .map(|(id, _)| id.clone());
+            let Some(entry) = oldest.and_then(|id| entries.remove(&id)) else {
+                break;
+            };
+            leaving.extend(entry.thread);
+        }
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let (sender, loading) = watch::channel(Loading::Pending);
+        let thread = ModelThread {
+            registry: Arc::downgrade(self),
+            options: self.options.clone(),
+            stored: stored.clone(),
+            number,
+            leaving,
+        };
+        let builder = thread::Builder::new().name(format!("model {id}")).stack_size(STACK);
+        let thread = (self.spawn)(builder, thread, sender).map_err(|error| {
+            // Nothing is noted, so that the next request tries again.
+            tracing::error!(model = id, %error, "no thread for a model");
+            busy(format!("there is no thread to run the model '{id}' on: {error}"), 1)
+        })?;
+        let thread = Some(thread);
+        let entry = Entry {
+            number,
+            path: stored.path.clone(),
+            bytes,
+            users: 1,
+            last_used: Instant::now(),
+            loading: loading.clone(),
+            thread,
+        };
+        entries.insert(id.to_owned(), entry);
+        Ok(Some((self.lease(id, number), loading)))
+    }
+
+    /// Takes a model out, unless somebody uses it.
+    fn retire(&self, id: &str, number: u64) -> bool {
+        let mut entries = self.lock();
+        let gone = match entries.get(id) {
+            Some(entry) if entry.number == number => entry.users == 0,
+            _ => return true,
+        };
+        if gone {
+            entries.remove(id);
+            self.freed.notify_waiters();
+        }
+        gone
+    }
+
+    /// Takes a model out whether or not somebody hoped for it.
+    fn remove(&self, id: &str, number: u64) {
+        let mut entries = self.lock();
+        if entries.get(id).is_some_and(|entry| entry.number == number) {
+            entries.remove(id);
+        }
+        self.freed.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Registry {
+    /// Waits for the models' threads: a process must not end while llama.cpp computes.
+    fn drop(&mut self) {
+        let entries = std::mem::take(&mut *self.lock());
+        for entry in entries.into_values() {
+            drop(entry.loading);
+            if let Some(thread) = entry.thread
+                && thread.thread().id() != thread::current().id()
+            {
+                // A thread that panicked has said so itself.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+/// The thread of one model, from loading to unloading.
+struct ModelThread {
+    registry: Weak<Registry>,
+    options: EmbeddedOptions,
+    stored: StoredModel,
+    number: u64,
+    /// Models that were put out to make room, and still have to go.
+    leaving: Vec<JoinHandle<()>>,
+}
+
+impl ModelThread {
+    fn run(mut self, state: watch::Sender<Loading>) {
+        for thread in self.leaving.drain(..) {
+            let _ = thread.join();
+        }
+        let id = self.stored.id.clone();
+        let mut state = Some(state);
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&mut state)));
+        let failure = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(plain_message(error)),
+            Err(_) => {
+                tracing::error!(model = %id, "the thread of a model panicked; the model is loaded anew when it is asked for");
+                Some(format!("the model '{id}' broke off"))
+            }
+        };
+        if let Some(registry) = self.registry.upgrade() {
+            registry.remove(&id, self.number);
+        }
+        if let (Some(message), Some(state)) = (failure, state) {
+            state.send_replace(Loading::Failed(message));
+        }
+    }
+
+    /// Loads, says so, and serves. What says so is let go of then: it holds the way to send orders, and this thread ends when
+    /// nobody else does.
+    fn serve(&self, state: &mut Option<watch::Sender<Loading>>) -> Result<(), EngineError> {
+        let id = &self.stored.id;
+        let started = Instant::now();
+        let loaded = Arc::new(Loaded::load(&self.stored, &self.options)?);
+        let worker = Worker::new(&loaded)?;
+        tracing::info!(model = %id, milliseconds = started.elapsed().as_millis(), "model loaded");
+        let (sender, receiver) = orders::channel();
+        let handle = Handle {
+            loaded: Arc::clone(&loaded),
+            orders: sender,
+            queue: Arc::new(Semaphore::new(loaded.parallel + self.options.queue)),
+        };
+        if let Some(state) = state.take() {
+            state.send_replace(Loading::Ready(handle));
+        }
+        let keep_alive = self.options.keep_alive.max(Duration::from_millis(10));
+        serve(&loaded, &receiver, worker, |idle_for| self.when_idle(idle_for, keep_alive));
+        tracing::info!(model = %id, "model unloaded");
+        Ok(())
+    }
+
+    /// Unloads the model once it has been idle for `keep_alive`.
+    fn when_idle(&self, idle_for: Duration, keep_alive: Duration) -> Idle {
+        if idle_for < keep_alive {
+            return Idle::Wait(keep_alive - idle_for);
+        }
+        let retired =
+            self.registry.upgrade().is_none_or(|registry| registry.retire(&self.stored.id, self.number));
+        // A model that has a new request, whose order has not arrived yet, stays.
+        if retired { Idle::Leave } else { Idle::Wait(keep_alive) }
+    }
+}
+
+/// An error's own words, without the engine's name that will be put before them again.
+fn plain_message(error: EngineError) -> String {
+    match error {
+        EngineError::Refused { message, .. } => message,
+        other => other.to_string(),
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_model_whose_thread_could_not_start_is_tried_again() {
+        static TRIED: AtomicU64 = AtomicU64::new(0);
+        let dir = tempfile::TempDir::new().expect("a directory");
+        // No model, but enough of a file to be listed and tried.
+        std::fs::write(dir.path().join("model.gguf"), b"GGUF").expect("written");
+        let options = EmbeddedOptions::new(dir.path());
+        let mut registry = Registry::new(options);
+        Arc::get_mut(&mut registry).expect("nobody else has it").spawn =
+            |builder, thread, state| match TRIED.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+                _ => builder.spawn(move || thread.run(state)),
+            };
+        let first = registry.acquire("model").await.map(|_| ()).expect_err("no thread");
+        assert!(matches!(first, EngineError::Refused { status: 429, .. }), "{first}");
+        assert_eq!(registry.loaded(), [""; 0]);
+        let second = registry.acquire("model").await.map(|_| ()).expect_err("no model").to_string();
+        assert!(second.contains("cannot be"), "{second}");
+        assert_eq!(TRIED.load(Ordering::Relaxed), 2);
+    }
+}

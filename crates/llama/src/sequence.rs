@@ -1,0 +1,296 @@
+//! One answer being written: where it stands, how its next token is chosen, and what goes out to the caller.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use hob_core::{Delta, FinishReason, Usage};
+use serde_json::Value;
+use thiserror::Error;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::constraint::{Constraint, ToolUse};
+use crate::error::interrupted;
+use crate::grammar::{Grammar, GrammarError};
+use crate::job::{Job, Output};
+use crate::loaded_model::Loaded;
+use crate::logprobs;
+use crate::prompt::Prepared;
+use crate::sampler::Sampler;
+use crate::writer::{Reading, Writer};
+
+/// What the answers of one request have in common.
+pub(crate) struct Shared {
+    pub(crate) output: Output,
+    prompt: Vec<i32>,
+    cached: usize,
+    /// Answers that are not finished.
+    open: Cell<usize>,
+    written: Cell<u64>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Shared {
+    /// Sends a piece; `false` when nobody listens any more.
+    fn send(&self, delta: Delta) -> bool {
+        // The channel has room for a whole answer, so a full one means a caller who does not listen either.
+        self.output.try_send(Ok(delta)).is_ok()
+    }
+}
+
+/// Where a sequence stands.
+pub(crate) enum Stage {
+    /// Reading its prompt, from this token on.
+    Reading(usize),
+    /// Waiting for the first answer of its request to read the prompt for all.
+    Following,
+    /// This token was chosen and is read next.
+    Writing(i32),
+}
+
+/// How a sequence ended.
+pub(crate) enum Outcome {
+    Finished(FinishReason),
+    /// It cannot go on, for this reason: what was written is not the answer.
+    Broken(Broken),
+    /// The caller hung up.
+    Gone,
+}
+
+/// Why an answer cannot go on.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum Broken {
+    #[error("the model has no next token to offer")]
+    NoToken,
+    #[error("no token of the model continues the text in the prescribed form")]
+    DeadEnd,
+    #[error("the prescribed form is too much to follow: {0}")]
+    Grammar(#[from] GrammarError),
+}
+
+/// One answer.
+pub(crate) struct Sequence {
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) slot: usize,
+    pub(crate) stage: Stage,
+    pub(crate) outcome: Option<Outcome>,
+    sampler: Sampler,
+    grammar: Option<Grammar>,
+    tools: Option<Rc<ToolUse>>,
+    writer: Writer,
+    logprobs: Option<usize>,
+    written: usize,
+    longest: usize,
+}
+
+impl Sequence {
+    /// The answers of a request, one in each slot. The first reads the prompt, from what is `reused` on.
+    pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
+        let Prepared { prompt, ask, constraint, thinks } = job.prepared;
+        let Constraint { grammar, tools, check: _ } = constraint;
+        let shared = Rc::new(Shared {
+            output: job.output,
+            prompt,
+            cached: reused,
+            open: Cell::new(slots.len()),
+            written: Cell::new(0),
+            _place: job.place,
+        });
+        let tools = tools.map(Rc::new);
+        let reading = Reading { stops: ask.stops, tools: tools.as_ref().map(|tools| tools.format), thinks };
+        let build = |(choice, &slot): (u32, &usize)| {
+            let mut sampling = ask.sampling.clone();
+            // Each answer its own luck, and the same luck for the same seed.
+            sampling.seed = sampling.seed.wrapping_add(choice.into());
+            let mut sampler = Sampler::new(sampling);
+            shared.prompt.iter().for_each(|&token| sampler.accept(token));
+            Sequence {
+                shared: Rc::clone(&shared),
+                slot,
+                stage: if choice == 0 { Stage::Reading(reused) } else { Stage::Following },
+                outcome: None,
+                sampler,
+                grammar: grammar.clone(),
+                tools: tools.clone(),
+                writer: Writer::new(choice, &reading),
+                logprobs: ask.logprobs,
+                written: 0,
+                longest: job.longest,
+            }
+        };
+        (0..).zip(slots).map(build).collect()
+    }
+
+    /// The whole prompt, read or not.
+    pub(crate) fn prompt(&self) -> &[i32] {
+        &self.shared.prompt
+    }
+
+    /// Prompt tokens still to read; zero once it writes.
+    pub(crate) fn left_to_read(&self) -> usize {
+        match self.stage {
+            Stage::Reading(next) => self.shared.prompt.len().saturating_sub(next),
+            Stage::Following | Stage::Writing(_) => 0,
+        }
+    }
+
+    /// The tokens it reads in a step, and whether the last of them gives scores to choose from.
+    pub(crate) fn next_tokens(&self, count: usize) -> (&[i32], bool) {
+        match &self.stage {
+            Stage::Reading(next) => {
+                let end = (next + count).min(self.shared.prompt.len());
+                (&self.shared.prompt[*next..end], end == self.shared.prompt.len())
+            }
+            Stage::Writing(token) => (std::slice::from_ref(token), true),
+            Stage::Following => (&[], false),
+        }
+    }
+
+    /// Notes that a step has read these tokens, and gives them back.
+    pub(crate) fn advance(&mut self, count: usize) -> Vec<i32> {
+        let read = self.next_tokens(count).0.to_vec();
+        if let Stage::Reading(next) = &mut self.stage {
+            *next += read.len();
+        }
+        read
+    }
+
+    /// Chooses the next token and sends what it says.
+    pub(crate) fn choose(&mut self, scores: &[f32], loaded: &Loaded) {
+        let token = match pick(&mut self.sampler, self.grammar.as_mut(), scores) {
+            Ok(token) => token,
+            Err(broken) => {
+                self.outcome = Some(Outcome::Broken(broken));
+                return;
+            }
+        };
+        if loaded.ends_text(token) {
+            self.outcome = Some(Outcome::Finished(FinishReason::Stop));
+            return;
+        }
+        self.stage = Stage::Writing(token);
+        self.written += 1;
+        self.sampler.accept(token);
+        if let Some(grammar) = &mut self.grammar
+            && let Err(error) = grammar.accept(token)
+        {
+            self.outcome = Some(Outcome::Broken(error.into()));
+            return;
+        }
+        let probabilities = self.logprobs.map(|top| probabilities(scores, token, top, loaded));
+        let shown = loaded.thought_marks.contains(&token)
+            || self.tools.as_ref().is_some_and(|tools| tools.markers.contains(&token))
+            // To a grammar such a token is its text, so it is to the caller.
+            || (self.grammar.is_some() && loaded.call_marks.contains(&token));
+        let written = self.writer.push(&loaded.bytes_of(token, shown), probabilities);
+        for delta in written.deltas {
+            if !self.shared.send(delta) {
+                self.outcome = Some(Outcome::Gone);
+                return;
+            }
+        }
+        let is_complete = self.grammar.as_ref().is_some_and(Grammar::is_complete);
+        if written.stopped || is_complete {
+            self.outcome = Some(Outcome::Finished(FinishReason::Stop));
+        } else if self.written >= self.longest {
+            self.outcome = Some(Outcome::Finished(FinishReason::Length));
+        } else {
+            self.watch_for_call(loaded);
+        }
+    }
+
+    /// Once the model begins a call of its own accord, the rest of the answer follows the grammar of calls.
+    fn watch_for_call(&mut self, loaded: &Loaded) {
+        if self.grammar.is_some() {
+            return;
+        }
+        let Some(tools) = &self.tools else { return };
+        let (Some(start), Some(begun)) = (&tools.once_called, self.writer.call_text()) else {
+            return;
+        };
+        let mut grammar = start.clone();
+        let fits = loaded.tokens(begun, false).into_iter().all(|token| {
+            let fits = !loaded.ends_text(token) && grammar.allows(token) == Ok(true);
+            fits && grammar.accept(token).is_ok()
+        });
+        // What does not fit is not a call; the parser will find that out by itself.
+        if fits {
+            self.grammar = Some(grammar);
+        }
+    }
+
+    /// Tells the caller that the answer is broken, which ends all answers to the request.
+    pub(crate) fn break_off(&self, broken: &Broken, model: &str) {
+        tracing::warn!(model, "an answer breaks off: {broken}");
+        let _ = self.shared.output.try_send(Err(interrupted(broken.to_string())));
+    }
+
+    /// Sends the end of the answer, and of the whole request when it was the last one.
+    pub(crate) fn finish(&mut self, reason: FinishReason) {
+        for delta in self.writer.finish(reason) {
+            self.shared.send(delta);
+        }
+        let shared = &self.shared;
+        shared.written.set(shared.written.get() + self.written as u64);
+        shared.open.set(shared.open.get().saturating_sub(1));
+        if shared.open.get() == 0 {
+            let usage = Usage {
+                prompt_tokens: shared.prompt.len() as u64,
+                completion_tokens: shared.written.get(),
+                cached_tokens: Some(shared.cached as u64),
+            };
+            shared.send(Delta::Done { usage: Some(usage) });
+        }
+    }
+}
+
+/// Chooses the next token, in the prescribed form where there is one.
+fn pick(sampler: &mut Sampler, grammar: Option<&mut Grammar>, scores: &[f32]) -> Result<i32, Broken> {
+    let free = sampler.choose(scores).ok_or(Broken::NoToken)?;
+    let Some(grammar) = grammar else { return Ok(free) };
+    // The free choice is nearly always allowed, and checking one token is a thousand times cheaper than checking all.
+    if grammar.allows(free)? {
+        return Ok(free);
+    }
+    sampler.choose_allowed(scores, |candidates| grammar.forbid(candidates))?.ok_or(Broken::DeadEnd)
+}
+
+fn probabilities(scores: &[f32], token: i32, top: usize, loaded: &Loaded) -> Value {
+    let found = logprobs::probabilities(scores, token, top);
+    logprobs::entry(&found, |token| loaded.bytes_of(token, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::grammar::{GrammarText, Spelling, Vocabulary};
+    use crate::sampler::SamplingParams;
+    use crate::schema::Enforceable;
+
+    #[test]
+    fn scores_that_are_no_numbers_break_the_answer() {
+        for temperature in [0.0, 1.0] {
+            let mut sampler = Sampler::new(SamplingParams::new(temperature, 1));
+            assert_eq!(pick(&mut sampler, None, &[f32::NAN; 8]), Err(Broken::NoToken));
+            assert_eq!(pick(&mut sampler, None, &[f32::NEG_INFINITY; 8]), Err(Broken::NoToken));
+            assert_eq!(pick(&mut sampler, None, &[f32::NAN, 1.0, f32::NAN]), Ok(1));
+        }
+    }
+
+    #[test]
+    fn a_form_that_no_token_can_continue_breaks_the_answer() {
+        // A model that cannot write what the schema wants.
+        let tokens = [Spelling::Text(b"t"), Spelling::Text(b"x"), Spelling::Control(b"end")];
+        let vocabulary = Arc::new(Vocabulary::new(tokens.into_iter(), vec![2]).expect("a vocabulary"));
+        let schema = Enforceable::read(&json!({"type": "boolean"})).expect("a schema");
+        let mut grammar = vocabulary.start(GrammarText::of_schema(schema)).expect("a grammar");
+        let mut sampler = Sampler::new(SamplingParams::new(0.0, 1));
+        let scores = [0.0, 2.0, 1.0];
+        assert_eq!(pick(&mut sampler, Some(&mut grammar), &scores), Ok(0));
+        grammar.accept(0).expect("it begins a word");
+        assert_eq!(pick(&mut sampler, Some(&mut grammar), &scores), Err(Broken::DeadEnd));
+    }
+}

@@ -1,0 +1,106 @@
+//! Texts as the tokens that are embedded: within the model's context, or refused.
+
+use hob_core::{EmbedInputs, EmbedRequest, EngineError, Overlong};
+
+use crate::error::{bad_request, context_exceeded, unsupported};
+use crate::loaded_model::Loaded;
+
+/// The texts of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Texts {
+    pub(crate) inputs: Vec<Vec<i32>>,
+    /// Those of which only the beginning is there.
+    pub(crate) cut: Vec<usize>,
+}
+
+impl Texts {
+    /// Takes time with long texts.
+    pub(crate) fn read(loaded: &Loaded, request: &EmbedRequest) -> Result<Self, EngineError> {
+        check_dimensions(loaded, request.dimensions)?;
+        let context = loaded.longest_embedded() as usize;
+        let closing = loaded.tokens("", true).last().copied();
+        let mut texts = Texts { inputs: Vec::with_capacity(request.inputs.len()), cut: Vec::new() };
+        for index in 0..request.inputs.len() {
+            let mut tokens = match &request.inputs {
+                EmbedInputs::Texts(inputs) => loaded.tokens(&inputs[index], true),
+                EmbedInputs::Tokens(inputs) => known_tokens(loaded, index, &inputs[index])?,
+            };
+            if tokens.is_empty() {
+                return Err(bad_request(
+                    format!("input[{index}] is empty, and '{}' makes no vector of nothing", loaded.id),
+                    Some("input"),
+                ));
+            }
+            if tokens.len() > context {
+                if request.overlong == Overlong::Refuse {
+                    return Err(too_long(loaded, index, tokens.len(), context));
+                }
+                cut(&mut tokens, context, closing);
+                texts.cut.push(index);
+            }
+            texts.inputs.push(tokens);
+        }
+        Ok(texts)
+    }
+}
+
+/// Tokens as a caller numbered them, if the model has them all.
+fn known_tokens(loaded: &Loaded, index: usize, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
+    let vocabulary = loaded.model.n_vocab();
+    let known = |token: &u32| i32::try_from(*token).ok().filter(|token| *token < vocabulary);
+    tokens.iter().map(|token| known(token).ok_or(token)).collect::<Result<_, _>>().map_err(|token| {
+        let message = format!(
+            "input[{index}] has the token {token}; those of '{}' are numbered from 0 to {}",
+            loaded.id,
+            vocabulary - 1
+        );
+        bad_request(message, Some("input"))
+    })
+}
+
+fn check_dimensions(loaded: &Loaded, wanted: Option<u32>) -> Result<(), EngineError> {
+    let made = loaded.model.n_embd();
+    match wanted {
+        Some(wanted) if i64::from(wanted) != i64::from(made) => {
+            let hint = format!("'{}' makes vectors of {made} numbers and no others", loaded.id);
+            Err(unsupported("dimensions", Some(&hint)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn too_long(loaded: &Loaded, index: usize, tokens: usize, context: usize) -> EngineError {
+    context_exceeded(
+        format!(
+            "input[{index}] has {tokens} tokens; the maximum context length is {context} tokens for '{}'",
+            loaded.id
+        ),
+        "input",
+    )
+}
+
+/// Keeps the beginning. The token that closes every text of the model, where it has one, closes this one too.
+fn cut(tokens: &mut Vec<i32>, context: usize, closing: Option<i32>) {
+    let closed_by = tokens.last().copied().filter(|last| Some(*last) == closing);
+    tokens.truncate(context);
+    if let (Some(last), Some(closing)) = (tokens.last_mut(), closed_by) {
+        *last = closing;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_text_is_still_closed_where_the_model_closes_texts() {
+        let cut_of = |closing| {
+            let mut tokens = vec![101, 1, 2, 3, 4, 102];
+            cut(&mut tokens, 4, closing);
+            tokens
+        };
+        assert_eq!(cut_of(Some(102)), [101, 1, 2, 102]);
+        assert_eq!(cut_of(Some(101)), [101, 1, 2, 3], "it only opens them");
+        assert_eq!(cut_of(None), [101, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,471 @@
+//! The thread that owns a model's memory and computes: one batch per step over all sequences that are alive.
+//!
+//! Every step gives each writing sequence its next token and reads a piece of the prompts that wait. Requests come through a
+//! queue and are let in first come, first served, as soon as a slot and the memory they may need are free. Callers who hang up
+//! are noticed before every step, and cost at most the one under way. While nobody asks, a prompt may be read ahead. Knows
+//! nothing of requests' wire forms, of files, or of other models.
+#![expect(unsafe_code, reason = "the wrapper's functions that move a context's memory are unsafe")]
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use hob_core::EngineError;
+use llama_cpp_2::DecodeError;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::token::LlamaToken;
+
+use crate::batch_plan::{Share, shares};
+use crate::embed::Embedder;
+use crate::error::interrupted;
+use crate::job::{EmbedJob, Job, WarmJob};
+use crate::loaded_model::{Loaded, STEP};
+use crate::sequence::{Outcome, Sequence, Stage};
+use crate::slots::{Place, Slots, Token};
+
+/// Work for a model.
+pub(crate) enum Order {
+    Write(Box<Job>),
+    Embed(EmbedJob),
+    Warm(WarmJob),
+}
+
+/// What an idle worker does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// Waits for orders, and asks again when none came for so long.
+    Wait(Duration),
+    /// Gives the model back.
+    Leave,
+}
+
+/// Serves orders until nobody can send any more, or until `idle` lets an idle model go. `idle` gets the time since the last order.
+pub(crate) fn serve(
+    loaded: &Loaded,
+    orders: &Receiver<Order>,
+    mut worker: Worker<'_>,
+    mut idle: impl FnMut(Duration) -> Idle,
+) {
+    let mut embedder = Embedder::new(loaded);
+    let mut last_used = Instant::now();
+    loop {
+        if worker.is_idle() && embedder.is_idle() && worker.warming.is_some() {
+            match orders.try_recv() {
+                Ok(order) => worker.take(order, &mut embedder),
+                Err(TryRecvError::Empty) => {
+                    worker.warm();
+                    last_used = Instant::now();
+                    continue;
+                }
+                Err(TryRecvError::Disconnected) => return,
+            }
+        } else if worker.is_idle() && embedder.is_idle() {
+            let Idle::Wait(wait) = idle(last_used.elapsed()) else { return };
+            match orders.recv_timeout(wait) {
+                Ok(order) => worker.take(order, &mut embedder),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        while let Ok(order) = orders.try_recv() {
+            worker.take(order, &mut embedder);
+        }
+        worker.drop_cancelled();
+        worker.admit();
+        worker.step();
+        embedder.step();
+        last_used = Instant::now();
+    }
+}
+
+/// The state of the computing thread.
+pub(crate) struct Worker<'model> {
+    loaded: &'model Loaded,
+    /// `None` for a model that only embeds.
+    context: Option<LlamaContext<'model>>,
+    batch: LlamaBatch<'static>,
+    slots: Slots,
+    waiting: VecDeque<Box<Job>>,
+    alive: Vec<Sequence>,
+    /// Sequences to copy once the scores of a step have been used.
+    copies: Vec<(usize, usize)>,
+    /// What is read ahead while nobody asks.
+    warming: Option<Warming>,
+    /// The size of memory that could not be allocated, and how many answers were being written then.
+    refused: Option<(usize, usize)>,
+    turn: usize,
+}
+
+/// A prompt that is read ahead.
+struct Warming {
+    job: WarmJob,
+    /// Where it goes, once it was begun.
+    slot: Option<usize>,
+}
+
+impl<'model> Worker<'model> {
+    /// Makes the memory, and runs the model once so that the first answer does not wait for the disk.
+    pub(crate) fn new(loaded: &'model Loaded) -> Result<Self, EngineError> {
+        let mut worker = Worker {
+            loaded,
+            context: None,
+            batch: LlamaBatch::new(STEP.alone + loaded.parallel, 1),
+            slots: Slots::new(loaded.parallel, loaded.room.first_cells() as usize, loaded.reuse()),
+            waiting: VecDeque::new(),
+            alive: Vec::new(),
+            copies: Vec::new(),
+            warming: None,
+            refused: None,
+            turn: 0,
+        };
+        if !loaded.embeds_only {
+            let mut context = loaded.writing_context(loaded.room.first_cells())?;
+            // A failure here is one of the first request too, which will say so.
+            if worker.batch.add(LlamaToken(0), 0, &[0], true).is_ok() {
+                let _ = context.decode(&mut worker.batch);
+            }
+            context.clear_kv_cache();
+            worker.context = Some(context);
+        }
+        Ok(worker)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.alive.is_empty() && self.waiting.is_empty()
+    }
+
+    fn take(&mut self, order: Order, embedder: &mut Embedder<'_>) {
+        match order {
+            Order::Write(job) => {
+                self.stop_warming();
+                self.waiting.push_back(job);
+            }
+            Order::Embed(job) => embedder.take(job),
+            Order::Warm(job) => {
+                self.stop_warming();
+                self.warming = Some(Warming { job, slot: None });
+            }
+        }
+    }
+
+    /// Reads a step of the prompt that is read ahead.
+    fn warm(&mut self) {
+        let Some(mut warming) = self.warming.take() else { return };
+        let prompt = &warming.job.prompt;
+        let slot = match warming.slot {
+            Some(slot) => slot,
+            None => {
+                self.grow(prompt.len());
+                let Some(place) = self.slots.place(prompt, prompt.len()) else { return };
+                self.settle(&place);
+                place.slot
+            }
+        };
+        warming.slot = Some(slot);
+        let start = self.slots.len(slot);
+        let end = prompt.len().min(start + STEP.alone);
+        let read = &prompt[start.min(end)..end];
+        self.batch.clear();
+        for (position, &token) in (start..).zip(read) {
+            let position = i32::try_from(position).unwrap_or(i32::MAX);
+            // A step is what the batch was made for.
+            let _ = self.batch.add(LlamaToken(token), position, &[seq_id(slot)], false);
+        }
+        let is_wanted = !warming.job.done.is_closed() && !read.is_empty();
+        let decoded = match &mut self.context {
+            Some(context) if is_wanted => context.decode(&mut self.batch),
+            _ => {
+                self.slots.release(slot);
+                return;
+            }
+        };
+        if let Err(error) = decoded {
+            self.slots.release(slot);
+            self.fail_all(error);
+            return;
+        }
+        self.loaded.computed.fetch_add(read.len() as u64, Ordering::Relaxed);
+        for &token in read {
+            self.slots.append(slot, token);
+        }
+        if end < prompt.len() {
+            self.warming = Some(warming);
+        } else {
+            self.slots.release(slot);
+            let _ = warming.job.done.send(());
+        }
+    }
+
+    /// Ends reading ahead; what was read stays.
+    fn stop_warming(&mut self) {
+        if let Some(Warming { slot: Some(slot), .. }) = self.warming.take() {
+            self.slots.release(slot);
+        }
+    }
+
+    /// Makes the memory larger for one more sequence, so that nothing has to be forgotten, as long as the model is given more.
+    fn grow(&mut self, cells: usize) {
+        let most = self.loaded.room.cells as usize;
+        let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells));
+        let Some(context) = &self.context else { return };
+        if wanted <= now || now >= most {
+            return;
+        }
+        let mut cells = now.max(1);
+        while cells < wanted {
+            cells = cells.saturating_mul(2);
+        }
+        let cells = cells.min(most);
+        // Memory that was refused is asked for again when an answer has ended, and not before every step of the others.
+        let writing = self.alive.len();
+        if writing > 0 && self.refused.is_some_and(|(refused, then)| cells >= refused && writing >= then) {
+            return;
+        }
+        let made = u32::try_from(cells).ok().and_then(|cells| self.loaded.writing_context(cells).ok());
+        let moved = made.and_then(|mut larger| move_memory(context, &mut larger).then_some(larger));
+        match moved {
+            Some(larger) => {
+                tracing::debug!(model = %self.loaded.id, cells, "the model's memory grows");
+                self.context = Some(larger);
+                self.slots.grow(cells);
+            }
+            // The others go on with what there is; the new one waits for them.
+            None => {
+                tracing::warn!(model = %self.loaded.id, cells, "there is no more memory for conversations");
+                self.refused = Some((cells, writing));
+            }
+        }
+    }
+
+    /// Frees what belongs to callers who hung up. What was read for them stays, for whoever asks with the same beginning.
+    fn drop_cancelled(&mut self) {
+        self.waiting.retain(|job| !job.output.is_closed());
+        let (slots, model) = (&mut self.slots, &self.loaded.id);
+        self.alive.retain(|sequence| {
+            let gone = sequence.shared.output.is_closed();
+            if gone {
+                slots.release(sequence.slot);
+                tracing::debug!(%model, unread = sequence.left_to_read(), "a caller hung up; the work on the answer ends");
+            }
+            !gone
+        });
+    }
+
+    /// Lets in whoever is first in the queue, as long as there is room. Only those are passed over whose prompt begins with
+    /// what is being read for another: they read it together, and are let in as soon as that is done or given up.
+    fn admit(&mut self) {
+        let mut at = 0;
+        while let Some(job) = self.waiting.get(at) {
+            if self.is_being_read(&job.prepared.prompt) {
+                at += 1;
+                continue;
+            }
+            let (lead, follow) = job.cells();
+            let followers = job.prepared.ask.answers - 1;
+            let needed = lead + follow * followers;
+            if self.slots.idle() > followers {
+                self.grow(needed);
+            }
+            let fits = self.slots.idle() > followers && self.slots.has_room(needed);
+            if !fits {
+                if !self.alive.is_empty() {
+                    return;
+                }
+                // Nobody is left to wait for.
+                if let Some(job) = self.waiting.remove(at) {
+                    let reason = "its prompt and answers need more memory than the model was given";
+                    let _ = job.output.try_send(Err(interrupted(reason)));
+                }
+                continue;
+            }
+            if let Some(job) = self.waiting.remove(at) {
+                self.start(job, lead, follow);
+            }
+        }
+    }
+
+    /// Whether somebody reads the beginning of this prompt, so much of it that waiting is faster than reading it too.
+    fn is_being_read(&self, prompt: &[Token]) -> bool {
+        let mut reading = self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Reading(_)));
+        reading.any(|sequence| self.slots.is_worth_waiting(prompt, sequence.prompt()))
+    }
+
+    fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
+        let Some(place) = self.slots.place(&job.prepared.prompt, lead) else {
+            return;
+        };
+        let leader = place.slot;
+        self.settle(&place);
+        let reused = self.slots.len(leader);
+        let mut slots = vec![leader];
+        for _ in 1..job.prepared.ask.answers {
+            if let Some(place) = self.slots.follow(follow) {
+                self.settle(&place);
+                slots.push(place.slot);
+            }
+        }
+        self.alive.extend(Sequence::all(*job, &slots, reused));
+    }
+
+    /// Does in the model's memory what the slots decided.
+    fn settle(&mut self, place: &Place) {
+        let Some(context) = &mut self.context else {
+            return;
+        };
+        for &slot in &place.forget {
+            remove(context, slot, 0);
+        }
+        match place.copy_from {
+            Some(from) => {
+                remove(context, place.slot, 0);
+                copy(context, from, place.slot, Some(place.reused));
+            }
+            None => {
+                if !remove(context, place.slot, place.reused) {
+                    remove(context, place.slot, 0);
+                    self.slots.clear(place.slot);
+                }
+            }
+        }
+    }
+
+    /// One pass over the model.
+    fn step(&mut self) {
+        let Some(context) = &mut self.context else {
+            return;
+        };
+        let active: Vec<usize> =
+            (0..self.alive.len()).filter(|&at| !matches!(self.alive[at].stage, Stage::Following)).collect();
+        if active.is_empty() {
+            return;
+        }
+        let left: Vec<usize> = active.iter().map(|&at| self.alive[at].left_to_read()).collect();
+        let plan = shares(&left, STEP, self.turn);
+        self.turn = self.turn.wrapping_add(1);
+
+        let outputs = fill(&mut self.batch, &self.slots, &self.alive, &active, &plan);
+        if let Err(error) = context.decode(&mut self.batch) {
+            self.fail_all(error);
+            return;
+        }
+        let computed = u64::try_from(self.batch.n_tokens()).unwrap_or(0);
+        self.loaded.computed.fetch_add(computed, Ordering::Relaxed);
+        for share in &plan {
+            let sequence = &mut self.alive[active[share.index]];
+            for token in sequence.advance(share.tokens) {
+                self.slots.append(sequence.slot, token);
+            }
+        }
+        for (at, row) in outputs {
+            let scores = context.get_logits_ith(row);
+            self.alive[at].choose(scores, self.loaded);
+            let shared = Rc::clone(&self.alive[at].shared);
+            let from = self.alive[at].slot;
+            // The further answers to the same question begin where its prompt ends.
+            for follower in &mut self.alive {
+                if matches!(follower.stage, Stage::Following) && Rc::ptr_eq(&follower.shared, &shared) {
+                    follower.choose(scores, self.loaded);
+                    self.slots.copied(from, follower.slot);
+                    self.copies.push((from, follower.slot));
+                }
+            }
+        }
+        for (from, to) in self.copies.drain(..) {
+            remove(context, to, 0);
+            copy(context, from, to, None);
+        }
+        self.sweep();
+    }
+
+    /// Lets go of the sequences that are finished.
+    fn sweep(&mut self) {
+        let (slots, model) = (&mut self.slots, self.loaded.id.as_str());
+        self.alive.retain_mut(|sequence| {
+            let Some(outcome) = sequence.outcome.take() else {
+                return true;
+            };
+            slots.release(sequence.slot);
+            match outcome {
+                Outcome::Finished(reason) => sequence.finish(reason),
+                Outcome::Broken(broken) => sequence.break_off(&broken, model),
+                Outcome::Gone => {}
+            }
+            false
+        });
+    }
+
+    /// The library cannot go on with this batch: everyone in it is told, and the memory starts afresh.
+    fn fail_all(&mut self, error: DecodeError) {
+        tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
+        for sequence in self.alive.drain(..) {
+            self.slots.release(sequence.slot);
+            let reason = format!("a step of the model '{}' failed ({error})", self.loaded.id);
+            let _ = sequence.shared.output.try_send(Err(interrupted(reason)));
+        }
+        self.slots.clear_all();
+        if let Some(context) = &mut self.context {
+            context.clear_kv_cache();
+        }
+    }
+}
+
+/// Puts each share of the step into the batch; gives back which sequence gets its scores from which row.
+fn fill(
+    batch: &mut LlamaBatch<'_>,
+    slots: &Slots,
+    alive: &[Sequence],
+    active: &[usize],
+    plan: &[Share],
+) -> Vec<(usize, i32)> {
+    batch.clear();
+    let mut outputs = Vec::with_capacity(plan.len());
+    for share in plan {
+        let at = active[share.index];
+        let sequence = &alive[at];
+        let seq = seq_id(sequence.slot);
+        let start = slots.len(sequence.slot);
+        let (tokens, wants_scores) = sequence.next_tokens(share.tokens);
+        let last = tokens.len().saturating_sub(1);
+        for (offset, &token) in tokens.iter().enumerate() {
+            let scores = wants_scores && offset == last;
+            let position = i32::try_from(start + offset).unwrap_or(i32::MAX);
+            // The plan never exceeds what the batch was made for.
+            if batch.add(LlamaToken(token), position, &[seq], scores).is_ok() && scores {
+                outputs.push((at, batch.n_tokens() - 1));
+            }
+        }
+    }
+    outputs
+}
+
+/// Copies all that lies in a context's memory to another one; `false` when that cannot be done.
+fn move_memory(from: &LlamaContext<'_>, to: &mut LlamaContext<'_>) -> bool {
+    let mut state = vec![0; from.get_state_size()];
+    // SAFETY: `state` has the size that this context says its state has, and nothing changes the context in between.
+    let size = unsafe { from.copy_state_data(state.as_mut_ptr()) };
+    state.truncate(size);
+    // SAFETY: the state is of a context of the same model with the same number of sequences; its end is the end of the slice.
+    let read = unsafe { to.set_state_data(&state) };
+    size > 0 && read == size
+}
+
+fn seq_id(slot: usize) -> i32 {
+    i32::try_from(slot).unwrap_or(i32::MAX)
+}
+
+/// Removes a sequence's tokens from a position on; `false` when the model cannot drop a part.
+fn remove(context: &mut LlamaContext<'_>, slot: usize, from: usize) -> bool {
+    let (Ok(seq), Ok(from)) = (u32::try_from(slot), u32::try_from(from)) else {
+        return false;
+    };
+    context.clear_kv_cache_seq(Some(seq), Some(from), None) == Ok(true)
+}
+
+fn copy(context: &mut LlamaContext<'_>, from: usize, to: usize, length: Option<usize>) {
+    let length = length.and_then(|length| u32::try_from(length).ok());
+    // Fails only for numbers beyond 31 bits, which no slot has.
+    let _ = context.kv_cache_seq_cp(seq_id(from), seq_id(to), Some(0), length);
+}

@@ -1,0 +1,223 @@
+//! From the tokens of one answer to its deltas: whole characters, thoughts, tool calls, stop strings, probabilities. Pure.
+
+use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
+use serde_json::{Value, json};
+
+use crate::reasoning::{Thoughts, Uttered};
+use crate::stops::StopMatcher;
+use crate::tool_parser::{Piece, ToolParser};
+use crate::tools::ToolFormat;
+use crate::utf8::Utf8Buffer;
+
+/// Writes one of the answers of a request.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    choice: u32,
+    utf8: Utf8Buffer,
+    thoughts: Thoughts,
+    stops: StopMatcher,
+    tools: Option<ToolParser>,
+    /// Probabilities of tokens whose text is still held back.
+    probabilities: Vec<Value>,
+}
+
+/// How an answer is to be read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reading {
+    pub(crate) stops: Vec<String>,
+    pub(crate) tools: Option<ToolFormat>,
+    /// Whether the prompt ends inside a thought.
+    pub(crate) thinks: bool,
+}
+
+/// What came of a token.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) deltas: Vec<Delta>,
+    /// Whether a stop string ended the answer.
+    pub(crate) stopped: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(choice: u32, reading: &Reading) -> Self {
+        Writer {
+            choice,
+            utf8: Utf8Buffer::default(),
+            thoughts: Thoughts::new(reading.thinks),
+            stops: StopMatcher::new(&reading.stops),
+            tools: reading.tools.map(ToolParser::new),
+            probabilities: Vec::new(),
+        }
+    }
+
+    /// Takes a token's bytes and, where asked for, its probabilities.
+    pub(crate) fn push(&mut self, bytes: &[u8], probabilities: Option<Value>) -> Written {
+        self.probabilities.extend(probabilities);
+        let text = self.utf8.push(bytes);
+        let mut written = Written::default();
+        if text.is_empty() {
+            return written;
+        }
+        for uttered in self.thoughts.push(text) {
+            self.utter(uttered, &mut written);
+        }
+        written
+    }
+
+    fn utter(&mut self, uttered: Uttered, written: &mut Written) {
+        match uttered {
+            Uttered::Thought(text) => {
+                // Probabilities belong to the answer; those of a thought have no place in the format.
+                self.probabilities.clear();
+                written.deltas.push(Delta::Reasoning { choice: self.choice, text });
+            }
+            Uttered::Words(text) => self.words(text, written),
+        }
+    }
+
+    fn words(&mut self, text: String, written: &mut Written) {
+        let Some(parser) = &mut self.tools else {
+            return self.text(text, written);
+        };
+        for piece in parser.push(&text) {
+            self.piece(piece, written);
+            if written.stopped {
+                break;
+            }
+        }
+    }
+
+    /// The text of a tool call under way.
+    pub(crate) fn call_text(&self) -> Option<&str> {
+        self.tools.as_ref().and_then(ToolParser::call_text)
+    }
+
+    /// The answer is over for `reason`: the rest of it, and how it ended.
+    pub(crate) fn finish(&mut self, reason: FinishReason) -> Vec<Delta> {
+        let mut written = Written::default();
+        if let Some(held) = self.thoughts.finish() {
+            self.utter(held, &mut written);
+        }
+        let left = self.tools.as_mut().map(ToolParser::finish).unwrap_or_default();
+        for piece in left {
+            self.piece(piece, &mut written);
+        }
+        let held = if written.stopped { String::new() } else { self.stops.finish() };
+        self.emit(held, &mut written);
+        let called = self.tools.as_ref().is_some_and(|parser| parser.calls() > 0);
+        let reason = match reason {
+            FinishReason::Stop if called => FinishReason::ToolCalls,
+            other => other,
+        };
+        written.deltas.push(Delta::Finish { choice: self.choice, reason });
+        written.deltas
+    }
+
+    fn piece(&mut self, piece: Piece, written: &mut Written) {
+        let delta = match piece {
+            Piece::Text(text) => return self.text(text, written),
+            Piece::Call { index, name } => ToolCallDelta {
+                choice: self.choice,
+                index,
+                id: Some(call_id()),
+                name: Some(name),
+                arguments: String::new(),
+            },
+            Piece::Arguments { index, text } => {
+                ToolCallDelta { choice: self.choice, index, arguments: text, ..ToolCallDelta::default() }
+            }
+        };
+        // Probabilities belong to words; those of a call have no place in the format.
+        self.probabilities.clear();
+        written.deltas.push(Delta::ToolCall(delta));
+    }
+
+    fn text(&mut self, text: String, written: &mut Written) {
+        let passed = self.stops.push(text);
+        written.stopped = passed.stopped;
+        self.emit(passed.text, written);
+    }
+
+    fn emit(&mut self, text: String, written: &mut Written) {
+        if text.is_empty() {
+            return;
+        }
+        let tokens = std::mem::take(&mut self.probabilities);
+        written.deltas.push(Delta::Text(TextDelta {
+            choice: self.choice,
+            text,
+            logprobs: (!tokens.is_empty()).then(|| Box::new(json!({ "content": tokens }))),
+        }));
+    }
+}
+
+/// An id that no other call has.
+fn call_id() -> String {
+    let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(24).collect();
+    format!("call_{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(deltas: &[Delta]) -> String {
+        deltas
+            .iter()
+            .map(|delta| match delta {
+                Delta::Text(piece) => piece.text.as_str(),
+                _ => "",
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_answer_ends_before_its_stop_string() {
+        let mut writer = Writer::new(0, &Reading { stops: vec!["STOP".into()], ..Reading::default() });
+        assert_eq!(text(&writer.push(b"one ST", None).deltas), "one ");
+        let written = writer.push(b"OP two", None);
+        assert!(written.stopped && written.deltas.is_empty());
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::Stop };
+        assert_eq!(writer.finish(FinishReason::Stop), [finish]);
+    }
+
+    #[test]
+    fn probabilities_travel_with_the_text_they_belong_to() {
+        let mut writer = Writer::new(1, &Reading { stops: vec!["xyz".into()], ..Reading::default() });
+        assert!(writer.push(b"x", Some(json!(1))).deltas.is_empty());
+        let expected = Delta::Text(TextDelta {
+            choice: 1,
+            text: "xa".into(),
+            logprobs: Some(Box::new(json!({"content": [1, 2]}))),
+        });
+        assert_eq!(writer.push(b"a", Some(json!(2))).deltas, [expected]);
+    }
+
+    #[test]
+    fn a_thought_comes_before_the_answer_and_is_none_of_it() {
+        let mut writer = Writer::new(0, &Reading { stops: vec!["STOP".into()], ..Reading::default() });
+        let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
+        assert_eq!(writer.push(b"<think>no ST", Some(json!(1))).deltas, [thought("no ST")]);
+        let written = writer.push(b"OP</think>\n\nfour", Some(json!(2)));
+        let four = TextDelta { choice: 0, text: "four".into(), logprobs: None };
+        assert_eq!((written.stopped, written.deltas), (false, vec![thought("OP"), Delta::Text(four)]));
+        let mut cut_off = Writer::new(0, &Reading { thinks: true, ..Reading::default() });
+        assert_eq!(cut_off.push(b"hm </", None).deltas, [thought("hm")]);
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::Length };
+        assert_eq!(cut_off.finish(FinishReason::Length), [thought(" </"), finish]);
+    }
+
+    #[test]
+    fn a_call_ends_the_answer_as_a_call() {
+        let mut writer = Writer::new(0, &Reading { tools: Some(ToolFormat::Tagged), ..Reading::default() });
+        let written = writer.push(br#"<tool_call>{"name": "f", "arguments": {"a":1}}</tool_call>"#, None);
+        assert!(
+            matches!(&written.deltas[0], Delta::ToolCall(ToolCallDelta { index: 0, id: Some(_), name: Some(name), .. }) if name == "f")
+        );
+        assert!(
+            matches!(&written.deltas[1], Delta::ToolCall(ToolCallDelta { arguments, id: None, .. }) if arguments == "{\"a\":1}")
+        );
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::ToolCalls };
+        assert_eq!(writer.finish(FinishReason::Stop), [finish]);
+    }
+}

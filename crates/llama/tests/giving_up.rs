@@ -1,0 +1,155 @@
+//! A caller who gives up ends the engine's work on the answer. What is counted is work, not time: the tokens that went through
+//! the model for nobody.
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
+#![cfg(unix)]
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use hob_core::{
+    Delta, Engine, GenerateRequest, MaxTokens, Message, Role, Temperature, ToolChoice, ToolDefinition,
+};
+use hob_llama::{Embedded, EmbeddedOptions};
+use hob_testkit::part;
+use serde_json::{Map, json};
+use tempfile::TempDir;
+
+/// No step of the worker is larger. The one under way cannot be interrupted.
+const STEP: u64 = 128;
+
+/// Half a minute of reading where these tests run, so that nobody is through with it before it is given up.
+const LONG: usize = 7_000;
+
+/// An engine with a model that writes so many answers at a time, and the directory that this lies in.
+fn house(parallel: usize) -> (TempDir, Embedded) {
+    let dir = TempDir::new().expect("a directory for models");
+    std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), dir.path().join("model.gguf")).expect("a link");
+    let options = EmbeddedOptions { parallel, threads: 1, ..EmbeddedOptions::new(dir.path()) };
+    let engine = Embedded::new(options);
+    (dir, engine)
+}
+
+/// A question that is answered until `max_tokens` are written.
+fn ask(question: &str, max_tokens: i64) -> GenerateRequest {
+    GenerateRequest {
+        model: "model".into(),
+        messages: vec![Message::new(Role::User, question)],
+        temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
+        max_tokens: Some(MaxTokens::new(max_tokens).expect("positive")),
+        extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
+        ..GenerateRequest::default()
+    }
+}
+
+fn long() -> GenerateRequest {
+    ask(&"word ".repeat(LONG), 16)
+}
+
+fn forced_call() -> GenerateRequest {
+    let note = ToolDefinition {
+        name: "note".into(),
+        description: None,
+        parameters: Some(
+            json!({"type": "object", "properties": {"text": {"type": "string", "minLength": 400}},
+            "required": ["text"], "additionalProperties": false}),
+        ),
+        strict: None,
+    };
+    GenerateRequest {
+        tools: vec![note],
+        tool_choice: Some(ToolChoice::Required),
+        ..ask("Write a long note about the sea.", 500)
+    }
+}
+
+/// Waits until the engine has computed something.
+async fn at_work(engine: &Embedded) {
+    while engine.computed_tokens() == 0 {
+        // The model needs the processor more than this loop.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Tokens that go through the model for others while it writes an answer of sixteen tokens.
+async fn computed_beside(engine: &Embedded) -> u64 {
+    let before = engine.computed_tokens();
+    let usage = engine.generate(&ask("Hello", 16)).await.expect("an answer").usage.expect("usage");
+    // The last token is told, and nothing is computed from it.
+    let own = usage.prompt_tokens - usage.cached_tokens.unwrap_or(0) + usage.completion_tokens - 1;
+    engine.computed_tokens() - before - own
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_given_up_is_read_no_further() {
+    for streamed in [false, true] {
+        let (_dir, engine) = house(2);
+        let request = long();
+        let asking = async {
+            if streamed {
+                let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
+                drop(deltas.next().await);
+            } else {
+                drop(engine.generate(&request).await);
+            }
+        };
+        tokio::select! {
+            () = asking => panic!("it was answered, streamed: {streamed}"),
+            () = at_work(&engine) => {}
+        }
+        let beside = computed_beside(&engine).await;
+        assert!(beside <= STEP, "{beside} tokens for nobody, streamed: {streamed}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_given_up_is_written_no_further() {
+    let (_dir, engine) = house(2);
+    for request in [ask("Count for ever.", 2_000), forced_call()] {
+        let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
+        let begun = deltas.next().await.expect("a piece").expect("no error");
+        assert!(matches!(begun, Delta::Text(_) | Delta::ToolCall(_)), "{begun:?}");
+        drop(deltas);
+        let beside = computed_beside(&engine).await;
+        assert!(beside <= 1, "{beside} tokens for nobody");
+    }
+}
+
+#[tokio::test]
+async fn whoever_gives_up_while_waiting_is_never_begun_and_leaves_no_place_taken() {
+    let (_dir, engine) = house(1);
+    let mut busy = engine.stream(&ask("Count for ever.", 2_000)).await.expect("a stream").deltas;
+    assert!(busy.next().await.expect("a piece").is_ok());
+    // With one slot, these wait.
+    for _ in 0..3 {
+        drop(engine.stream(&long()).await.expect("a place in the queue"));
+    }
+    drop(busy);
+    let beside = computed_beside(&engine).await;
+    assert!(beside <= 1, "{beside} tokens for nobody");
+}
+
+#[tokio::test]
+async fn what_was_read_for_somebody_who_gave_up_is_not_read_again() {
+    let (_dir, engine) = house(2);
+    let request = ask(&"word ".repeat(600), 1);
+    let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
+    tokio::select! {
+        _ = deltas.next() => {}
+        () = at_work(&engine) => {}
+    }
+    drop(deltas);
+    let usage = engine.generate(&request).await.expect("an answer").usage.expect("usage");
+    assert!(usage.cached_tokens.expect("told") >= STEP, "{usage:?}");
+    assert!(engine.computed_tokens() <= usage.prompt_tokens + STEP, "{usage:?}");
+}
+
+#[tokio::test]
+async fn prompts_that_begin_alike_are_read_once_also_when_they_come_together() {
+    let (_dir, engine) = house(4);
+    let beginning = "word ".repeat(600);
+    let questions = ["one", "two", "three"].map(|last| ask(&format!("{beginning}{last}"), 1));
+    let usages = futures::future::join_all(questions.iter().map(|question| engine.generate(question))).await;
+    let read = usages[0].as_ref().expect("an answer").usage.expect("usage").prompt_tokens;
+    let computed = engine.computed_tokens();
+    assert!(usages.iter().all(Result::is_ok) && computed < read + 200, "{computed} for prompts of {read}");
+}

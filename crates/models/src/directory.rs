@@ -1,0 +1,270 @@
+//! The directory of model files.
+//!
+//! A model is a `.gguf` file, or several numbered ones; its id is the file's name without the extension. What is broken
+//! is listed with its problem rather than hidden; what is still being fetched (`.part`) is not a model yet.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use crate::gguf::{Header, MemoryEstimate};
+use crate::lock::ModelLock;
+use crate::names::{self, Shard};
+use crate::tuned::{clear, tuned_form, unchanged_note, unfinished_form};
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{path} cannot be {doing} ({source})")]
+    Io {
+        path: PathBuf,
+        doing: &'static str,
+        #[source]
+        source: io::Error,
+    },
+    #[error("there is no model '{id}' in {dir}. 'hob model list' shows what there is.")]
+    NotFound { id: String, dir: PathBuf },
+    #[error("the model '{id}' is being pulled or tuned just now. End that first, or wait for it.")]
+    Busy { id: String },
+}
+
+/// A model in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredModel {
+    pub id: String,
+    /// The file to load: of several, the first.
+    pub path: PathBuf,
+    /// All files in order.
+    pub files: Vec<PathBuf>,
+    /// Bytes of all files.
+    pub size: u64,
+    /// Counted over all files.
+    pub parameters: u64,
+    /// Of the file to load, when it could be read.
+    pub header: Option<Arc<Header>>,
+    /// Why it cannot be loaded.
+    pub problem: Option<String>,
+}
+
+impl StoredModel {
+    /// What it will take of memory with room for `context` tokens.
+    pub fn memory(&self, context: u64) -> Option<MemoryEstimate> {
+        let header = self.header.as_ref()?;
+        Some(MemoryEstimate::of(header, self.size, context))
+    }
+}
+
+/// Where models are kept.
+#[derive(Debug, Clone)]
+pub struct ModelStore {
+    dir: PathBuf,
+    /// A header takes a while to read, and listing is asked for often.
+    seen: Arc<Mutex<HashMap<PathBuf, Seen>>>,
+}
+
+/// What a file was when it was last read.
+#[derive(Debug, Clone)]
+struct Seen {
+    size: u64,
+    modified: Option<SystemTime>,
+    header: Result<Arc<Header>, String>,
+}
+
+impl ModelStore {
+    /// The directory need not exist: it is made by the first pull.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        ModelStore { dir: dir.into(), seen: Arc::default() }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// All models by id, the broken ones too.
+    pub fn list(&self) -> Result<Vec<StoredModel>, StoreError> {
+        let files = self.files()?;
+        let present: HashSet<&PathBuf> = files.iter().collect();
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|path, _| present.contains(path));
+
+        let mut groups: BTreeMap<(String, u32), BTreeMap<u32, PathBuf>> = BTreeMap::new();
+        for path in files {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let shard = Shard::parse(&stem).unwrap_or_else(|| Shard {
+                stem: stem.clone().into_owned(),
+                number: 1,
+                count: 1,
+            });
+            let group = groups.entry((shard.stem, shard.count)).or_default();
+            group.insert(shard.number, path);
+        }
+        let mut models: Vec<StoredModel> = Vec::new();
+        for ((stem, count), parts) in groups {
+            // `x.gguf` beside `x-00001-of-00002.gguf`: two models that would share a name.
+            let id = match models.last() {
+                Some(before) if before.id == stem => format!("{stem}-of-{count}"),
+                _ => stem,
+            };
+            models.push(self.describe(id, count, parts));
+        }
+        Ok(models)
+    }
+
+    /// The model of this id, broken or not; a trailing `.gguf` does not matter.
+    pub fn find(&self, id: &str) -> Result<Option<StoredModel>, StoreError> {
+        let id = names::without_extension(id);
+        Ok(self.list()?.into_iter().find(|model| model.id == id))
+    }
+
+    /// Removes a model with all its files, and what an unfinished pull left of it.
+    pub fn remove(&self, id: &str) -> Result<(), StoreError> {
+        let id = names::without_extension(id);
+        let not_found = || StoreError::NotFound { id: id.to_owned(), dir: self.dir.clone() };
+        // Looked for before locking, which leaves a file behind: not for every mistyped name.
+        if self.files_of(id)?.is_empty() {
+            return Err(not_found());
+        }
+        let lock = ModelLock::try_take(&self.dir, id).map_err(|source| self.error("locked", source))?;
+        let _lock = lock.ok_or_else(|| StoreError::Busy { id: id.to_owned() })?;
+        let doomed = self.files_of(id)?;
+        // What a tuning that was killed has left; that it cannot be removed keeps nobody from removing the model.
+        for directory in doomed.iter().filter_map(|file| unfinished_form(file)) {
+            clear(&directory);
+        }
+        for path in doomed {
+            fs::remove_file(&path).map_err(|source| StoreError::Io {
+                path: path.clone(),
+                doing: "removed",
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Everything there is of a model. The file to load comes first: without it the others are no model any more.
+    fn files_of(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let mut files = self.find(id)?.map_or_else(Vec::new, |model| model.files);
+        let traces: Vec<PathBuf> =
+            files.iter().flat_map(|file| [tuned_form(file), unchanged_note(file)]).flatten().collect();
+        files.extend(traces.into_iter().filter(|path| path.exists()));
+        files.extend(self.leftovers(id)?);
+        Ok(files)
+    }
+
+    /// Makes the directory, for its owner only, unless it is there already.
+    pub(crate) fn prepare(&self) -> Result<(), StoreError> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.dir).map_err(|source| self.error("made", source))
+    }
+
+    /// Unfinished files of the model `id`.
+    pub(crate) fn leftovers(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let of_this_model = |name: &str| {
+            let file = name.strip_suffix(".part")?.rsplit_once('.')?.0;
+            let stem = file.strip_suffix(".gguf")?;
+            let model = Shard::parse(stem).map_or_else(|| stem.to_owned(), |shard| shard.stem);
+            (model == id).then_some(())
+        };
+        let mut found = self.entries()?;
+        found.retain(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(of_this_model).is_some()
+        });
+        Ok(found)
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut files = self.entries()?;
+        // A link to nowhere is listed too, with its problem.
+        files.retain(|path| names::is_model_file(path) && !path.is_dir());
+        Ok(files)
+    }
+
+    fn entries(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let unreadable = |source| self.error("read", source);
+        match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(unreadable(error)),
+            Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path()).map_err(unreadable)).collect(),
+        }
+    }
+
+    fn describe(&self, id: String, count: u32, parts: BTreeMap<u32, PathBuf>) -> StoredModel {
+        let mut model = StoredModel {
+            id,
+            path: PathBuf::new(),
+            files: Vec::new(),
+            size: 0,
+            parameters: 0,
+            header: None,
+            problem: None,
+        };
+        let missing = count as usize - parts.len();
+        if missing > 0 {
+            model.problem = Some(format!("{missing} of its {count} files are missing. Pull it again."));
+        }
+        for (number, path) in parts {
+            let seen = self.look_at(&path);
+            model.size = model.size.saturating_add(seen.size);
+            match &seen.header {
+                Ok(header) => {
+                    model.parameters = model.parameters.saturating_add(header.parameters);
+                    model.problem = model.problem.take().or_else(|| problem_of(header, seen.size, number));
+                    if number == 1 {
+                        model.header = Some(Arc::clone(header));
+                    }
+                }
+                Err(reason) => {
+                    model.problem.get_or_insert_with(|| reason.clone());
+                }
+            }
+            model.files.push(path);
+        }
+        model.path = model.files.first().cloned().unwrap_or_default();
+        model
+    }
+
+    /// The header of a file, from memory unless the file changed.
+    fn look_at(&self, path: &Path) -> Seen {
+        let metadata = fs::metadata(path).ok();
+        let size = metadata.as_ref().map_or(0, fs::Metadata::len);
+        let modified = metadata.and_then(|metadata| metadata.modified().ok());
+        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(known) = known.filter(|known| known.size == size && known.modified == modified) {
+            return known;
+        }
+        let seen = Seen {
+            size,
+            modified,
+            header: match Header::read_file(path) {
+                Ok((header, _)) => Ok(Arc::new(header)),
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), seen.clone());
+        seen
+    }
+
+    fn error(&self, doing: &'static str, source: io::Error) -> StoreError {
+        StoreError::Io { path: self.dir.clone(), doing, source }
+    }
+}
+
+/// Why a file with this header cannot be loaded, or not as part `number` of its model.
+pub(crate) fn problem_of(header: &Header, size: u64, number: u32) -> Option<String> {
+    if let Some(missing) = header.missing_bytes(size) {
+        let expected = header.expected_size;
+        return Some(format!(
+            "it is cut short: {missing} of its {expected} bytes are missing. Pull it again."
+        ));
+    }
+    if number == 1 && header.architecture.is_none() {
+        return Some("its header names no architecture, so nothing can run it".to_owned());
+    }
+    None
+}

@@ -1,0 +1,20 @@
+//! Model files: the directory they lie in, what their headers say, where they come from.
+//!
+//! Knows files, a model hub and `pip`. Knows nothing of llama.cpp, of `config.toml`, of the environment or of the engines that load
+//! the files.
+
+pub mod catalogue;
+pub mod checksum;
+pub mod convert;
+mod directory;
+pub mod gguf;
+mod lock;
+mod names;
+pub mod pull;
+pub mod tuned;
+
+pub use catalogue::{CATALOG, CatalogEntry};
+pub use directory::{ModelStore, StoreError, StoredModel};
+pub use gguf::{GgufError, Header, MemoryEstimate};
+pub use lock::ModelLock;
+pub use pull::{Progress, PullError, PullOptions, PullSpec, Step, pull};

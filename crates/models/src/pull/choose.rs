@@ -1,0 +1,170 @@
+//! Which files of a repository make up the model that was asked for. Lists in, lists out.
+
+use std::collections::BTreeMap;
+
+use crate::checksum::Checksum;
+use crate::names::{self, Shard};
+
+/// Good enough for most, and small enough for most.
+const DEFAULT_QUANTIZATION: &str = "Q4_K_M";
+
+/// A file as a hub lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HubFile {
+    /// In the repository.
+    pub path: String,
+    pub size: u64,
+    pub sha256: Option<Checksum>,
+    /// Changes with the content: the checksum, or the hub's own.
+    pub version: String,
+}
+
+/// A model in a repository: one file, or all of its parts in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Its name without folders, numbers and extension.
+    pub stem: String,
+    /// The same with folders.
+    path: String,
+    pub files: Vec<HubFile>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Undecided {
+    /// Nothing is called so; these there are.
+    NoSuchFile(Vec<String>),
+    /// These fit equally well.
+    Ambiguous(Vec<String>),
+}
+
+/// The models among the files of a repository. Sets with missing parts are left out.
+pub(super) fn candidates(files: Vec<HubFile>) -> Vec<Candidate> {
+    let mut groups: BTreeMap<(String, u32), BTreeMap<u32, HubFile>> = BTreeMap::new();
+    for file in files {
+        let path = names::without_extension(&file.path);
+        if path.len() == file.path.len() {
+            continue;
+        }
+        let shard =
+            Shard::parse(path).unwrap_or_else(|| Shard { stem: path.to_owned(), number: 1, count: 1 });
+        let group = groups.entry((shard.stem, shard.count)).or_default();
+        group.insert(shard.number, file);
+    }
+    groups
+        .into_iter()
+        .filter(|((_, count), parts)| parts.len() == *count as usize)
+        .map(|((path, _), parts)| Candidate {
+            stem: path.rsplit('/').next().unwrap_or(&path).to_owned(),
+            path,
+            files: parts.into_values().collect(),
+        })
+        .collect()
+}
+
+/// The model that `wanted` names, by file or by quantisation; or the usual one.
+pub(super) fn choose(candidates: Vec<Candidate>, wanted: Option<&str>) -> Result<Candidate, Undecided> {
+    let Some(wanted) = wanted else {
+        // The eyes of a model that sees are beside it in files of their own, and answer nothing.
+        let mut models = candidates;
+        models.retain(|candidate| !candidate.stem.to_ascii_lowercase().starts_with("mmproj"));
+        let usual = pick(&models, |model| has_quantization(&model.stem, DEFAULT_QUANTIZATION));
+        return match (usual, models.len()) {
+            (Ok(model), _) => Ok(model),
+            (Err(_), 1) => Ok(models.remove(0)),
+            (Err(_), 0) => Err(Undecided::NoSuchFile(Vec::new())),
+            (Err(_), _) => Err(Undecided::Ambiguous(stems(&models))),
+        };
+    };
+    let path = names::without_extension(wanted);
+    // Naming one part of several means all of them.
+    let path = Shard::parse(path).map_or_else(|| path.to_owned(), |shard| shard.stem);
+    pick(&candidates, |model| {
+        model.path.eq_ignore_ascii_case(&path) || model.stem.eq_ignore_ascii_case(&path)
+    })
+    .or_else(|_| pick(&candidates, |model| has_quantization(&model.stem, &path)))
+}
+
+/// The one that fits.
+fn pick(candidates: &[Candidate], fits: impl Fn(&Candidate) -> bool) -> Result<Candidate, Undecided> {
+    let fitting: Vec<&Candidate> = candidates.iter().filter(|candidate| fits(candidate)).collect();
+    match fitting[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Undecided::NoSuchFile(stems(candidates))),
+        _ => Err(Undecided::Ambiguous(stems(fitting))),
+    }
+}
+
+fn stems<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Vec<String> {
+    candidates.into_iter().map(|model| model.path.clone()).collect()
+}
+
+/// Whether a name such as `llama-3.2-1b-Q4_K_M` has this quantisation, and not a longer one that contains it.
+fn has_quantization(stem: &str, wanted: &str) -> bool {
+    let (stem, wanted) = (stem.to_ascii_uppercase(), wanted.to_ascii_uppercase());
+    stem.match_indices(&wanted).any(|(at, _)| {
+        let before = stem[..at].chars().next_back();
+        let after = stem[at + wanted.len()..].chars().next();
+        before.is_none_or(|c| matches!(c, '-' | '.' | '_')) && after.is_none_or(|c| matches!(c, '-' | '.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repository(paths: &[&str]) -> Vec<Candidate> {
+        let file =
+            |path: &&str| HubFile { path: (*path).to_owned(), size: 1, sha256: None, version: String::new() };
+        candidates(paths.iter().map(file).collect())
+    }
+
+    fn chosen(paths: &[&str], wanted: Option<&str>) -> Result<Vec<String>, Undecided> {
+        choose(repository(paths), wanted).map(|model| model.files.into_iter().map(|file| file.path).collect())
+    }
+
+    const USUAL: &[&str] =
+        &["README.md", "m-Q4_K_M.gguf", "m-Q4_K_S.gguf", "m-IQ4_XS.gguf", "m-Q8_0.gguf", "mmproj-m-f16.gguf"];
+
+    #[test]
+    fn without_a_wish_it_is_the_usual_quantisation_or_the_only_file() {
+        assert_eq!(chosen(USUAL, None).unwrap(), ["m-Q4_K_M.gguf"]);
+        assert_eq!(chosen(&["x-q8_0.gguf", "mmproj-x.gguf"], None).unwrap(), ["x-q8_0.gguf"]);
+        assert_eq!(
+            chosen(&["x-Q8_0.gguf", "x-Q2_K.gguf"], None),
+            Err(Undecided::Ambiguous(vec!["x-Q2_K".into(), "x-Q8_0".into()]))
+        );
+        assert_eq!(chosen(&["model.safetensors"], None), Err(Undecided::NoSuchFile(vec![])));
+    }
+
+    #[test]
+    fn a_wish_is_a_file_or_a_quantisation_in_any_case() {
+        assert_eq!(chosen(USUAL, Some("q8_0")).unwrap(), ["m-Q8_0.gguf"]);
+        assert_eq!(chosen(USUAL, Some("M-q4_k_s.GGUF")).unwrap(), ["m-Q4_K_S.gguf"]);
+        assert_eq!(chosen(USUAL, Some("mmproj-m-f16")).unwrap(), ["mmproj-m-f16.gguf"]);
+        // `Q4_K` is in the name of both, and is the quantisation of neither.
+        assert!(matches!(
+            chosen(USUAL, Some("Q4_K")),
+            Err(Undecided::NoSuchFile(choices)) if choices.len() == 5
+        ));
+        assert_eq!(
+            chosen(USUAL, Some("m")),
+            Err(Undecided::Ambiguous(vec![
+                "m-IQ4_XS".into(),
+                "m-Q4_K_M".into(),
+                "m-Q4_K_S".into(),
+                "m-Q8_0".into(),
+                "mmproj-m-f16".into()
+            ]))
+        );
+    }
+
+    #[test]
+    fn parts_come_together_and_in_order_or_not_at_all() {
+        let parts = ["d/x-Q4_0-00002-of-00002.gguf", "d/x-Q4_0-00001-of-00002.gguf"];
+        let whole = ["d/x-Q4_0-00001-of-00002.gguf", "d/x-Q4_0-00002-of-00002.gguf"];
+        assert_eq!(chosen(&parts, None).unwrap(), whole);
+        assert_eq!(chosen(&parts, Some("d/x-Q4_0-00002-of-00002.gguf")).unwrap(), whole);
+        assert_eq!(chosen(&parts, Some("Q4_0")).unwrap(), whole);
+        assert_eq!(chosen(&parts[..1], None), Err(Undecided::NoSuchFile(vec![])));
+    }
+}

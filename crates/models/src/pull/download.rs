@@ -1,0 +1,290 @@
+//! One file over HTTP, from where the last attempt stopped.
+
+use std::io::{Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::header::CONTENT_RANGE;
+use reqwest::{Response, StatusCode};
+use tokio::fs::File;
+use tokio::io::{AsyncSeekExt, AsyncWriteExt};
+use tokio::time::Instant;
+use url::Url;
+
+use super::Site;
+use super::client::HubClient;
+use super::error::PullError;
+use super::options::{Retry, Step};
+use super::target::Target;
+use crate::checksum::{Checksum, Summing, read_in_blocks};
+
+/// Progress is told after as many bytes or as long a time, whichever comes first.
+const REPORT_BYTES: u64 = 1 << 20;
+const REPORT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The longest a hub may ask to be left alone before the pull gives up instead.
+const MAX_RETRY_AFTER: u64 = 60;
+
+pub(super) struct Download<'a> {
+    pub client: &'a HubClient,
+    pub url: Url,
+    pub repo: &'a str,
+    /// Bytes of the model's files before this one, for progress.
+    pub before: u64,
+    /// Bytes of all files.
+    pub total: u64,
+    pub retry: Retry,
+    /// Whether there is another source, for which a host that sends nothing at all is soon left.
+    pub has_other_source: bool,
+}
+
+impl Download<'_> {
+    /// Completes the part of `target`; it is then as long as it should be, has its checksum, and is on the disk.
+    pub async fn run(&self, site: &Site, target: &Target) -> Result<(), PullError> {
+        let mut part = Part::open(site, target).await?;
+        let mut from_before = part.length > 0;
+        loop {
+            if let Err(error) = self.complete(site, target, &mut part).await {
+                // Nothing to go on from, and another source may have it.
+                if part.length == 0 {
+                    part.remove().await?;
+                }
+                return Err(error);
+            }
+            let found = part.settle().await?;
+            let Some(expected) = target.sha256.filter(|expected| *expected != found) else {
+                return Ok(());
+            };
+            if !from_before {
+                part.remove().await?;
+                return Err(PullError::Checksum { file: target.name(), expected, found });
+            }
+            // A machine that lost its power may have lost what it had written: once more from the start.
+            from_before = false;
+            part.restart().await?;
+        }
+    }
+
+    /// Attempts until everything is there or too many in a row brought nothing.
+    async fn complete(&self, site: &Site, target: &Target, part: &mut Part) -> Result<(), PullError> {
+        let retry = self.retry;
+        let mut failures = 0;
+        while part.length < target.size {
+            let before = part.length;
+            let Err(error) = self.attempt(site, target, part).await else {
+                continue;
+            };
+            failures = if part.length > before { 1 } else { failures + 1 };
+            let attempts = match self.has_other_source && part.length == 0 {
+                true => retry.attempts.min(1),
+                false => retry.attempts,
+            };
+            let Some(asked) = may_pass(&error).filter(|_| failures <= attempts) else {
+                return Err(error);
+            };
+            tracing::debug!(%error, file = %target.name(), at = part.length, "a download broke off and is taken up again");
+            tokio::time::sleep(asked.max(retry.pause * failures)).await;
+        }
+        Ok(())
+    }
+
+    async fn attempt(&self, site: &Site, target: &Target, part: &mut Part) -> Result<(), PullError> {
+        let got = self.client.get(self.url.clone(), part.length, self.repo).await;
+        let mut response = match got {
+            // "Nothing there from that byte on": the file is another than the one this is a part of.
+            Err(PullError::Refused { status: 416, .. }) => return part.restart().await,
+            got => got?,
+        };
+        self.agree(target, part, &response).await?;
+        let mut told = (part.length, Instant::now());
+        self.report(site, part);
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.client.unreachable(&error))? {
+            let length = part.length + chunk.len() as u64;
+            if length > target.size {
+                return Err(changed(target, length));
+            }
+            part.append(&chunk).await?;
+            if part.length - told.0 >= REPORT_BYTES || told.1.elapsed() >= REPORT_PAUSE {
+                self.report(site, part);
+                told = (part.length, Instant::now());
+            }
+        }
+        self.report(site, part);
+        if part.length < target.size {
+            // A proxy that closes in good order what it should have gone on with.
+            return Err(PullError::Unreachable {
+                host: self.client.host().to_owned(),
+                reason: format!("it ended after {} of {} bytes", part.length, target.size),
+            });
+        }
+        Ok(())
+    }
+
+    /// Brings the part to where the answer begins, and refuses an answer about another file.
+    async fn agree(&self, target: &Target, part: &mut Part, response: &Response) -> Result<(), PullError> {
+        if response.status() == StatusCode::PARTIAL_CONTENT {
+            let range = response.headers().get(CONTENT_RANGE);
+            let range = range.and_then(|range| ContentRange::parse(range.to_str().ok()?));
+            let range = range
+                .ok_or_else(|| self.client.malformed(self.repo, "it sent a part and does not say which"))?;
+            return match range {
+                ContentRange { total: Some(total), .. } if total != target.size => {
+                    Err(changed(target, total))
+                }
+                ContentRange { start, .. } if start != part.length => {
+                    Err(self.client.malformed(self.repo, "it sent another part than the one asked for"))
+                }
+                _ => Ok(()),
+            };
+        }
+        // The whole file, also when only the rest was asked for: not every proxy knows ranges.
+        if part.length > 0 {
+            part.restart().await?;
+        }
+        match response.content_length() {
+            Some(length) if length != target.size => Err(changed(target, length)),
+            _ => Ok(()),
+        }
+    }
+
+    fn report(&self, site: &Site, part: &Part) {
+        site.report(Step::Downloading, self.before + part.length, Some(self.total));
+    }
+}
+
+fn changed(target: &Target, found: u64) -> PullError {
+    PullError::Changed { file: target.name(), expected: target.size, found }
+}
+
+/// How long the hub asks to wait, if trying again may help at all.
+fn may_pass(error: &PullError) -> Option<Duration> {
+    match error {
+        PullError::Unreachable { .. } => Some(Duration::ZERO),
+        PullError::Refused { status: 408 | 429 | 500.., retry_after, .. } => {
+            retry_after.or(Some(0)).filter(|seconds| *seconds <= MAX_RETRY_AFTER).map(Duration::from_secs)
+        }
+        _ => None,
+    }
+}
+
+/// `bytes 100-199/200`; the total may be `*`.
+#[derive(Debug, PartialEq, Eq)]
+struct ContentRange {
+    start: u64,
+    total: Option<u64>,
+}
+
+impl ContentRange {
+    fn parse(text: &str) -> Option<Self> {
+        let (range, total) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
+        let (start, _) = range.split_once('-')?;
+        Some(ContentRange {
+            start: start.parse().ok()?,
+            total: match total {
+                "*" => None,
+                total => Some(total.parse().ok()?),
+            },
+        })
+    }
+}
+
+/// The file that grows, and the checksum of what is in it.
+struct Part {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    summing: Summing,
+}
+
+impl Part {
+    /// Takes up what is there.
+    async fn open(site: &Site, target: &Target) -> Result<Self, PullError> {
+        let (path, size) = (target.part.clone(), target.size);
+        let (file, length, summing) = site
+            .blocking(move |site| {
+                let read = || {
+                    let mut file = std::fs::File::options()
+                        .create(true)
+                        .truncate(false)
+                        .read(true)
+                        .write(true)
+                        .open(&path)?;
+                    if file.metadata()?.len() > size {
+                        file.set_len(0)?;
+                    }
+                    let mut summing = Summing::default();
+                    let length = read_in_blocks(&mut file, |block, done| {
+                        summing.add(block);
+                        site.report(Step::Checking, done, Some(size));
+                        site.go_on()
+                    })?;
+                    file.seek(SeekFrom::Start(length))?;
+                    Ok((file, length, summing))
+                };
+                read().map_err(|error| PullError::io(&path, "read", error))
+            })
+            .await?;
+        Ok(Part { path: target.part.clone(), file: File::from_std(file), length, summing })
+    }
+
+    async fn append(&mut self, bytes: &[u8]) -> Result<(), PullError> {
+        self.file.write_all(bytes).await.map_err(|error| PullError::io(&self.path, "written", error))?;
+        self.summing.add(bytes);
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    async fn restart(&mut self) -> Result<(), PullError> {
+        let failed = |error| PullError::io(&self.path, "written", error);
+        // What is still on its way to the disk would otherwise come after the cut.
+        self.file.flush().await.map_err(failed)?;
+        self.file.set_len(0).await.map_err(failed)?;
+        self.file.seek(SeekFrom::Start(0)).await.map_err(failed)?;
+        self.summing = Summing::default();
+        self.length = 0;
+        Ok(())
+    }
+
+    /// Makes sure that everything is on the disk, and gives the checksum of it.
+    async fn settle(&mut self) -> Result<Checksum, PullError> {
+        let failed = |error| PullError::io(&self.path, "written", error);
+        self.file.flush().await.map_err(failed)?;
+        self.file.sync_all().await.map_err(failed)?;
+        Ok(self.summing.clone().finish())
+    }
+
+    async fn remove(&self) -> Result<(), PullError> {
+        tokio::fs::remove_file(&self.path).await.map_err(|error| PullError::io(&self.path, "removed", error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_range_is_read_or_refused() {
+        let range = |start, total| Some(ContentRange { start, total });
+        assert_eq!(ContentRange::parse("bytes 100-199/200"), range(100, Some(200)));
+        assert_eq!(ContentRange::parse("bytes 0-1/*"), range(0, None));
+        for bad in ["", "bytes */200", "100-199/200", "bytes 1-2", "bytes a-b/c", "bytes 1-2/-3"] {
+            assert_eq!(ContentRange::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        let refused = |status, retry_after| PullError::Refused {
+            repo: String::new(),
+            host: String::new(),
+            status,
+            message: String::new(),
+            retry_after,
+        };
+        assert_eq!(may_pass(&refused(503, None)), Some(Duration::ZERO));
+        assert_eq!(may_pass(&refused(429, Some(7))), Some(Duration::from_secs(7)));
+        assert_eq!(may_pass(&refused(429, Some(3600))), None);
+        assert_eq!(may_pass(&refused(400, None)), None);
+        assert_eq!(may_pass(&PullError::Cancelled), None);
+    }
+}

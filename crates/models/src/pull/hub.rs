@@ -1,0 +1,167 @@
+//! Models from a hub that speaks the Hugging Face protocol: list a repository, choose, download.
+
+use reqwest::Response;
+use reqwest::header::LINK;
+use serde::Deserialize;
+use url::Url;
+
+use super::Site;
+use super::choose::{self, Candidate, HubFile, Undecided};
+use super::client::HubClient;
+use super::download::Download;
+use super::error::PullError;
+use super::options::Step;
+use super::spec::HubSpec;
+use super::target::{Content, Plan};
+use crate::checksum::Checksum;
+use crate::directory::StoredModel;
+
+/// A page of the listing; a thousand files take some 300 KiB.
+const MAX_PAGE_BYTES: usize = 8 << 20;
+
+const MAX_PAGES: usize = 20;
+
+/// What a repository is now.
+const NEWEST: &str = "main";
+
+/// One file or folder of a repository, as the hub lists it.
+#[derive(Deserialize)]
+struct Listed {
+    path: String,
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    size: u64,
+    #[serde(default)]
+    oid: String,
+    lfs: Option<LargeFile>,
+}
+
+/// Files over a few megabytes are kept apart, under their checksum.
+#[derive(Deserialize)]
+struct LargeFile {
+    oid: String,
+    size: u64,
+}
+
+/// Pulls what `spec` names; `save_as` is its id when the file's own name is not wanted.
+pub(super) async fn pull(
+    site: &Site,
+    spec: &HubSpec,
+    save_as: Option<&str>,
+) -> Result<StoredModel, PullError> {
+    site.online(|| format!("the repository '{}'", spec.repo))?;
+    let client = HubClient::new(&site.options)?;
+    site.report(Step::Listing, 0, None);
+    let model = find(&client, spec).await?;
+
+    let id = save_as.unwrap_or(&model.stem).to_owned();
+    let contents = model.files.iter().map(|file| Content {
+        size: file.size,
+        sha256: file.sha256,
+        version: &file.version,
+    });
+    let plan = Plan::new(site, &id, contents)?;
+    let site = site.locked(&id).await?;
+    let mut plan = site.blocking(move |site| plan.without_what_is_there(site)).await?;
+
+    let total = plan.targets.iter().map(|target| target.size).sum();
+    let mut before = 0;
+    for target in &mut plan.targets {
+        let file = &model.files[target.number as usize - 1];
+        let download = Download {
+            client: &client,
+            url: address(&client, &spec.repo, NEWEST, &file.path),
+            repo: &spec.repo,
+            before,
+            total,
+            retry: site.options.retry,
+            has_other_source: false,
+        };
+        download.run(&site, target).await?;
+        before += target.size;
+    }
+    site.blocking(move |_| plan.publish()).await?;
+    site.arrived(&id).await
+}
+
+/// The model that `spec` means among those of its repository.
+async fn find(client: &HubClient, spec: &HubSpec) -> Result<Candidate, PullError> {
+    let files = list(client, &spec.repo).await?;
+    let repo = spec.repo.clone();
+    choose::choose(choose::candidates(files), spec.wanted.as_deref()).map_err(|undecided| match undecided {
+        Undecided::NoSuchFile(choices) => PullError::NoSuchFile {
+            repo,
+            wanted: spec.wanted.clone().unwrap_or_else(|| "a GGUF model".to_owned()),
+            choices,
+        },
+        Undecided::Ambiguous(choices) => PullError::Ambiguous { repo, choices },
+    })
+}
+
+async fn list(client: &HubClient, repo: &str) -> Result<Vec<HubFile>, PullError> {
+    let mut url = listing(client, repo);
+    let mut files = Vec::new();
+    for _ in 0..MAX_PAGES {
+        let response = client.get(url, 0, repo).await?;
+        let next = next_page(&response).filter(|next| client.is_own(next));
+        let page = read_page(client, repo, response).await?;
+        let page: Vec<Listed> =
+            serde_json::from_slice(&page).map_err(|error| client.malformed(repo, error.to_string()))?;
+        files.extend(page.into_iter().filter(|listed| listed.kind == "file").map(HubFile::from));
+        match next {
+            Some(next) => url = next,
+            None => return Ok(files),
+        }
+    }
+    Err(client.malformed(repo, format!("its list of files has more than {MAX_PAGES} pages")))
+}
+
+impl From<Listed> for HubFile {
+    fn from(listed: Listed) -> Self {
+        let (size, version) = match listed.lfs {
+            Some(large) => (large.size, large.oid),
+            None => (listed.size, listed.oid),
+        };
+        HubFile {
+            path: listed.path,
+            size,
+            // The other kind of version is a Git hash, which is shorter.
+            sha256: Checksum::parse(version.strip_prefix("sha256:").unwrap_or(&version)),
+            version,
+        }
+    }
+}
+
+async fn read_page(client: &HubClient, repo: &str, mut response: Response) -> Result<Vec<u8>, PullError> {
+    let mut page = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| client.unreachable(&error))? {
+        if page.len() + chunk.len() > MAX_PAGE_BYTES {
+            return Err(client.malformed(repo, "its list of files is too long"));
+        }
+        page.extend_from_slice(&chunk);
+    }
+    Ok(page)
+}
+
+/// `Link: <https://…>; rel="next"`.
+fn next_page(response: &Response) -> Option<Url> {
+    let links = response.headers().get(LINK)?.to_str().ok()?;
+    let next = links.split(',').find(|link| link.contains("rel=\"next\""))?;
+    let address = next.split_once('<')?.1.split_once('>')?.0;
+    response.url().join(address).ok()
+}
+
+/// Where the hub lists the files of a repository.
+pub(super) fn listing(client: &HubClient, repo: &str) -> Url {
+    let words = ["api", "models"].into_iter().chain(repo.split('/'));
+    let mut url = client.url(words.chain(["tree", NEWEST]));
+    url.set_query(Some("recursive=1"));
+    url
+}
+
+/// Where the hub has a file of a repository, as it was at a revision.
+pub(super) fn address(client: &HubClient, repo: &str, revision: &str, path: &str) -> Url {
+    let words = repo.split('/').chain(["resolve", revision]);
+    client.url(words.chain(path.split('/')))
+}

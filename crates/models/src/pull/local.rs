@@ -1,0 +1,93 @@
+//! A model file that is on this machine already: linked into the store, or copied where a link cannot be.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::Site;
+use super::error::PullError;
+use super::options::Step;
+use super::target::{self, Content, Plan, Target};
+use crate::checksum::read_in_blocks;
+use crate::directory::StoredModel;
+use crate::names::Shard;
+
+/// A model elsewhere: its name, and its files in order with their sizes.
+struct Found {
+    id: String,
+    files: Vec<(PathBuf, u64)>,
+}
+
+pub(super) async fn pull(site: &Site, path: &Path) -> Result<StoredModel, PullError> {
+    let path = path.to_owned();
+    let found = site.blocking(move |_| find(&path)).await?;
+    let id = found.id.clone();
+    let plan = plan(site, &found)?;
+    let site = site.locked(&id).await?;
+    site.blocking(move |site| take(site, &found, plan)).await?;
+    site.arrived(&id).await
+}
+
+/// The model that a path means: the whole of it, also when the path is one of several parts.
+fn find(path: &Path) -> Result<Found, PullError> {
+    let path = fs::canonicalize(path).map_err(|error| PullError::io(path, "found", error))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let Some(shard) = Shard::parse(&stem) else {
+        let size = check(&path, 1)?;
+        return Ok(Found { id: stem, files: vec![(path, size)] });
+    };
+    let mut files = Vec::new();
+    for number in 1..=shard.count {
+        let part = path.with_file_name(Shard::file_name(&shard.stem, number, shard.count));
+        let size = check(&part, number)?;
+        files.push((part, size));
+    }
+    Ok(Found { id: shard.stem, files })
+}
+
+fn check(path: &Path, number: u32) -> Result<u64, PullError> {
+    target::check(path, number)
+        .map_err(|reason| PullError::NotAModel { file: path.display().to_string(), reason })
+}
+
+fn plan(site: &Site, found: &Found) -> Result<Plan, PullError> {
+    let contents =
+        found.files.iter().map(|(_, size)| Content { size: *size, sha256: None, version: "local" });
+    Plan::new(site, &found.id, contents)
+}
+
+fn take(site: &Site, found: &Found, mut plan: Plan) -> Result<(), PullError> {
+    // Whether what is there is the same takes reading both; with nothing there it need not be known.
+    for (target, (source, size)) in plan.targets.iter_mut().zip(&found.files) {
+        if target.path.exists() {
+            target.sha256 = Some(target::checksum(site, source, *size)?);
+        }
+    }
+    let plan = plan.without_what_is_there(site)?;
+    for target in &plan.targets {
+        let (source, _) = &found.files[target.number as usize - 1];
+        link_or_copy(site, source, target)?;
+    }
+    plan.publish()
+}
+
+fn link_or_copy(site: &Site, source: &Path, target: &Target) -> Result<(), PullError> {
+    let failed = |error| PullError::io(&target.part, "written", error);
+    match fs::remove_file(&target.part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    if fs::hard_link(source, &target.part).is_ok() {
+        return Ok(());
+    }
+    // Another disk, or one that has no links.
+    let mut to = File::create(&target.part).map_err(failed)?;
+    let from = File::open(source).map_err(|error| PullError::io(source, "read", error))?;
+    read_in_blocks(from, |block, done| {
+        site.report(Step::Copying, done, Some(target.size));
+        site.go_on()?;
+        to.write_all(block)
+    })
+    .map_err(failed)?;
+    to.sync_all().map_err(failed)
+}

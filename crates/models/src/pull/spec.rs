@@ -1,0 +1,127 @@
+//! What people type to name a model that they want.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::catalogue::{self, CATALOG, CatalogEntry};
+
+/// A model, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullSpec {
+    /// One of the built-in list.
+    Catalog(&'static CatalogEntry),
+    /// `hf:owner/repo[:file or quantisation]`.
+    Hub(HubSpec),
+    /// A GGUF file on this machine.
+    File(PathBuf),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubSpec {
+    /// `owner/repo`.
+    pub repo: String,
+    /// A file's name or a quantisation such as `Q4_K_M`.
+    pub wanted: Option<String>,
+}
+
+/// Why a text names no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    #[error(
+        "'{name}' is not in the built-in list ({}). Other models: hf:owner/repo[:file or quantisation], or the path of \
+         a .gguf file.",
+        catalogue()
+    )]
+    Unknown { name: String },
+    #[error(
+        "'{text}' names no repository. Write hf:owner/repo, or hf:owner/repo:Q4_K_M for one quantisation."
+    )]
+    Repository { text: String },
+}
+
+impl FromStr for PullSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        if let Some(rest) = text.strip_prefix("hf:") {
+            return parse_hub(rest)
+                .map(PullSpec::Hub)
+                .ok_or_else(|| SpecError::Repository { text: text.to_owned() });
+        }
+        if let Some(entry) = catalogue::find(text) {
+            return Ok(PullSpec::Catalog(entry));
+        }
+        let path = PathBuf::from(text);
+        let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+        if is_gguf || text.contains(std::path::is_separator) {
+            return Ok(PullSpec::File(path));
+        }
+        Err(SpecError::Unknown { name: text.to_owned() })
+    }
+}
+
+fn parse_hub(text: &str) -> Option<HubSpec> {
+    let (repo, wanted) = match text.split_once(':') {
+        Some((repo, wanted)) => (repo, Some(wanted)),
+        None => (text, None),
+    };
+    let (owner, name) = repo.split_once('/')?;
+    // They become part of an address, so nothing may be in them that changes which one.
+    let proper = |word: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        !word.is_empty() && word.len() <= 96 && word.bytes().all(allowed) && !word.starts_with('.')
+    };
+    (proper(owner) && proper(name) && wanted != Some(""))
+        .then(|| HubSpec { repo: repo.to_owned(), wanted: wanted.map(str::to_owned) })
+}
+
+fn catalogue() -> String {
+    let names: Vec<&str> = CATALOG.iter().map(|entry| entry.name).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hub(repo: &str, wanted: Option<&str>) -> PullSpec {
+        PullSpec::Hub(HubSpec { repo: repo.into(), wanted: wanted.map(str::to_owned) })
+    }
+
+    #[test]
+    fn names_hubs_and_paths_are_told_apart() {
+        let read = |text: &str| PullSpec::from_str(text).unwrap();
+        assert_eq!(read("SmolLM2-135M-instruct"), PullSpec::Catalog(catalogue::STARTER));
+        assert_eq!(read("hf:Qwen/Qwen2.5-GGUF"), hub("Qwen/Qwen2.5-GGUF", None));
+        assert_eq!(read(" hf:a/b:Q8_0 "), hub("a/b", Some("Q8_0")));
+        assert_eq!(read("hf:a/b:dir/x.gguf"), hub("a/b", Some("dir/x.gguf")));
+        assert_eq!(read("x.gguf"), PullSpec::File("x.gguf".into()));
+        assert_eq!(read("./x"), PullSpec::File("./x".into()));
+    }
+
+    #[test]
+    fn what_is_neither_says_what_there_is() {
+        let error = PullSpec::from_str("gpt-9").unwrap_err().to_string();
+        assert!(error.contains("'gpt-9'") && error.contains("qwen2.5-7b-instruct"), "{error}");
+    }
+
+    #[test]
+    fn a_repository_cannot_lead_elsewhere() {
+        for bad in [
+            "hf:",
+            "hf:a",
+            "hf:a/",
+            "hf:/b",
+            "hf:a/b/c",
+            "hf:../b",
+            "hf:a/..",
+            "hf:a/b?x",
+            "hf:a/b:",
+            "hf:a%2f/b",
+            "hf:é/b",
+        ] {
+            assert!(matches!(PullSpec::from_str(bad), Err(SpecError::Repository { .. })), "{bad}");
+        }
+    }
+}

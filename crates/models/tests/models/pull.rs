@@ -1,0 +1,616 @@
+//! Pulling from a hub, and everything that can go wrong with it.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hob_models::pull::{Network, Retry};
+use hob_models::{CATALOG, ModelStore, Progress, PullError, PullOptions, PullSpec, Step, pull};
+use hob_testkit::{FakeServer, Hold, Reply};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::files::{model, names_in, real_model, shard};
+use crate::hub::{Files, REPO, file_requests, hub, listing, options, proper_hub, range_start, ranged, spec};
+
+const NAME: &str = "tiny-Q4_K_M.gguf";
+
+fn store() -> (TempDir, ModelStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = ModelStore::new(dir.path().join("models"));
+    (dir, store)
+}
+
+fn one_file() -> Files {
+    vec![(NAME, model(1))]
+}
+
+/// The error of a pull that fails, which leaves nothing that looks like a model.
+async fn failure(hub: &FakeServer) -> PullError {
+    let (_dir, store) = store();
+    let error = pull(&spec(None), &store, &options(hub)).await.unwrap_err();
+    assert_eq!(store.list().unwrap(), []);
+    error
+}
+
+#[tokio::test]
+async fn a_model_is_pulled_checked_and_listed() {
+    let hub = proper_hub(one_file()).await;
+    let (_dir, store) = store();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Arc::clone(&seen);
+    let options = PullOptions {
+        progress: Arc::new(move |progress| recorder.lock().unwrap().push(progress)),
+        ..options(&hub)
+    };
+    let pulled = pull(&spec(None), &store, &options).await.unwrap();
+
+    assert_eq!(pulled.id, "tiny-Q4_K_M");
+    assert_eq!(pulled.problem, None);
+    assert_eq!(fs::read(&pulled.path).unwrap(), model(1));
+    assert_eq!(store.list().unwrap(), [pulled]);
+    assert_eq!(names_in(store.dir()), [NAME]);
+    let seen = seen.lock().unwrap();
+    let total = Some(model(1).len() as u64);
+    assert_eq!(seen.first().map(|progress| progress.step), Some(Step::Listing));
+    assert_eq!(seen.last(), Some(&Progress { step: Step::Downloading, done: model(1).len() as u64, total }));
+    let downloaded: Vec<u64> = seen
+        .iter()
+        .filter(|progress| progress.step == Step::Downloading)
+        .map(|progress| progress.done)
+        .collect();
+    assert!(downloaded.is_sorted() && downloaded.len() >= 4, "{downloaded:?}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_their_owner_may_look_at_the_models() {
+    use std::os::unix::fs::PermissionsExt;
+    let hub = proper_hub(one_file()).await;
+    let (_dir, store) = store();
+    pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let mode = fs::metadata(store.dir()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn the_real_model_comes_through_a_hub_unharmed() {
+    let bytes = fs::read(real_model()).unwrap();
+    let hub = proper_hub(vec![("SmolLM2.gguf", bytes)]).await;
+    let (_dir, store) = store();
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(pulled.header.unwrap().quantization, Some("Q4_1"));
+}
+
+#[tokio::test]
+async fn what_is_there_already_is_not_fetched_again() {
+    let hub = proper_hub(one_file()).await;
+    let (_dir, store) = store();
+    let first = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let second = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(first, second);
+    assert_eq!(file_requests(&hub), [0]);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_taken_up_where_it_broke() {
+    let bytes = model(1);
+    let third = bytes.len().div_ceil(3);
+    let hub = hub(one_file(), move |request, proper| {
+        if !request.path.contains("/resolve/") {
+            return proper;
+        }
+        let start = range_start(request).unwrap_or(0);
+        let end = (start + third).min(bytes.len());
+        if end == bytes.len() {
+            return proper;
+        }
+        let total = bytes.len();
+        let part = &bytes[start..end];
+        match start {
+            0 => Reply::new(200, "application/octet-stream", part).then_cut(),
+            _ => Reply::new(206, "application/octet-stream", part)
+                .header("content-range", &format!("bytes {start}-{}/{total}", total - 1))
+                .then_cut(),
+        }
+    })
+    .await;
+    let (_dir, store) = store();
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(1));
+    assert_eq!(file_requests(&hub), [0, third, 2 * third]);
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_in_good_order_but_too_early_is_not_the_end() {
+    let cut = Arc::new(AtomicBool::new(true));
+    let hub = hub(one_file(), move |request, proper| {
+        let first = request.path.contains("/resolve/") && cut.swap(false, Ordering::SeqCst);
+        match first {
+            true => Reply::new(200, "application/octet-stream", &model(1)[..1000]),
+            false => proper,
+        }
+    })
+    .await;
+    let (_dir, store) = store();
+    pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(file_requests(&hub), [0, 1000]);
+}
+
+/// Breaks a pull off after `bytes` of it, and gives the store that it leaves.
+async fn broken_off(bytes: usize) -> (TempDir, ModelStore) {
+    let hub = hub(one_file(), move |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(200, "application/octet-stream", &model(1)[..bytes]).then_silence(),
+        false => proper,
+    })
+    .await;
+    let (dir, store) = store();
+    let cancel = CancellationToken::new();
+    let at_the_break = cancel.clone();
+    let options = PullOptions {
+        cancel,
+        progress: Arc::new(move |progress| {
+            if progress.step == Step::Downloading && progress.done > 0 {
+                at_the_break.cancel();
+            }
+        }),
+        ..options(&hub)
+    };
+    let error = pull(&spec(None), &store, &options).await.unwrap_err();
+    assert!(matches!(error, PullError::Cancelled), "{error}");
+    hub.hung_up(1).await;
+    assert_eq!(store.list().unwrap(), [], "a half file is never listed");
+    (dir, store)
+}
+
+#[tokio::test]
+async fn a_cancelled_pull_is_taken_up_by_the_next() {
+    let (_dir, store) = broken_off(2 << 20).await;
+    let hub = proper_hub(one_file()).await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(1));
+    assert_eq!(names_in(store.dir()), [NAME]);
+    let requests = file_requests(&hub);
+    assert!(matches!(requests[..], [(1..)]), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_ranges_sends_it_all_again() {
+    let (_dir, store) = broken_off(2 << 20).await;
+    let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(200, "application/octet-stream", model(1)),
+        false => proper,
+    })
+    .await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(1));
+}
+
+#[tokio::test]
+async fn a_model_that_changed_meanwhile_is_begun_anew() {
+    let (_dir, store) = broken_off(2 << 20).await;
+    let hub = proper_hub(vec![(NAME, model(2))]).await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(2));
+    assert_eq!(file_requests(&hub), [0]);
+    assert_eq!(names_in(store.dir()), [NAME], "the part of the old version is gone");
+}
+
+#[tokio::test]
+async fn a_part_that_the_disk_damaged_is_thrown_away() {
+    let (_dir, store) = broken_off(2 << 20).await;
+    let part = store.dir().join(&names_in(store.dir())[0]);
+    let length = fs::metadata(&part).unwrap().len() as usize;
+    fs::write(&part, vec![0; length]).unwrap();
+    let hub = proper_hub(one_file()).await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(1));
+    // The last write before the break may end after it, so the part may have grown since it was measured.
+    let [resumed, anew] = file_requests(&hub)[..] else { panic!("it was asked for twice") };
+    assert!(resumed >= length, "{resumed} of {length}");
+    assert_eq!(anew, 0);
+}
+
+#[tokio::test]
+async fn a_part_longer_than_the_file_is_begun_anew() {
+    let (_dir, store) = broken_off(2 << 20).await;
+    let part = store.dir().join(&names_in(store.dir())[0]);
+    fs::write(&part, vec![7; model(1).len() + 1]).unwrap();
+    let hub = proper_hub(one_file()).await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(1));
+}
+
+#[tokio::test]
+async fn a_file_that_changes_between_list_and_download_is_told() {
+    for start in [0, 1000] {
+        let hub = hub(one_file(), move |request, proper| {
+            if !request.path.contains("/resolve/") {
+                return proper;
+            }
+            let longer = [&model(1)[..], b"more"].concat();
+            match range_start(request) {
+                None if start > 0 => Reply::new(200, "application/octet-stream", &longer[..start]).then_cut(),
+                _ => ranged(request, &longer),
+            }
+        })
+        .await;
+        let error = failure(&hub).await;
+        assert!(matches!(error, PullError::Changed { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_from_another_place_than_asked_for_is_refused() {
+    let hub = hub(one_file(), move |request, proper| {
+        match (request.path.contains("/resolve/"), range_start(request)) {
+            (false, _) => proper,
+            (true, None) => Reply::new(200, "application/octet-stream", &model(1)[..1000]).then_cut(),
+            (true, Some(_)) => {
+                let total = model(1).len();
+                Reply::new(206, "application/octet-stream", &model(1)[500..])
+                    .header("content-range", &format!("bytes 500-{}/{total}", total - 1))
+            }
+        }
+    })
+    .await;
+    let error = failure(&hub).await;
+    assert!(error.to_string().contains("another part"), "{error}");
+}
+
+#[tokio::test]
+async fn damaged_content_is_thrown_away_and_told() {
+    let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(200, "application/octet-stream", vec![0; model(1).len()]),
+        false => proper,
+    })
+    .await;
+    let (_dir, store) = store();
+    let error = pull(&spec(None), &store, &options(&hub)).await.unwrap_err();
+    assert!(matches!(error, PullError::Checksum { .. }), "{error}");
+    assert!(error.to_string().contains("do not trust the source"), "{error}");
+    assert_eq!(names_in(store.dir()), Vec::<String>::new());
+    assert_eq!(file_requests(&hub), [0]);
+}
+
+#[tokio::test]
+async fn what_is_no_model_is_not_kept_though_its_checksum_is_right() {
+    let cut = model(1)[..model(1).len() - 100].to_vec();
+    for (bytes, reason) in [(b"hello".to_vec(), "no GGUF file"), (cut, "cut short: 100 of its")] {
+        let hub = proper_hub(vec![(NAME, bytes)]).await;
+        let (_dir, store) = store();
+        let error = pull(&spec(None), &store, &options(&hub)).await.unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+        assert_eq!(names_in(store.dir()), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn refusals_say_what_to_do() {
+    let cases = [
+        (Reply::json(404, "{}"), "there is no repository 'owner/repo'"),
+        (Reply::json(401, "{}"), "needs a token (HF_TOKEN)"),
+        (Reply::json(403, "{}"), "is gated"),
+        (Reply::json(401, "{}").header("x-error-code", "GatedRepo"), "/owner/repo. Accept them"),
+        (Reply::json(401, "{}").header("x-error-code", "RepoNotFound"), "there is no repository"),
+        (Reply::json(500, r#"{"error":"on fire"}"#), "answered 500 for 'owner/repo': on fire"),
+        (Reply::new(502, "text/html", "<html>"), "answered 502 for 'owner/repo'"),
+        (Reply::json(200, "[{]"), "Is it a model hub?"),
+        (Reply::new(200, "text/html", "<html>"), "Is it a model hub?"),
+        (Reply::json(200, vec![b' '; 9 << 20]), "too long"),
+        (Reply::json(200, "[]"), "no GGUF file at all"),
+    ];
+    for (reply, expected) in cases {
+        let hub = FakeServer::replying(reply).await;
+        let error = failure(&hub).await.to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_gated_file_in_an_open_repository_is_told_too() {
+    let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::json(403, "{}"),
+        false => proper,
+    })
+    .await;
+    let error = failure(&hub).await;
+    assert!(matches!(error, PullError::Gated { .. }), "{error}");
+    assert_eq!(file_requests(&hub), [0], "asking again would not help");
+}
+
+#[tokio::test]
+async fn a_hub_in_trouble_is_asked_again_and_then_given_up() {
+    let trouble = |times: usize| {
+        let asked = AtomicUsize::new(0);
+        hub(one_file(), move |request, proper| {
+            let is_file = request.path.contains("/resolve/");
+            match is_file && asked.fetch_add(1, Ordering::SeqCst) < times {
+                true => Reply::json(503, "{}"),
+                false => proper,
+            }
+        })
+    };
+    let (_dir, store) = store();
+    let passing = trouble(3).await;
+    pull(&spec(None), &store, &options(&passing)).await.unwrap();
+    let lasting = trouble(4).await;
+    let error = failure(&lasting).await;
+    assert!(matches!(error, PullError::Refused { status: 503, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_hub_that_goes_silent_is_given_up() {
+    let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::silence(),
+        false => proper,
+    })
+    .await;
+    let (_dir, store) = store();
+    let options = PullOptions {
+        timeout: Duration::from_secs(1),
+        retry: Retry { attempts: 1, pause: Duration::ZERO },
+        ..options(&hub)
+    };
+    let error = pull(&spec(None), &store, &options).await.unwrap_err();
+    assert!(error.to_string().contains("silent for too long"), "{error}");
+    assert_eq!(file_requests(&hub).len(), 2);
+}
+
+#[tokio::test]
+async fn a_hub_that_is_not_there_is_named() {
+    let hub = proper_hub(one_file()).await;
+    let options = options(&hub);
+    drop(hub);
+    let (_dir, store) = store();
+    let error = pull(&spec(None), &store, &options).await.unwrap_err();
+    assert!(matches!(error, PullError::Unreachable { .. }), "{error}");
+    for bad in ["", "nonsense", "ftp://x", "http://"] {
+        let options = PullOptions { hub: bad.to_owned(), ..PullOptions::default() };
+        let error = pull(&spec(None), &store, &options).await.unwrap_err();
+        assert!(matches!(error, PullError::BadHub { .. }), "{bad}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn the_token_goes_to_the_hub_and_not_to_where_it_redirects() {
+    let store_of_files = FakeServer::start(|request| ranged(request, &model(1))).await;
+    let elsewhere = store_of_files.url();
+    let hub = hub(one_file(), move |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(302, "text/plain", "").header("location", &format!("{elsewhere}/blob")),
+        false => proper,
+    })
+    .await;
+    let (_dir, store) = store();
+    let options = PullOptions { token: Some("s3cret".to_owned().into()), ..options(&hub) };
+    pull(&spec(None), &store, &options).await.unwrap();
+    let requests = hub.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert_eq!(request.header("authorization"), Some("Bearer s3cret"));
+    }
+    let requests = store_of_files.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].header("authorization"), None);
+    assert_eq!(requests[0].header("referer"), None);
+    assert!(!format!("{options:?}").contains("s3cret"));
+}
+
+#[tokio::test]
+async fn redirects_in_circles_end() {
+    let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(302, "text/plain", "").header("location", &request.path),
+        false => proper,
+    })
+    .await;
+    let error = failure(&hub).await;
+    assert!(error.to_string().contains("redirects in circles"), "{error}");
+}
+
+#[tokio::test]
+async fn offline_asks_nobody() {
+    let hub = proper_hub(one_file()).await;
+    let (_dir, store) = store();
+    let options = PullOptions {
+        network: Network::Offline,
+        pip: vec![vec!["/nonexistent".to_owned()]],
+        ..options(&hub)
+    };
+    let mut specs: Vec<PullSpec> = CATALOG.iter().map(PullSpec::Catalog).collect();
+    specs.push(spec(None));
+    for spec in specs {
+        let error = pull(&spec, &store, &options).await.unwrap_err();
+        assert!(matches!(error, PullError::Offline { .. }), "{spec:?}: {error}");
+    }
+    assert_eq!(hub.requests(), []);
+}
+
+#[tokio::test]
+async fn the_choice_is_the_users_when_there_is_one() {
+    let files = || vec![("m-Q2_K.gguf", model(1)), ("m-Q8_0.gguf", model(2))];
+    let hub = proper_hub(files()).await;
+    let error = failure(&hub).await.to_string();
+    assert!(error.contains("hf:owner/repo:NAME. It has: m-Q2_K, m-Q8_0"), "{error}");
+    let (_dir, store) = store();
+    let error = pull(&spec(Some("Q5_K")), &store, &options(&hub)).await.unwrap_err();
+    assert!(error.to_string().contains("no file for 'Q5_K'"), "{error}");
+    let pulled = pull(&spec(Some("q8_0")), &store, &options(&hub)).await.unwrap();
+    assert_eq!(pulled.id, "m-Q8_0");
+    assert_eq!(fs::read(pulled.path).unwrap(), model(2));
+}
+
+#[tokio::test]
+async fn all_parts_of_a_model_are_fetched_before_it_is_one() {
+    const FIRST: &str = "Q4_0/big-Q4_0-00001-of-00002.gguf";
+    const SECOND: &str = "Q4_0/big-Q4_0-00002-of-00002.gguf";
+    let files = || vec![(FIRST, shard(1, 2)), (SECOND, shard(2, 2))];
+    let missing = hub(files(), |request, proper| match request.path.contains("00002-of") {
+        true => Reply::json(403, "{}"),
+        false => proper,
+    })
+    .await;
+    let (_dir, store) = store();
+    pull(&spec(None), &store, &options(&missing)).await.unwrap_err();
+    assert_eq!(store.list().unwrap(), []);
+
+    let hub = proper_hub(files()).await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(pulled.id, "big-Q4_0");
+    assert_eq!(pulled.problem, None);
+    assert_eq!(pulled.files.len(), 2);
+    assert_eq!(file_requests(&hub), [0], "the first part was there");
+}
+
+#[tokio::test]
+async fn another_model_of_the_same_name_is_never_overwritten() {
+    let (_dir, store) = store();
+    let ours = proper_hub(one_file()).await;
+    pull(&spec(None), &store, &options(&ours)).await.unwrap();
+    let theirs = proper_hub(vec![(NAME, model(2))]).await;
+    let error = pull(&spec(None), &store, &options(&theirs)).await.unwrap_err();
+    assert!(matches!(error, PullError::NameTaken { .. }), "{error}");
+    assert_eq!(file_requests(&theirs), [] as [usize; 0]);
+    assert_eq!(fs::read(store.dir().join(NAME)).unwrap(), model(1));
+}
+
+#[tokio::test]
+async fn a_broken_model_is_mended_by_pulling_it_again() {
+    let (_dir, store) = store();
+    fs::create_dir(store.dir()).unwrap();
+    fs::write(store.dir().join(NAME), &model(1)[..5000]).unwrap();
+    let hub = proper_hub(one_file()).await;
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(1));
+}
+
+#[tokio::test]
+async fn a_hub_cannot_write_outside_the_store() {
+    for name in ["../../evil.gguf", "..\\evil.gguf", ".hidden.gguf", "a\nb.gguf", "c:evil.gguf"] {
+        let hub = FakeServer::start(move |request| match request.path.contains("/api/") {
+            true => listing(&vec![(name, model(1))]),
+            false => ranged(request, &model(1)),
+        })
+        .await;
+        let (dir, store) = store();
+        match pull(&spec(None), &store, &options(&hub)).await {
+            // Folders of the repository are left out, so this one is harmless.
+            Ok(pulled) => assert_eq!(pulled.path, store.dir().join("evil.gguf"), "{name}"),
+            Err(error) => assert!(matches!(error, PullError::BadName { .. }), "{name}: {error}"),
+        }
+        assert_eq!(names_in(dir.path()), ["models"]);
+    }
+}
+
+#[tokio::test]
+async fn two_pulls_of_the_same_model_fetch_it_once() {
+    let hold = Hold::new();
+    let (bytes, gate) = (model(1), hold.clone());
+    let hub = hub(one_file(), move |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(200, "application/octet-stream", &bytes[..1000]).then_held(&gate, &bytes[1000..]),
+        false => proper,
+    })
+    .await;
+    let (_dir, store) = store();
+    // Whichever comes second says that it waits, which lets the first go on.
+    let waited = CancellationToken::new();
+    let told = waited.clone();
+    let options = PullOptions {
+        progress: Arc::new(move |progress| {
+            if progress.step == Step::Waiting {
+                told.cancel();
+                hold.release();
+            }
+        }),
+        ..options(&hub)
+    };
+    let wanted = spec(None);
+    let (first, second) = tokio::join!(pull(&wanted, &store, &options), pull(&wanted, &store, &options));
+    assert_eq!(first.unwrap(), second.unwrap());
+    assert!(waited.is_cancelled());
+    assert_eq!(file_requests(&hub), [0]);
+}
+
+#[tokio::test]
+async fn a_model_that_is_being_pulled_cannot_be_removed() {
+    let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(200, "application/octet-stream", &model(1)[..2 << 20]).then_silence(),
+        false => proper,
+    })
+    .await;
+    let (_dir, store) = store();
+    let cancel = CancellationToken::new();
+    let (at_work, store_at_work) = (cancel.clone(), store.clone());
+    let refused = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&refused);
+    let options = PullOptions {
+        cancel,
+        progress: Arc::new(move |progress| {
+            if progress.step == Step::Downloading && progress.done > 0 {
+                let error = store_at_work.remove("tiny-Q4_K_M").unwrap_err();
+                told.store(error.to_string().contains("is being pulled"), Ordering::SeqCst);
+                at_work.cancel();
+            }
+        }),
+        ..options(&hub)
+    };
+    pull(&spec(None), &store, &options).await.unwrap_err();
+    assert!(refused.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_list_in_several_pages_is_read_to_its_end() {
+    let next = format!("/api/models/{REPO}/tree/main?recursive=1&cursor=2");
+    let next_path = next.clone();
+    let hub = hub(one_file(), move |request, proper| {
+        if request.path == next_path {
+            return listing(&one_file());
+        }
+        match request.path.contains("/api/") {
+            true => Reply::json(200, "[]").header("link", &format!("<{next}>; rel=\"next\"")),
+            false => proper,
+        }
+    })
+    .await;
+    let (_dir, store) = store();
+    pull(&spec(None), &store, &options(&hub)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hub_that_gives_no_checksum_is_believed_by_size_and_header() {
+    let hub = hub(one_file(), |request, proper| match request.path.contains("/api/") {
+        true => {
+            let listed =
+                serde_json::json!([{"type": "file", "path": NAME, "size": model(1).len(), "oid": "abc"}]);
+            Reply::json(200, listed.to_string())
+        }
+        false => proper,
+    })
+    .await;
+    let (_dir, store) = store();
+    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    assert_eq!(fs::read(pulled.path).unwrap(), model(1));
+}
+
+#[tokio::test]
+async fn a_model_of_the_list_is_stored_under_its_own_name() {
+    let entry = CATALOG.iter().find(|entry| entry.name == "llama-3.2-1b-instruct").unwrap();
+    let repo = "bartowski/Llama-3.2-1B-Instruct-GGUF";
+    let hub = FakeServer::start(move |request| match request.path.as_str() {
+        path if path == format!("/api/models/{repo}/tree/main?recursive=1") => {
+            listing(&vec![("Llama-3.2-1B-Instruct-Q4_K_M.gguf", model(1)), ("x-Q8_0.gguf", model(2))])
+        }
+        path if path == format!("/{repo}/resolve/main/Llama-3.2-1B-Instruct-Q4_K_M.gguf") => {
+            ranged(request, &model(1))
+        }
+        _ => Reply::json(404, "{}"),
+    })
+    .await;
+    let (_dir, store) = store();
+    let pulled = pull(&PullSpec::Catalog(entry), &store, &options(&hub)).await.unwrap();
+    assert_eq!(pulled.id, "llama-3.2-1b-instruct");
+
+    let offline = PullOptions { network: Network::Offline, ..options(&hub) };
+    let again = pull(&PullSpec::Catalog(entry), &store, &offline).await.unwrap();
+    assert_eq!(pulled, again, "what is there needs no network");
+}

@@ -1,0 +1,29 @@
+//! CORS: which web pages can read answers. Knows the headers that answers have, and no route.
+
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use hob_config::ServerConfig;
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+
+use crate::request_id::REQUEST_ID;
+
+/// Browsers keep an answer from the page that asked unless the server allows that page by name.
+pub(crate) fn cors(config: &ServerConfig) -> Option<CorsLayer> {
+    let origins = match config.cors_origins.as_slice() {
+        [] => return None,
+        origins if origins.iter().any(|origin| origin == "*") => AllowOrigin::any(),
+        origins => AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok())),
+    };
+    let layer = CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        // Every client library sends headers of its own, so an invited page may send any.
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers([
+            HeaderName::from_static("x-hob-warning"),
+            HeaderName::from_static("x-hob-model-reason"),
+            HeaderName::from_static("x-hob-engine"),
+            REQUEST_ID,
+            header::RETRY_AFTER,
+        ]);
+    Some(layer)
+}

@@ -1,0 +1,124 @@
+//! Errors of the services behind the routes as HTTP errors: asking, routing, channels, memory, ratings, tasks.
+
+use axum::http::StatusCode;
+use hob_core::{
+    AskError, CONTEXT_LENGTH_EXCEEDED, ChannelError, MemoryError, NoSuitableModel, ScheduleError,
+};
+use hob_system::RateError;
+
+use super::ApiError;
+
+impl From<AskError> for ApiError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Engine(error) => error.into(),
+            AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
+            AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => {
+                Self::invalid("tools", error.to_string())
+            }
+            AskError::NoModel(error) => error.into(),
+            AskError::CloudNotAllowed { .. } => ApiError {
+                param: Some("model".into()),
+                code: Some("cloud_not_allowed"),
+                ..Self::new(StatusCode::FORBIDDEN, "permission_error", error.to_string())
+            },
+            AskError::Attachment { param, reason } => Self::invalid(param, reason),
+        }
+    }
+}
+
+impl From<NoSuitableModel> for ApiError {
+    fn from(error: NoSuitableModel) -> Self {
+        let message = error.to_string();
+        match error {
+            NoSuitableModel::NoModel { .. } => ApiError {
+                param: Some("model".into()),
+                code: Some("model_not_found"),
+                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+            },
+            NoSuitableModel::NothingFits { .. } => {
+                ApiError { code: Some(CONTEXT_LENGTH_EXCEEDED), ..Self::invalid("messages", message) }
+            }
+        }
+    }
+}
+
+impl From<ChannelError> for ApiError {
+    fn from(error: ChannelError) -> Self {
+        let message = error.to_string();
+        let failed = |status, code| ApiError {
+            code: Some(code),
+            ..Self::new(status, "channel_error", message.clone())
+        };
+        match error {
+            ChannelError::NotConfigured => failed(StatusCode::SERVICE_UNAVAILABLE, "channels_not_configured"),
+            ChannelError::Invalid { .. } => Self::malformed(message),
+            ChannelError::Undelivered { .. } => failed(StatusCode::BAD_GATEWAY, "delivery_failed"),
+            ChannelError::Unlisted { .. } => failed(StatusCode::BAD_GATEWAY, "gateway_unreachable"),
+        }
+    }
+}
+
+impl From<MemoryError> for ApiError {
+    fn from(error: MemoryError) -> Self {
+        let message = error.to_string();
+        match error {
+            MemoryError::Embed(error) => error.into(),
+            MemoryError::NoVectors { .. } | MemoryError::NoEmbedder { .. } => ApiError {
+                param: Some("backend".into()),
+                code: Some("no_vectors"),
+                ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
+            },
+            MemoryError::Empty | MemoryError::Path { .. } | MemoryError::EmptyNote => {
+                Self::malformed(message)
+            }
+            MemoryError::Stopped | MemoryError::Store(_) => {
+                tracing::warn!(error = %message, "the memory failed");
+                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+                ApiError { code: Some("memory_failed"), ..error }
+            }
+        }
+    }
+}
+
+impl From<RateError> for ApiError {
+    fn from(error: RateError) -> Self {
+        let message = error.to_string();
+        match error {
+            RateError::NoSuchAnswer { .. } | RateError::NoAnswer => ApiError {
+                param: Some("id".into()),
+                code: Some("answer_not_found"),
+                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+            },
+            RateError::Store(_) | RateError::Stopped => {
+                // Why is for the log: it may name files.
+                tracing::warn!(error = %message, "a rating is lost");
+                let message = "the rating cannot be written; the server's log says why";
+                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+                ApiError { code: Some("rating_lost"), ..error }
+            }
+        }
+    }
+}
+
+impl From<ScheduleError> for ApiError {
+    fn from(error: ScheduleError) -> Self {
+        let message = error.to_string();
+        let refused = |status, code| ApiError {
+            code: Some(code),
+            ..Self::new(status, "invalid_request_error", message.clone())
+        };
+        match error {
+            ScheduleError::Invalid { field, .. } => Self::invalid(field.as_str(), message),
+            ScheduleError::NotFound { .. } => refused(StatusCode::NOT_FOUND, "task_not_found"),
+            ScheduleError::Refused { .. } => refused(StatusCode::CONFLICT, "task_state"),
+            ScheduleError::Running { .. } => refused(StatusCode::CONFLICT, "task_running"),
+            ScheduleError::Unavailable(cause) => {
+                // Why is for the log: it may name files.
+                tracing::warn!(error = %message, %cause, "the tasks failed");
+                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+                ApiError { code: Some("tasks_unavailable"), ..error }
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Errors as callers see them. The only place where an error becomes an HTTP status.
+//!
+//! This file has the type and its body; the files beside it have the errors, by subject. Knows no limit and no route: their numbers and
+//! names are parameters.
+
+mod access;
+mod capabilities;
+mod engine;
+mod load;
+mod request;
+mod service;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+const TOO_MANY_WRONG_KEYS: &str = "too_many_wrong_keys";
+
+/// Why the caller was refused; part of the answer, for the log.
+#[derive(Clone)]
+pub(crate) struct RefusalReason(pub(crate) String);
+
+/// An error of ours or of the engine's.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    /// The class of errors, in the words OpenAI clients know.
+    kind: &'static str,
+    message: String,
+    /// The field at fault, such as `messages[2].role`.
+    param: Option<String>,
+    code: Option<&'static str>,
+    /// The engine's own code for its error, which clients are told instead of ours.
+    engine_code: Option<Box<str>>,
+    retry_after: Option<u64>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        ApiError {
+            status,
+            kind,
+            message: message.into(),
+            param: None,
+            code: None,
+            engine_code: None,
+            retry_after: None,
+        }
+    }
+
+    /// The request is wrong in the field `param`.
+    pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message);
+        ApiError { param: Some(param.into()).filter(|param| !param.is_empty()), ..error }
+    }
+
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::invalid("", message)
+    }
+
+    /// The error as the body has it, for a stream whose head is already out.
+    pub(crate) fn event(&self) -> Vec<u8> {
+        let event = ErrorEvent { error: self.details() };
+        serde_json::to_vec(&event).unwrap_or_else(|_| br#"{"error":{}}"#.to_vec())
+    }
+
+    fn details(&self) -> Details<'_> {
+        Details {
+            message: &self.message,
+            kind: self.kind,
+            param: self.param.as_deref(),
+            code: self.engine_code.as_deref().or(self.code),
+        }
+    }
+}
+
+/// Both shapes in one body: `detail` for those who read that, `error` for OpenAI clients.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    detail: &'a str,
+    error: Details<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorEvent<'a> {
+    error: Details<'a>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    message: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    param: Option<&'a str>,
+    code: Option<&'a str>,
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = Json(ErrorBody { detail: &self.message, error: self.details() });
+        let mut response = (self.status, body).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        let is_refusal = matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_refusal || self.code == Some(TOO_MANY_WRONG_KEYS) {
+            response.extensions_mut().insert(RefusalReason(self.message));
+        }
+        response
+    }
+}

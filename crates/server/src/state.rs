@@ -1,0 +1,76 @@
+//! What handlers share: the services behind the routes, and the limits before them. Knows no route.
+
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_engines::HealthCache;
+use hob_system::{Record, Scheduler, System};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::blocking_pool::BlockingPool;
+use crate::limits::body::BodyReader;
+use crate::limits::concurrency_limit::ConcurrencyLimit;
+use crate::request_metrics::RequestMetrics;
+
+/// Reports that are computed at once: each takes a thread.
+const MAX_REPORTS: usize = 2;
+
+/// The services that a server needs.
+pub struct ServerParts {
+    pub system: Arc<System>,
+    /// The recorded calls, for the savings.
+    pub record: Record,
+    /// Stores and runs tasks. Without it `/v1/tasks` answers 503.
+    pub scheduler: Option<Arc<Scheduler>>,
+}
+
+impl From<Arc<System>> for ServerParts {
+    /// Without a record and without tasks.
+    fn from(system: Arc<System>) -> Self {
+        ServerParts { system, record: Record::default(), scheduler: None }
+    }
+}
+
+/// What handlers share.
+pub(crate) struct ServerState {
+    pub(crate) system: Arc<System>,
+    pub(crate) record: Record,
+    pub(crate) scheduler: Option<Arc<Scheduler>>,
+    pub(crate) health: HealthCache,
+    /// `None` if `[telemetry] metrics` is off.
+    pub(crate) metrics: Option<Arc<RequestMetrics>>,
+    pub(crate) report_slots: Semaphore,
+    pub(crate) concurrency_limit: ConcurrencyLimit,
+    pub(crate) body_reader: BodyReader,
+    pub(crate) blocking: BlockingPool,
+    /// Cancelled when the server stops, for answers that would otherwise never end.
+    pub(crate) stopping: CancellationToken,
+}
+
+impl ServerState {
+    pub(crate) fn new(
+        parts: ServerParts,
+        config: &ServerConfig,
+        metrics: Option<Arc<RequestMetrics>>,
+        stopping: CancellationToken,
+    ) -> Self {
+        let ServerParts { system, record, scheduler } = parts;
+        ServerState {
+            health: HealthCache::new(system.pool().engines(), &stopping),
+            system,
+            record,
+            scheduler,
+            metrics,
+            report_slots: Semaphore::new(MAX_REPORTS),
+            concurrency_limit: ConcurrencyLimit::new(
+                config.max_in_flight,
+                config.max_waiting,
+                config.queue_timeout,
+            ),
+            body_reader: BodyReader::new(config),
+            blocking: BlockingPool::new(),
+            stopping,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The header `x-hob-warning`: what of a request had no effect, or what is wrong with the server although it answers.
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use hob_core::Warning;
+
+pub(crate) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
+
+/// Limits on what goes with an answer: some warnings repeat names that the caller chose.
+const MAX_WARNINGS: usize = 32;
+const MAX_WARNING_CHARS: usize = 128;
+
+/// The response with a header for each warning.
+pub(crate) fn with_warnings<'a>(
+    mut response: Response,
+    warnings: impl Iterator<Item = &'a Warning>,
+) -> Response {
+    for warning in warnings.take(MAX_WARNINGS) {
+        let text: String = warning.text().chars().take(MAX_WARNING_CHARS).map(header_char).collect();
+        if let Ok(value) = HeaderValue::try_from(text) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    response
+}
+
+/// Names can have any character, a header cannot.
+pub(crate) fn header_char(c: char) -> char {
+    if c.is_ascii_graphic() || c == ' ' { c } else { '?' }
+}

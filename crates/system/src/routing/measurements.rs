@@ -1,0 +1,24 @@
+//! What the router wants to know of models from whatever measures them.
+
+use hob_core::Usage;
+use hob_store::StoreError;
+
+/// Says how fast models are and what their answers cost.
+pub trait Measurements: Send + Sync {
+    /// How fast models wrote in the last `days`, for `most` models at most. Blocks.
+    fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, StoreError>;
+
+    /// What an answer of a cloud model cost in dollars; `None` where that is not known.
+    fn price(&self, model: &str, usage: Usage) -> Option<f64>;
+
+    /// Waits a moment for answers that are not recorded yet. Blocks.
+    fn settle(&self);
+}
+
+/// How fast a model writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredSpeed {
+    pub engine: String,
+    pub model: String,
+    pub tokens_per_second: f64,
+}

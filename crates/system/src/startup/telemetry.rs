@@ -1,0 +1,43 @@
+//! The record of calls, as the configuration wants it.
+
+use std::path::Path;
+
+use hob_config::Config;
+use hob_store::savings::{Price, Prices};
+use hob_store::{StoreError, Telemetry};
+
+use crate::databases::DATABASE;
+use crate::record::{self, Record, TelemetryOptions};
+
+/// Opens the record in `home`, where calls are recorded.
+pub fn open_record(config: &Config, home: &Path) -> Record {
+    Record::open(&telemetry_options(config), &home.join(DATABASE))
+}
+
+/// The record in `home`, for those who only read it; `None` where nothing was ever recorded. Creates nothing.
+pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, StoreError> {
+    let database = home.join(DATABASE);
+    match database.exists() {
+        true => record::open_telemetry(&database, prices(config)).map(Some),
+        false => Ok(None),
+    }
+}
+
+pub fn telemetry_options(config: &Config) -> TelemetryOptions {
+    let telemetry = &config.telemetry;
+    TelemetryOptions {
+        enabled: telemetry.enabled,
+        retention_days: u32::try_from(telemetry.retention_days).unwrap_or(u32::MAX),
+        metrics: telemetry.metrics,
+        energy: telemetry.energy,
+        prices: prices(config),
+    }
+}
+
+fn prices(config: &Config) -> Prices {
+    let mut prices = Prices::standard();
+    for (model, price) in &config.savings.prices {
+        prices.set(model, Price { input: price.input, output: price.output });
+    }
+    prices
+}
