@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
-use hob_core::{RequestSource, Usage, UtcDay};
+use hob_core::{RequestSource, Usage};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use hob_store::routing::{Answer, Kept};

@@ -1,11 +1,11 @@
 //! The router, as the configuration wants it, with what the record of calls tells of models.
 
-use hob_core::{Usage, UtcDay};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_config::{Config, RouterKey};
+use hob_core::{Usage, UtcDay};
 use hob_store::StoreError;
 
 use crate::databases::DATABASE;
