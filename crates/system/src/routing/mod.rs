@@ -53,7 +53,7 @@ impl fmt::Display for PolicyName {
 }
 
 /// Draws lots.
-pub(crate) type Lots = Arc<dyn Fn() -> Lot + Send + Sync>;
+pub type Lots = Arc<dyn Fn() -> Lot + Send + Sync>;
 
 /// Chooses.
 pub struct Router {
@@ -86,8 +86,7 @@ impl Router {
     }
 
     /// The same with other lots.
-    #[cfg(test)]
-    pub(crate) fn drawing(self, lots: Lots) -> Self {
+    pub fn drawing(self, lots: Lots) -> Self {
         Router { lots, ..self }
     }
 
