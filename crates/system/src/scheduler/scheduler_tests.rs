@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits};
 use hob_core::{
-    AgentPreference, Ask, Clock, Engine, EngineError, EventBus, GenerateRequest, Generation, GenerationStream,
-    ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus, Zone,
+    AgentPreference, Ask, Clock, Engine, EngineError, EventBus, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus,
+    Zone,
 };
 use hob_store::{Schema, Store, Tasks};
 use hob_testkit::{EngineAsk, ScriptedEngine};
@@ -110,11 +111,10 @@ impl World {
         let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
-        let clock: Arc<dyn Clock> = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let book = TaskBook::over(
-            tasks.clone(),
-            TaskOptions { clock, zone: Zone::UTC, deliver, ..task_options() },
-        );
+        let clock: Arc<dyn Clock> =
+            Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
+        let book =
+            TaskBook::over(tasks.clone(), TaskOptions { clock, zone: Zone::UTC, deliver, ..task_options() });
         let (ask, bus) = (Arc::new(EngineAsk::new(engine)), EventBus::new());
         let parts = SchedulerParts {
             book: book.clone(),
