@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use hob_core::Energy;
 use hob_core::time::{Moment, as_seconds, as_seconds_if_known, from_microseconds};
+use hob_db::DatabaseError;
 use rusqlite::types::FromSqlError;
 use rusqlite::{CachedStatement, Connection, params};
 use serde::{Deserialize, Serialize};
 
-use crate::error::StoreError;
 use crate::savings::Dollars;
 use crate::telemetry::packed::{Packed, unpack};
 use crate::telemetry::{Telemetry, as_joules_if_known};
@@ -76,8 +76,8 @@ pub struct Row {
 
 impl Telemetry {
     /// The last `most` inferences, newest first.
-    pub fn recent(&self, most: usize) -> Result<Vec<Row>, StoreError> {
-        self.store.read(|connection| recent(connection, most))
+    pub fn recent(&self, most: usize) -> Result<Vec<Row>, DatabaseError> {
+        self.database.read(|connection| recent(connection, most))
     }
 }
 

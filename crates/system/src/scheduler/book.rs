@@ -9,7 +9,8 @@ use hob_core::schedule::{Change, Field};
 use hob_core::{
     Clock, NewTask, Schedule, ScheduleError, SystemClock, Task, TaskId, TaskRun, TaskStatus, Zone,
 };
-use hob_store::{ChangeWatch, Schema, Store, StoreError, Tasks};
+use hob_db::{ChangeWatch, Database, DatabaseError};
+use hob_store::{HOB_MIGRATIONS, Tasks};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -104,7 +105,7 @@ impl TaskBook {
     /// Works with the database on a thread that may wait.
     pub(super) async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Tasks) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Tasks) -> Result<T, DatabaseError> + Send + 'static,
     ) -> Result<T, ScheduleError> {
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || inner.tasks().and_then(|tasks| work(&tasks))).await;
@@ -158,12 +159,12 @@ impl TaskBook {
 }
 
 impl Inner {
-    fn tasks(&self) -> Result<Tasks, StoreError> {
+    fn tasks(&self) -> Result<Tasks, DatabaseError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tasks) = &*opened {
             return Ok(tasks.clone());
         }
-        let tasks = Tasks::new(Store::open(&self.path, Schema::HOB)?);
+        let tasks = Tasks::new(Database::open(&self.path, HOB_MIGRATIONS)?);
         *opened = Some(tasks.clone());
         Ok(tasks)
     }

@@ -11,7 +11,8 @@ use hob_core::{
     GenerationStream, ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus,
     Zone,
 };
-use hob_store::{Schema, Store, Tasks};
+use hob_db::Database;
+use hob_store::{HOB_MIGRATIONS, Tasks};
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -108,7 +109,7 @@ impl World {
     }
 
     fn of(engine: Arc<dyn Engine>, options: SchedulerOptions, deliver: Arc<dyn Deliver>) -> Self {
-        let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
+        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
         let clock: Arc<dyn Clock> =

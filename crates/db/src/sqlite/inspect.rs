@@ -6,48 +6,47 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
-use crate::error::StoreError;
-use crate::migrations::{Schema, version};
+use crate::error::DatabaseError;
+use crate::sqlite::migrations::{Migrations, SchemaState, state};
 
 /// A larger file is not read from end to end: somebody waits for the answer.
 const READ_WHOLE: u64 = 64 << 20;
 
-/// Whoever only looks does not wait for another process as long as whoever has work to do.
+/// How long to wait for another process: less than a process that has work to do.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A database that can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Condition {
+pub struct DatabaseState {
     pub bytes: u64,
     /// How many steps it lacks of those this Hob knows. Opening it takes them.
     pub steps_behind: i64,
 }
 
 /// How the database at `path` is; `None` where there is none. Creates nothing, and brings nothing up to date. Blocks.
-pub fn inspect(path: &Path, schema: Schema) -> Result<Option<Condition>, StoreError> {
+pub fn inspect(path: &Path, migrations: &[Migrations]) -> Result<Option<DatabaseState>, DatabaseError> {
     let Ok(metadata) = path.metadata() else { return Ok(None) };
     let bytes = metadata.len();
-    let found = look(path, bytes).map_err(|error| StoreError::explain(path, error))?;
-    let known = schema.latest();
-    if (0..=known).contains(&found) {
-        Ok(Some(Condition { bytes, steps_behind: known - found }))
-    } else {
-        Err(StoreError::Newer { path: path.to_owned(), found, known })
+    match look(path, bytes, migrations).map_err(|error| DatabaseError::explain(path, error))? {
+        SchemaState::Current => Ok(Some(DatabaseState { bytes, steps_behind: 0 })),
+        SchemaState::Behind { steps } => Ok(Some(DatabaseState { bytes, steps_behind: steps })),
+        SchemaState::Newer { found, known } => {
+            Err(DatabaseError::Newer { path: path.to_owned(), found, known })
+        }
     }
 }
 
-/// Whether the record at `path` knows of an answer by `engine`. One that is not there knows of none. Creates nothing, and
-/// brings nothing up to date: of one that is too old to tell, this is an error. Blocks.
-pub fn has_answered(path: &Path, engine: &str) -> Result<bool, StoreError> {
+/// Reads the database at `path` as it is; `None` where there is none. Creates nothing, and brings nothing up to date: tables may be
+/// missing. Blocks.
+pub fn peek<T>(
+    path: &Path,
+    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<Option<T>, DatabaseError> {
     if !path.exists() {
-        return Ok(false);
+        return Ok(None);
     }
-    let ask = |connection: Connection| {
-        let answered =
-            "SELECT EXISTS (SELECT 1 FROM telemetry_series WHERE engine = ?1 AND total_answered > 0)";
-        connection.query_row(answered, [engine], |row| row.get(0))
-    };
-    open(path).and_then(ask).map_err(|error| StoreError::explain(path, error))
+    let found = open(path).and_then(|connection| read(&connection));
+    found.map(Some).map_err(|error| DatabaseError::explain(path, error))
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -66,16 +65,16 @@ fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The version of the database, if all is well with it.
-fn look(path: &Path, bytes: u64) -> rusqlite::Result<i64> {
+/// How far the database is, if all is well with it.
+fn look(path: &Path, bytes: u64, migrations: &[Migrations]) -> rusqlite::Result<SchemaState> {
     let mut connection = open(path)?;
-    let version = version(&connection)?;
+    let state = state(&connection, migrations)?;
     if bytes <= READ_WHOLE {
         check_pages(&connection)?;
     }
     // Whether it could be written, without writing.
     connection.transaction_with_behavior(TransactionBehavior::Immediate)?.rollback()?;
-    Ok(version)
+    Ok(state)
 }
 
 fn check_pages(connection: &Connection) -> rusqlite::Result<()> {
@@ -92,38 +91,21 @@ fn check_pages(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::time::UNIX_EPOCH;
-
-    use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 
     use super::*;
-    use crate::savings::Prices;
-    use crate::store::Store;
-    use crate::telemetry::Telemetry;
+    use crate::sqlite::database::Database;
 
-    fn answer(engine: &str) -> Inference {
-        Inference {
-            started: UNIX_EPOCH,
-            run: "run".into(),
-            source: RequestSource::Ask,
-            engine: engine.to_owned(),
-            model: "m".to_owned(),
-            agent: None,
-            streamed: false,
-            usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
-            estimated: false,
-            latency: Duration::from_millis(20),
-            first_token: None,
-            energy: None,
-            ending: Ending::Complete(FinishReason::Stop),
-        }
-    }
+    const NOTES: &[Migrations] = &[Migrations {
+        capability: "notes",
+        steps: &["CREATE TABLE note (text TEXT NOT NULL) STRICT", "CREATE INDEX note_text ON note (text)"],
+        legacy_versions: &[1],
+    }];
 
     #[test]
     fn a_database_that_is_not_there_is_not_made() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
-        assert!(matches!(inspect(&path, Schema::HOB), Ok(None)));
+        assert!(matches!(inspect(&path, NOTES), Ok(None)));
         assert!(!path.exists());
     }
 
@@ -131,14 +113,14 @@ mod tests {
     fn a_good_one_is_good_and_an_old_one_stays_old() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
-        drop(Store::open(&path, Schema::HOB).expect("made"));
-        let condition = inspect(&path, Schema::HOB).expect("good").expect("there");
-        assert_eq!((condition.steps_behind, condition.bytes > 0), (0, true));
+        drop(Database::open(&path, NOTES).expect("made"));
+        let state = inspect(&path, NOTES).expect("good").expect("there");
+        assert_eq!((state.steps_behind, state.bytes > 0), (0, true));
 
         let old = root.path().join("old.db");
         fs::write(&old, b"").expect("written");
-        let expected = Condition { bytes: 0, steps_behind: Schema::HOB.latest() };
-        assert_eq!(inspect(&old, Schema::HOB).expect("good"), Some(expected));
+        let expected = DatabaseState { bytes: 0, steps_behind: 3 };
+        assert_eq!(inspect(&old, NOTES).expect("good"), Some(expected));
         assert_eq!(fs::read(&old).expect("there"), b"", "looking changes nothing");
     }
 
@@ -148,7 +130,7 @@ mod tests {
         let path = root.path().join("hob.db");
         fs::write(&path, "no database at all".repeat(1000)).expect("written");
         fs::write(beside(&path), "what was written last").expect("written");
-        assert!(matches!(inspect(&path, Schema::HOB), Err(StoreError::Damaged { .. })));
+        assert!(matches!(inspect(&path, NOTES), Err(DatabaseError::Damaged { .. })));
         assert_eq!(fs::read(beside(&path)).expect("there"), b"what was written last");
     }
 
@@ -157,45 +139,44 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         fs::write(&path, "this is no database, however long one looks at it".repeat(100)).expect("written");
-        assert!(matches!(inspect(&path, Schema::HOB), Err(StoreError::Damaged { .. })));
+        assert!(matches!(inspect(&path, NOTES), Err(DatabaseError::Damaged { .. })));
         fs::remove_file(&path).expect("removed");
 
-        let store = Store::open(&path, Schema::HOB).expect("made");
-        store.writer().pragma_update(None, "user_version", 4711).expect("written");
-        assert!(matches!(inspect(&path, Schema::HOB), Err(StoreError::Newer { found: 4711, .. })));
-        store.writer().pragma_update(None, "user_version", Schema::HOB.latest()).expect("written");
-        store.writer().execute_batch("BEGIN EXCLUSIVE").expect("locked");
-        assert!(matches!(inspect(&path, Schema::HOB), Err(StoreError::Busy { .. })));
+        let database = Database::open(&path, NOTES).expect("made");
+        database.writer().pragma_update(None, "user_version", 4711).expect("written");
+        assert!(matches!(inspect(&path, NOTES), Err(DatabaseError::Newer { found: 4711, .. })));
+        database.writer().pragma_update(None, "user_version", 11).expect("written");
+        database.writer().execute_batch("BEGIN EXCLUSIVE").expect("locked");
+        assert!(matches!(inspect(&path, NOTES), Err(DatabaseError::Busy { .. })));
     }
 
     #[test]
-    fn an_engine_has_answered_once_an_answer_of_its_is_recorded() {
+    fn a_look_inside_creates_nothing_and_brings_nothing_up_to_date() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
-        assert!(!has_answered(&path, "ollama").expect("nothing is there"));
+        let notes = |connection: &Connection| -> rusqlite::Result<i64> {
+            connection.query_row("SELECT count(*) FROM note", [], |row| row.get(0))
+        };
+        assert_eq!(peek(&path, notes).expect("nothing is there"), None);
         assert!(!path.exists(), "looking makes nothing");
-
-        let telemetry = Telemetry::new(Store::open(&path, Schema::HOB).expect("made"), Prices::standard());
-        let failed = Inference { ending: Ending::Failed("unreachable".into()), ..answer("vllm") };
-        telemetry.record_batch(&[answer("ollama"), failed]).expect("recorded");
-        for (engine, expected) in [("ollama", true), ("vllm", false), ("llamacpp", false)] {
-            assert_eq!(has_answered(&path, engine).expect("readable"), expected, "{engine}");
-        }
+        drop(Database::open(&path, NOTES).expect("made"));
+        assert_eq!(peek(&path, notes).expect("readable"), Some(0));
 
         let old = root.path().join("old.db");
         fs::write(&old, b"").expect("written");
-        assert!(has_answered(&old, "ollama").is_err(), "it cannot tell");
+        assert!(peek(&old, notes).is_err(), "it has no such table");
+        assert_eq!(fs::read(&old).expect("there"), b"");
     }
 
     #[test]
     fn a_hole_in_the_middle_is_found() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
-        drop(Store::open(&path, Schema::HOB).expect("made"));
+        drop(Database::open(&path, NOTES).expect("made"));
         let mut bytes = fs::read(&path).expect("there");
         // The first page says where the others are; those are overwritten.
         bytes[4096..].fill(0xAB);
         fs::write(&path, bytes).expect("written");
-        assert!(matches!(inspect(&path, Schema::HOB), Err(StoreError::Damaged { .. })));
+        assert!(matches!(inspect(&path, NOTES), Err(DatabaseError::Damaged { .. })));
     }
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-use crate::error::StoreError;
+use crate::error::DatabaseError;
 
 /// Makes sure that there is a file at `path`, with the directories that lead to it. One that is there stays as it is.
 ///
 /// A new file is made under another name and closed before it gets its own: closing a database's file would take away
 /// the locks that another thread of this process may hold on it by then.
-pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn create(path: &Path) -> Result<(), DatabaseError> {
     if path.symlink_metadata().is_ok() {
         return Ok(());
     }
@@ -21,10 +21,10 @@ pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
         _ => Path::new("."),
     };
     create_directory(directory)
-        .map_err(|source| StoreError::Directory { path: directory.to_owned(), source })?;
+        .map_err(|source| DatabaseError::Directory { path: directory.to_owned(), source })?;
     match create_empty(directory, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        created => created.map_err(|source| StoreError::Create { path: path.to_owned(), source }),
+        created => created.map_err(|source| DatabaseError::Create { path: path.to_owned(), source }),
     }
 }
 

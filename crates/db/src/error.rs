@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
-pub enum StoreError {
+pub enum DatabaseError {
     #[error("cannot create the directory {}", path.display())]
     Directory { path: PathBuf, source: io::Error },
 
@@ -48,19 +48,19 @@ pub enum StoreError {
     Failed { path: PathBuf, source: rusqlite::Error },
 }
 
-impl StoreError {
-    /// What SQLite's words mean for whoever runs Hob.
-    pub(crate) fn explain(path: &Path, source: rusqlite::Error) -> Self {
+impl DatabaseError {
+    /// The meaning of an error of SQLite for the person who runs Hob.
+    pub fn explain(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                StoreError::Damaged { path, source }
+                DatabaseError::Damaged { path, source }
             }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, source },
-            Some(ErrorCode::DiskFull) => StoreError::Full { path, source },
-            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path, source },
-            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => StoreError::Open { path, source },
-            _ => StoreError::Failed { path, source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => DatabaseError::Busy { path, source },
+            Some(ErrorCode::DiskFull) => DatabaseError::Full { path, source },
+            Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly { path, source },
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => DatabaseError::Open { path, source },
+            _ => DatabaseError::Failed { path, source },
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::error::StoreError;
-use crate::migrations::{Schema, migrate, version};
-use crate::private_file;
+use crate::error::DatabaseError;
+use crate::sqlite::migrations::{Migrations, migrate, user_version};
+use crate::sqlite::private_file;
 
 /// How long to wait for another process to let go of the file.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const LOG_LIMIT: i64 = 64 * 1024 * 1024;
 /// There is one connection for writing and as many for reading as are in use at once, so that a long report holds up no
 /// record. Blocks while it works: asynchronous callers use `spawn_blocking`.
 #[derive(Clone)]
-pub struct Store {
+pub struct Database {
     inner: Arc<Inner>,
 }
 
@@ -39,7 +39,7 @@ struct Inner {
 
 /// What a write survives once it has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durability {
+pub enum Durability {
     /// A power cut: the write is on the disk.
     PowerCut,
     /// The end of the process. A power cut may take what was written since the last write of the other kind, or since the
@@ -66,48 +66,45 @@ pub struct ChangeWatch {
 
 impl ChangeWatch {
     /// Whether something was committed since the last call. The first call says yes. Reads no page of the database.
-    pub fn has_changed(&mut self) -> Result<bool, StoreError> {
+    pub fn has_changed(&mut self) -> Result<bool, DatabaseError> {
         let version = self
             .connection
             .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(|error| StoreError::explain(&self.path, error))?;
+            .map_err(|error| DatabaseError::explain(&self.path, error))?;
         Ok(self.last.replace(version) != Some(version))
     }
 }
 
-impl Store {
+impl Database {
     /// Opens the database at `path`, creates it where there is none, and brings it up to date.
-    pub fn open(path: &Path, schema: Schema) -> Result<Store, StoreError> {
+    pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Database, DatabaseError> {
         private_file::create(path)?;
         let writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|writer| log_ahead(&writer).map(|()| writer))
-            .map_err(|error| StoreError::explain(path, error))?;
-        Store::over(path, schema, writer, Some(Mutex::default()))
+            .map_err(|error| DatabaseError::explain(path, error))?;
+        Database::over(path, migrations, writer, Some(Mutex::default()))
     }
 
     /// A database that nobody else sees and that ends with its last clone.
-    pub fn in_memory(schema: Schema) -> Result<Store, StoreError> {
+    pub fn in_memory(migrations: &[Migrations]) -> Result<Database, DatabaseError> {
         let path = Path::new(":memory:");
-        let writer = Connection::open_in_memory().map_err(|error| StoreError::explain(path, error))?;
-        Store::over(path, schema, writer, None)
+        let writer = Connection::open_in_memory().map_err(|error| DatabaseError::explain(path, error))?;
+        Database::over(path, migrations, writer, None)
     }
 
     fn over(
         path: &Path,
-        schema: Schema,
+        migrations: &[Migrations],
         mut writer: Connection,
         idle_readers: Option<Mutex<Vec<Connection>>>,
-    ) -> Result<Store, StoreError> {
-        migrate(&mut writer, schema, path)?;
+    ) -> Result<Database, DatabaseError> {
+        migrate(&mut writer, migrations, path)?;
         let inner = Inner { path: path.to_owned(), idle_readers, writer: Mutex::new(writer) };
-        Ok(Store { inner: Arc::new(inner) })
+        Ok(Database { inner: Arc::new(inner) })
     }
 
-    /// Reads; all that `work` sees is of one moment. `work` must not use the store again.
-    pub(crate) fn read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    /// Reads; all that `work` sees is of one moment. `work` must not use the database again.
+    pub fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, DatabaseError> {
         let Some(idle) = &self.inner.idle_readers else {
             return at_one_moment(&self.writer(), work).map_err(|error| self.explain(error));
         };
@@ -126,20 +123,20 @@ impl Store {
     }
 
     /// Writes all of what `work` does or, when it fails, nothing. It is on the disk when this returns. `work` must not use the
-    /// store again.
-    pub(crate) fn write<T>(
+    /// database again.
+    pub fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, DatabaseError> {
         self.write_with(Durability::PowerCut, work)
     }
 
     /// The same, with a choice of what the write survives.
-    pub(crate) fn write_with<T>(
+    pub fn write_with<T>(
         &self,
         durability: Durability,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, DatabaseError> {
         let mut writer = self.writer();
         writer
             .pragma_update(None, "synchronous", durability.synchronous())
@@ -155,22 +152,22 @@ impl Store {
     }
 
     /// Brings to the disk what earlier writes have left with the operating system.
-    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+    pub fn sync(&self) -> Result<(), DatabaseError> {
         // A commit syncs the whole log. It has to write something, and this writes what is there already.
         self.write(|transaction| {
-            let version = version(transaction)?;
+            let version = user_version(transaction)?;
             transaction.pragma_update(None, "user_version", version)
         })
     }
 
     /// Moves the log into the database, as far as nobody reads older pages. Waits for nobody.
-    pub fn checkpoint(&self) -> Result<(), StoreError> {
+    pub fn checkpoint(&self) -> Result<(), DatabaseError> {
         let moved = self.writer().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         moved.map_err(|error| self.explain(error))
     }
 
     /// For noticing what others write; `None` in memory, where there are no others.
-    pub fn watch(&self) -> Result<Option<ChangeWatch>, StoreError> {
+    pub fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
         if self.inner.idle_readers.is_none() {
             return Ok(None);
         }
@@ -179,12 +176,14 @@ impl Store {
         Ok(Some(ChangeWatch { path: self.inner.path.clone(), connection, last: None }))
     }
 
-    pub(crate) fn writer(&self) -> MutexGuard<'_, Connection> {
+    /// The connection that writes, for what is no transaction: settings of SQLite. Nothing else is written while it is held.
+    pub fn writer(&self) -> MutexGuard<'_, Connection> {
         lock(&self.inner.writer)
     }
 
-    pub(crate) fn explain(&self, error: rusqlite::Error) -> StoreError {
-        StoreError::explain(&self.inner.path, error)
+    /// An error of SQLite, with the name of this file.
+    pub fn explain(&self, error: rusqlite::Error) -> DatabaseError {
+        DatabaseError::explain(&self.inner.path, error)
     }
 }
 
@@ -231,5 +230,5 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 #[cfg(test)]
-#[path = "store_tests.rs"]
+#[path = "database_tests.rs"]
 mod tests;

@@ -10,23 +10,28 @@ fn file() -> (tempfile::TempDir, PathBuf) {
     (root, path)
 }
 
+const NOTES: &[Migrations] = &[Migrations {
+    capability: "notes",
+    steps: &["CREATE TABLE note (text TEXT NOT NULL UNIQUE) STRICT"],
+    legacy_versions: &[],
+}];
+
 fn count(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("SELECT count(*) FROM telemetry_series", [], |row| row.get(0))
+    connection.query_row("SELECT count(*) FROM note", [], |row| row.get(0))
 }
 
-fn add(transaction: &Transaction<'_>, model: &str) -> rusqlite::Result<usize> {
-    let sql = "INSERT INTO telemetry_series (engine, model, agent, source) VALUES ('', ?1, '', '')";
-    transaction.execute(sql, [model])
+fn add(transaction: &Transaction<'_>, text: &str) -> rusqlite::Result<usize> {
+    transaction.execute("INSERT INTO note (text) VALUES (?1)", [text])
 }
 
 #[test]
 fn what_was_written_is_there_when_it_is_opened_again() {
     let (_root, path) = file();
-    let store = Store::open(&path, Schema::HOB).expect("opened");
-    store.write(|transaction| add(transaction, "a")).expect("written");
-    drop(store);
-    let store = Store::open(&path, Schema::HOB).expect("opened again");
-    assert_eq!(store.read(count).expect("read"), 1);
+    let database = Database::open(&path, NOTES).expect("opened");
+    database.write(|transaction| add(transaction, "a")).expect("written");
+    drop(database);
+    let database = Database::open(&path, NOTES).expect("opened again");
+    assert_eq!(database.read(count).expect("read"), 1);
 }
 
 #[cfg(unix)]
@@ -34,8 +39,8 @@ fn what_was_written_is_there_when_it_is_opened_again() {
 fn the_files_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let (_root, path) = file();
-    let store = Store::open(&path, Schema::HOB).expect("opened");
-    store.write(|transaction| add(transaction, "a")).expect("written");
+    let database = Database::open(&path, NOTES).expect("opened");
+    database.write(|transaction| add(transaction, "a")).expect("written");
     let mode = |path: &Path| fs::metadata(path).expect("exists").permissions().mode() & 0o777;
     let directory = path.parent().expect("a parent");
     assert_eq!(mode(directory), 0o700);
@@ -50,11 +55,11 @@ fn the_files_are_for_their_owner_only() {
 #[test]
 fn a_long_report_and_a_record_do_not_wait_for_each_other() {
     let (_root, path) = file();
-    let store = Store::open(&path, Schema::HOB).expect("opened");
-    let seen = store.read(|report| {
+    let database = Database::open(&path, NOTES).expect("opened");
+    let seen = database.read(|report| {
         let before = count(report)?;
         // From another thread, as it would be; the report goes on meanwhile, and sees what it saw.
-        let writer = store.clone();
+        let writer = database.clone();
         thread::spawn(move || writer.write(|transaction| add(transaction, "a")))
             .join()
             .expect("no panic")
@@ -62,20 +67,20 @@ fn a_long_report_and_a_record_do_not_wait_for_each_other() {
         Ok((before, count(report)?))
     });
     assert_eq!(seen.expect("read"), (0, 0));
-    assert_eq!(store.read(count).expect("read"), 1);
+    assert_eq!(database.read(count).expect("read"), 1);
 }
 
 #[test]
-fn work_that_fails_or_panics_leaves_nothing_behind_and_the_store_usable() {
-    for store in
-        [Store::in_memory(Schema::HOB).expect("opened"), Store::open(&file().1, Schema::HOB).expect("opened")]
+fn work_that_fails_or_panics_leaves_nothing_behind_and_the_database_usable() {
+    for database in
+        [Database::in_memory(NOTES).expect("opened"), Database::open(&file().1, NOTES).expect("opened")]
     {
-        let failed = store.write(|transaction| {
+        let failed = database.write(|transaction| {
             add(transaction, "a")?;
             transaction.execute("INSERT INTO no_such_table VALUES (1)", [])
         });
-        assert!(matches!(failed, Err(StoreError::Failed { .. })));
-        let worker = store.clone();
+        assert!(matches!(failed, Err(DatabaseError::Failed { .. })));
+        let worker = database.clone();
         let panicked = thread::spawn(move || {
             worker.write::<()>(|transaction| {
                 add(transaction, "a")?;
@@ -83,9 +88,9 @@ fn work_that_fails_or_panics_leaves_nothing_behind_and_the_store_usable() {
             })
         });
         assert!(panicked.join().is_err());
-        assert_eq!(store.read(count).expect("read"), 0);
-        store.write(|transaction| add(transaction, "b")).expect("written");
-        assert_eq!(store.read(count).expect("read"), 1);
+        assert_eq!(database.read(count).expect("read"), 0);
+        database.write(|transaction| add(transaction, "b")).expect("written");
+        assert_eq!(database.read(count).expect("read"), 1);
     }
 }
 
@@ -96,12 +101,12 @@ fn many_threads_may_open_it_at_once() {
         for number in 0..8 {
             let path = &path;
             scope.spawn(move || {
-                let store = Store::open(path, Schema::HOB).expect("opened");
-                store.write(|transaction| add(transaction, &number.to_string())).expect("written");
+                let database = Database::open(path, NOTES).expect("opened");
+                database.write(|transaction| add(transaction, &number.to_string())).expect("written");
             });
         }
     });
-    assert_eq!(Store::open(&path, Schema::HOB).expect("opened").read(count).expect("read"), 8);
+    assert_eq!(Database::open(&path, NOTES).expect("opened").read(count).expect("read"), 8);
 }
 
 #[test]
@@ -110,7 +115,7 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     let path = root.path().join("hob.db");
     let text = "once upon a time ".repeat(1000);
     fs::write(&path, &text).expect("written");
-    let error = Store::open(&path, Schema::HOB).err().expect("refused").to_string();
+    let error = Database::open(&path, NOTES).err().expect("refused").to_string();
     assert_eq!(
         error,
         format!(
@@ -126,13 +131,13 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
 fn a_damaged_database_is_an_error_that_says_so() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
-    drop(Store::open(&path, Schema::HOB).expect("opened"));
+    drop(Database::open(&path, NOTES).expect("opened"));
     let mut bytes = fs::read(&path).expect("readable");
     // The header stays; the tables' first page and all others do not.
     bytes[100..].fill(0xa5);
     fs::write(&path, &bytes).expect("written");
-    let error = Store::open(&path, Schema::HOB).and_then(|store| store.read(count)).expect_err("damaged");
-    assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+    let error = Database::open(&path, NOTES).and_then(|database| database.read(count)).expect_err("damaged");
+    assert!(matches!(error, DatabaseError::Damaged { .. }), "{error:?}");
 }
 
 #[test]
@@ -140,16 +145,16 @@ fn a_place_where_no_file_can_be_is_named() {
     let root = tempfile::tempdir().expect("a directory");
     let blocker = root.path().join("file");
     fs::write(&blocker, "").expect("written");
-    let error = Store::open(&blocker.join("hob.db"), Schema::HOB).err().expect("refused").to_string();
+    let error = Database::open(&blocker.join("hob.db"), NOTES).err().expect("refused").to_string();
     assert_eq!(error, format!("cannot create the directory {}", blocker.display()));
-    let error = Store::open(root.path(), Schema::HOB).err().expect("refused").to_string();
+    let error = Database::open(root.path(), NOTES).err().expect("refused").to_string();
     assert!(error.starts_with("cannot open the database "), "{error}");
 }
 
 #[test]
 fn text_can_be_searched() {
-    let store = Store::in_memory(Schema::HOB).expect("opened");
-    let found: String = store
+    let database = Database::in_memory(NOTES).expect("opened");
+    let found: String = database
         .write(|transaction| {
             transaction.execute_batch(
                 "CREATE VIRTUAL TABLE probe USING fts5(text); INSERT INTO probe VALUES ('a hob does the chores')",
@@ -163,66 +168,39 @@ fn text_can_be_searched() {
 #[test]
 fn after_the_last_close_everything_is_in_the_database_itself() {
     let (_root, path) = file();
-    let stores = [(); 2].map(|()| Store::open(&path, Schema::HOB).expect("opened"));
-    for store in &stores {
-        store.write(|transaction| add(transaction, "a").map(drop)).ok();
-        store.read(count).expect("read");
+    let databases = [(); 2].map(|()| Database::open(&path, NOTES).expect("opened"));
+    for database in &databases {
+        database.write(|transaction| add(transaction, "a").map(drop)).ok();
+        database.read(count).expect("read");
     }
-    drop(stores);
+    drop(databases);
     let beside = PathBuf::from(format!("{}-wal", path.display()));
     assert!(!beside.exists(), "the log has {} bytes", fs::metadata(&beside).map_or(0, |log| log.len()));
     let alone = path.with_file_name("copy.db");
     fs::copy(&path, &alone).expect("copied");
-    assert_eq!(Store::open(&alone, Schema::HOB).expect("opened").read(count).expect("read"), 1);
+    assert_eq!(Database::open(&alone, NOTES).expect("opened").read(count).expect("read"), 1);
 }
 
 /// What a power cut leaves of the last write: SQLite's FULL brings each commit to the disk, NORMAL does not.
-fn survives_power_cut(store: &Store) -> bool {
+fn survives_power_cut(database: &Database) -> bool {
     let synchronous: i64 =
-        store.writer().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("set");
+        database.writer().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("set");
     synchronous >= 2
 }
 
 #[test]
 fn a_write_is_on_the_disk_before_it_is_acknowledged_unless_it_says_otherwise() {
     let (_root, path) = file();
-    let store = Store::open(&path, Schema::HOB).expect("opened");
-    assert!(survives_power_cut(&store), "the tables themselves");
-    store.write_with(Durability::ProcessEnd, |transaction| add(transaction, "a")).expect("written");
-    assert!(!survives_power_cut(&store));
-    store.write(|transaction| add(transaction, "b")).expect("written");
-    assert!(survives_power_cut(&store));
-    store.write_with(Durability::ProcessEnd, |transaction| add(transaction, "c")).expect("written");
+    let database = Database::open(&path, NOTES).expect("opened");
+    assert!(survives_power_cut(&database), "the tables themselves");
+    database.write_with(Durability::ProcessEnd, |transaction| add(transaction, "a")).expect("written");
+    assert!(!survives_power_cut(&database));
+    database.write(|transaction| add(transaction, "b")).expect("written");
+    assert!(survives_power_cut(&database));
+    database.write_with(Durability::ProcessEnd, |transaction| add(transaction, "c")).expect("written");
     let log = PathBuf::from(format!("{}-wal", path.display()));
     let before = fs::metadata(&log).expect("there").len();
-    store.sync().expect("synced");
-    assert!(survives_power_cut(&store));
+    database.sync().expect("synced");
+    assert!(survives_power_cut(&database));
     assert!(fs::metadata(&log).expect("there").len() > before, "only a commit that writes something syncs");
-}
-
-#[test]
-fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
-    use crate::{Chats, Conversations, Prices, Routing, Tasks, Telemetry};
-    let (_root, path) = file();
-    let store = Store::open(&path, Schema::HOB).expect("opened");
-    let telemetry = Telemetry::new(store.clone(), Prices::standard());
-    let record = || {
-        telemetry.record_batch(&[]).expect("recorded");
-        assert!(!survives_power_cut(&store));
-    };
-    record();
-    Tasks::new(store.clone()).insert_all(&[]).expect("kept");
-    assert!(survives_power_cut(&store), "a task");
-    record();
-    Conversations::new(store.clone()).settle(1).expect("settled");
-    assert!(survives_power_cut(&store), "a message");
-    record();
-    Chats::new(store.clone()).forget(crate::chats::ChatId::parse("1").expect("an id")).expect("deleted");
-    assert!(survives_power_cut(&store), "a chat");
-    record();
-    Routing::new(store.clone()).reset().expect("forgotten");
-    assert!(survives_power_cut(&store), "what the user asked to forget");
-    record();
-    telemetry.sync().expect("synced");
-    assert!(survives_power_cut(&store));
 }

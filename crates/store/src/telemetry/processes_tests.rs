@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Ending, FinishReason, Inference, InferenceLog, RequestSource, Usage};
+use hob_db::Database;
 
-use crate::{Prices, Schema, Store, Telemetry, TelemetryWriter};
+use crate::telemetry::MIGRATIONS;
+use crate::{Prices, Telemetry, TelemetryWriter};
 
 /// Tells the other process which file it is about.
 const FILE: &str = "HOB_TEST_STORE";
@@ -31,13 +33,13 @@ fn inference() -> Inference {
 }
 
 fn telemetry(path: &Path) -> Telemetry {
-    Telemetry::new(Store::open(path, Schema::HOB).expect("opened"), Prices::standard())
+    Telemetry::new(Database::open(path, &[MIGRATIONS]).expect("opened"), Prices::standard())
 }
 
 /// Runs one of the ignored tests below in a process of its own.
 fn start(what: &str, path: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", &format!("processes_tests::{what}"), "--ignored"])
+        .args(["--exact", &format!("telemetry::processes_tests::{what}"), "--ignored"])
         .env(FILE, path)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
