@@ -57,7 +57,7 @@ pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_m
 pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
 pub use record::{Record, TelemetryOptions};
-pub use routing::{PolicyName, RateError, Rated, Router, RouterBook};
+pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use scheduler::{Scheduler, TaskBook};
 pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;

@@ -8,7 +8,7 @@ use hob_core::{
     Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::{Database, DatabaseError};
-use hob_store::{HOB_MIGRATIONS, Routing};
+use hob_store::{HOB_MIGRATIONS, Moment, Routing};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -435,6 +435,19 @@ impl Measurements for PriceList {
 
     fn price(&self, model: &str, usage: Usage) -> Option<f64> {
         (model == "gpt-5.2").then_some(usage.completion_tokens as f64)
+    }
+
+    fn find_run(&self, _run: &str, _since: Moment) -> Result<Option<RatableAnswer>, DatabaseError> {
+        Ok(None)
+    }
+
+    fn last_complete(
+        &self,
+        _since: Moment,
+        _except_sources: &[RequestSource],
+        _except_runs: &[&str],
+    ) -> Result<Option<RatableAnswer>, DatabaseError> {
+        Ok(None)
     }
 
     fn settle(&self) {}
