@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "system"]),
+    ("server", &["config", "core", "engines", "system"]),
     ("store", &["core", "db"]),
     (
         "system",
