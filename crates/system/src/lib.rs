@@ -13,7 +13,6 @@ mod default_model;
 mod embedder;
 pub mod energy;
 mod engines;
-mod estimate;
 #[cfg(test)]
 mod fallback_tests;
 #[cfg(test)]
