@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use hob_core::{Content, Message, PASSAGES_BEGIN, PASSAGES_END, Part, Role, without_passages};
 
-use crate::types::Passage;
 use crate::tokens;
+use crate::types::Passage;
 
 /// What a passage may carry of the tokens that are left, at least, to be worth cutting.
 const LEAST_PIECE: usize = 48;

@@ -16,9 +16,7 @@ use crate::note::note_source;
 use crate::open::{Shelf, blocking, store_failed};
 use crate::search::{Purpose, Search, search};
 use crate::store::Forgotten;
-use crate::types::{
-    Found, IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,
-};
+use crate::types::{Found, IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage};
 
 /// Sources that are removed in one go.
 const FORGOTTEN_AT_ONCE: usize = 128;

@@ -9,9 +9,7 @@ use hob_agents::ToolSet;
 use hob_core::{
     AllowedRoots, Event, EventBus, Permit, Reach, RunEvents, Subscription, ToolCall, ToolResult, Tools,
 };
-use hob_memory::{
-    DocumentParts, Documents, IndexOptions, MemoryBackend, NoEmbedder, Note, memory_tools,
-};
+use hob_memory::{DocumentParts, Documents, IndexOptions, MemoryBackend, NoEmbedder, Note, memory_tools};
 use serde_json::{Value, json};
 
 /// A memory in a directory of its own, and what happened in it.

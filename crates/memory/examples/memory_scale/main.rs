@@ -13,8 +13,8 @@ mod vectors;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hob_memory::MemoryBackend;
 use hob_memory::IndexOptions;
+use hob_memory::MemoryBackend;
 use hob_memory::index::index;
 use hob_memory::search::{Purpose, Search, search};
 use hob_memory::store::MemoryStore;

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::SystemTime;
 
 use hob_memory::PassagePlace;
-use hob_memory::{IndexOptions, chunk, read_file};
 use hob_memory::store::MemoryStore;
 use hob_memory::store::{NewChunk, NewSource, Stamp};
+use hob_memory::{IndexOptions, chunk, read_file};
 
 use crate::Result;
 use crate::report::processor_time;

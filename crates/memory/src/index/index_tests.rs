@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::WordQuery;
 
-use crate::types::IndexWarning;
 use super::watch::Watch;
 use super::*;
+use crate::types::IndexWarning;
 
 struct Folder {
     directory: tempfile::TempDir,

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use hob_db::DatabaseError;
 
-use crate::WordQuery;
-use crate::store::{Hit, Snapshot};
 use super::vector::Meaning;
 use super::{vector, words as word_search};
+use crate::WordQuery;
+use crate::store::{Hit, Snapshot};
 
 /// How little the very first places count more than the next.
 const K: f64 = 60.0;

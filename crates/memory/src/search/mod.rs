@@ -60,7 +60,9 @@ pub async fn search(
         let found = store.snapshot(|snapshot| {
             let word_query = word_query.as_ref();
             let hits = match (backend, &meaning, purpose) {
-                (MemoryBackend::Hybrid, Some(meaning), _) => hybrid::find(snapshot, word_query, meaning, count)?,
+                (MemoryBackend::Hybrid, Some(meaning), _) => {
+                    hybrid::find(snapshot, word_query, meaning, count)?
+                }
                 (_, Some(meaning), Purpose::Asked) => vector::find(snapshot, meaning, count)?,
                 (_, Some(meaning), Purpose::Unasked) => vector::find_relevant(snapshot, meaning, count)?,
                 (_, None, Purpose::Asked) => Some(words::find(snapshot, word_query, count)?),

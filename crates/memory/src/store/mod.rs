@@ -5,6 +5,6 @@
 mod sqlite;
 
 pub use sqlite::{
-    ChunkText, Forgotten, Hit, MIGRATIONS, MemoryFigures, MemoryStore, NewChunk, NewSource, NewVector, Snapshot,
-    Stamp, StoredPassage,
+    ChunkText, Forgotten, Hit, MIGRATIONS, MemoryFigures, MemoryStore, NewChunk, NewSource, NewVector,
+    Snapshot, Stamp, StoredPassage,
 };

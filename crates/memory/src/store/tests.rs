@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use proptest::prelude::*;
 
-use crate::types::PassagePlace;
 use super::*;
+use crate::types::PassagePlace;
 use crate::word_query::WordQuery;
 
 fn chunk(title: &str, text: &str) -> NewChunk {
@@ -358,4 +358,13 @@ fn the_words_of_chunks_that_come_together_are_written_in_one_piece() {
     });
     assert_eq!(pieces.unwrap(), 1);
     memory.check().unwrap();
+}
+
+#[test]
+fn a_directory_in_the_place_of_the_database_is_an_error_and_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("directory.db");
+    std::fs::create_dir(&directory).unwrap();
+    assert!(MemoryStore::open(&directory).is_err());
+    assert!(directory.is_dir());
 }

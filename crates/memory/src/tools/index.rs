@@ -11,9 +11,9 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::told;
 use crate::service::Documents;
 use crate::types::IndexReport;
-use super::told;
 
 /// The setting that names the directories.
 const SETTING: &str = "[tools] file_roots";

@@ -9,9 +9,9 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::told;
 use crate::service::Documents;
 use crate::types::{Found, MemoryError, MemoryQuery};
-use super::told;
 
 /// Passages that are given when the model does not say how many, and the most it can have.
 const USUAL: usize = 5;

@@ -8,9 +8,9 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::told;
 use crate::service::Documents;
 use crate::types::Note;
-use super::told;
 
 /// The longest note, in characters.
 const LONGEST: usize = 100_000;

@@ -14,10 +14,7 @@ use hob_db::{Database, DatabaseError, inspect};
 use hob_store::conversations::{Line, Speaker, Thread};
 use hob_store::routing::Ratings;
 use hob_store::telemetry::Row;
-use hob_store::{
-    Chats, Conversations, HOB_MIGRATIONS, Prices, Routing, Tasks, Telemetry,
-    has_answered,
-};
+use hob_store::{Chats, Conversations, HOB_MIGRATIONS, Prices, Routing, Tasks, Telemetry, has_answered};
 use rusqlite::Connection;
 
 const HOB: [&str; 10] = [

@@ -2,7 +2,11 @@
 
 use std::sync::Mutex;
 
-use hob_core::{AgentPreference, Caller, Engine, Event, MemoryUse, Permit, Reach, RequestSource, Unrecorded};
+use hob_core::{
+    AgentPreference, Caller, Engine, Event, GenerateRequest, MemoryUse, Message, Permit, Reach,
+    RequestSource, Role, Unrecorded,
+};
+use hob_memory::Note;
 use hob_testkit::ScriptedEngine;
 
 use super::*;

@@ -10,7 +10,10 @@ use anyhow::{Error, Result, anyhow, bail};
 use futures::StreamExt;
 use hob_config::{AgentKey, Config};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
-use hob_core::{AgentPreference, Answered, AskError, Caller, Delta, FinishReason, GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, Step, ToolChoice, Warning, run_id};
+use hob_core::{
+    AgentPreference, Answered, AskError, Caller, Delta, FinishReason, GenerateRequest, Message, ModelReason,
+    Permit, Reach, RequestSource, Role, Step, ToolChoice, Warning, run_id,
+};
 use hob_memory::Passage;
 use hob_system::{Household, SelectionReason, Streaming, System};
 use serde_json::{Map, Value, json};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::types::PassagePlace;
 use super::{MemoryStore, Snapshot};
+use crate::types::PassagePlace;
 use crate::word_query::WordQuery;
 
 /// What stands around a word that was found. No text in the database has these characters.

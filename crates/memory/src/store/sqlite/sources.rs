@@ -8,10 +8,10 @@ use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use crate::types::PassagePlace;
+use super::passages::{MARK_END, MARK_START, place_name};
 use super::vectors::shorten_list_of_gone;
 use super::{MemoryStore, words};
-use super::passages::{MARK_END, MARK_START, place_name};
+use crate::types::PassagePlace;
 
 /// By what a file is known to be the same as last time.
 #[derive(Debug, Clone, PartialEq, Eq)]
