@@ -2,9 +2,9 @@
 //! have earned, less what the chosen one did.
 
 use fastrand::Rng;
-use hob_core::routing::{Knowledge, Language, Length, QueryClass, Topic};
 
 use super::*;
+use crate::{Knowledge, Language, Length, QueryClass, Topic};
 
 const MODELS: [&str; 4] = ["tiny", "coder", "medium", "large"];
 

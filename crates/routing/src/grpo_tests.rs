@@ -1,6 +1,5 @@
-use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Topic};
-
 use super::*;
+use crate::{Language, Length, ModelRecord, QueryClass, Topic};
 
 const QUESTION: Query = Query {
     class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },

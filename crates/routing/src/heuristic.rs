@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
-use hob_core::routing::{Candidate, Choice, Length, Lot, MadeFor, Query, Topic};
-use hob_core::{ModelReason, RouterPolicy};
+use hob_core::ModelReason;
+
+use crate::{Candidate, Choice, Length, Lot, MadeFor, Query, RouterPolicy, Topic};
 
 /// Models up to this many times as large as the smallest are small as well; the fastest of them answers.
 const NEARLY_AS_SMALL: f64 = 1.5;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hob_core::routing::{Language, Length, Query, QueryClass, Topic};
 use hob_core::{Content, GenerateRequest, MaxTokens, Message, Part, Role};
+
+use crate::{Language, Length, Query, QueryClass, Topic};
 
 /// Bytes of a message that are looked at. What a question is like shows early.
 const LOOKED_AT: usize = 16 * 1024;

@@ -1,7 +1,7 @@
 //! `hob feedback` as it is typed.
 
 use clap::Parser;
-use hob_core::routing::Rating;
+use hob_routing::Rating;
 
 use super::values::ratings;
 

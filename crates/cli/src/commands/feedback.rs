@@ -73,7 +73,7 @@ fn explain(error: RateError) -> anyhow::Error {
 mod tests {
     use std::time::Duration;
 
-    use hob_core::routing::Rating;
+    use hob_routing::Rating;
     use hob_system::store::Moment;
     use hob_system::store::routing::Answer;
 

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::RequestSource;
-use hob_core::routing::{Decision, QueryClass};
+use hob_routing::{Decision, QueryClass};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;

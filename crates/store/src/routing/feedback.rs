@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use hob_core::RequestSource;
-use hob_core::routing::{ClassRecord, Rating};
+use hob_routing::{ClassRecord, Rating};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 

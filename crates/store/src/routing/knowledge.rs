@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hob_core::routing::{ClassRecord, Knowledge, ModelRecord, QueryClass};
+use hob_routing::{ClassRecord, Knowledge, ModelRecord, QueryClass};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;

@@ -14,7 +14,7 @@ mod knowledge;
 
 use std::time::SystemTime;
 
-use hob_core::routing::{ClassRecord, Decision, Knowledge};
+use hob_routing::{ClassRecord, Decision, Knowledge};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 

@@ -1,7 +1,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Rating, Topic};
 use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
+use hob_routing::{Language, Length, ModelRecord, QueryClass, Rating, Topic};
 
 use super::*;
 use crate::migrations::Schema;

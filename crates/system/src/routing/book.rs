@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::engine::CLOUD;
-use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
+use hob_routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_store::routing::{Answer, Kept};
 use hob_store::{Routing, Schema, Store, StoreError};
 use thiserror::Error;

@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use hob_core::engine::CLOUD;
-use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
-use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
+use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel};
+use hob_routing::RouterPolicy;
+use hob_routing::{Candidate, Decision, Lot, QueryClass};
 use hob_routing::{Grpo, Heuristic, ModelChoice, candidate, choose, query, question};
 
 pub use book::{RateError, Rated, RouterBook};

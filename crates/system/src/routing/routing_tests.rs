@@ -2,11 +2,11 @@ use std::sync::Mutex;
 
 use futures::StreamExt;
 use hob_agents::ToolSet;
-use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
     Role, ToolCallDelta, Unrecorded, Usage,
 };
+use hob_routing::{Knowledge, Rating};
 use hob_store::{Routing, Schema, Store, StoreError};
 use hob_testkit::ScriptedEngine;
 

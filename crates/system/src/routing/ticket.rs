@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use futures::Stream;
-use hob_core::routing::Decision;
 use hob_core::{
     AgentOutcome, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
 };
+use hob_routing::Decision;
 use hob_routing::reward::{AnswerOutcome, Effort, is_models_fault};
 
 use super::AtWork;

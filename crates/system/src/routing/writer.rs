@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendErro
 use std::thread;
 use std::time::Duration;
 
-use hob_core::routing::Decision;
+use hob_routing::Decision;
 use hob_routing::reward::AnswerOutcome;
 use hob_store::StoreError;
 

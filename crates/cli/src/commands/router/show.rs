@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hob_config::RouterKey;
-use hob_core::routing::{ClassRecord, Knowledge, QueryClass};
+use hob_routing::{ClassRecord, Knowledge, QueryClass};
 use hob_system::routing::{ENOUGH_TRIES, probabilities};
 use hob_system::store::Routing;
 use hob_system::store::routing::Ratings;
@@ -121,7 +121,7 @@ fn rows(class: &ClassReport) -> Vec<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::routing::{Language, Length, ModelRecord, Topic};
+    use hob_routing::{Language, Length, ModelRecord, Topic};
 
     use super::*;
 

@@ -1,14 +1,9 @@
-//! Which model answers a request that leaves the choice to us, and why.
-//!
-//! A policy is pure and synchronous: it sees what is known and a lot that was drawn for it, and asks nobody.
+//! The contract of a policy, and what a policy sees. A policy is pure and synchronous: the caller passes in what is known and a
+//! random number.
 
-mod class;
-mod record;
+use hob_core::ModelReason;
 
-pub use class::{Language, Length, QueryClass, Topic};
-pub use record::{ClassRecord, Decision, Knowledge, ModelRecord, Rating};
-
-use crate::model_reason::ModelReason;
+use crate::QueryClass;
 
 /// Chooses a model.
 pub trait RouterPolicy: Send + Sync {
