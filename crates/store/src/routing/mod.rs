@@ -14,7 +14,7 @@ mod knowledge;
 
 use std::time::SystemTime;
 
-use hob_routing::{ClassRecord, Decision, Knowledge};
+use hob_routing::{ClassRecord, Knowledge, RoutingDecision};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 
@@ -36,7 +36,7 @@ impl Routing {
     }
 
     /// Keeps a choice, and counts it as a try of the model. Only the last ten thousand are kept.
-    pub fn keep(&self, decision: &Decision) -> Result<(), StoreError> {
+    pub fn keep(&self, decision: &RoutingDecision) -> Result<(), StoreError> {
         self.store.write_with(Durability::ProcessEnd, |transaction| {
             knowledge::count_try(transaction, decision.class, &decision.model)?;
             decisions::insert(transaction, decision)?;
@@ -50,7 +50,11 @@ impl Routing {
     }
 
     /// The last choice since a moment for the question of another one, asked by the same way; `None` where it was not asked.
-    pub fn asked_before(&self, decision: &Decision, since: SystemTime) -> Result<Option<String>, StoreError> {
+    pub fn asked_before(
+        &self,
+        decision: &RoutingDecision,
+        since: SystemTime,
+    ) -> Result<Option<String>, StoreError> {
         self.store.read(|connection| decisions::asked_before(connection, decision, since))
     }
 

@@ -12,7 +12,7 @@ use hob_core::engine::CLOUD;
 use hob_core::{RequestSource, Usage};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
-use hob_routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
+use hob_routing::{ClassRecord, Knowledge, QuestionClass, Rating, RoutingDecision};
 use hob_store::routing::{Answer, Kept};
 use hob_store::{Routing, Schema, Store, StoreError};
 use thiserror::Error;
@@ -135,7 +135,7 @@ impl RouterBook {
     }
 
     /// What is known of a class.
-    pub(super) fn class(&self, class: QueryClass) -> ClassRecord {
+    pub(super) fn class(&self, class: QuestionClass) -> ClassRecord {
         self.inner.shelf.known().knowledge.get(&class).cloned().unwrap_or_default()
     }
 
@@ -152,7 +152,7 @@ impl RouterBook {
         self.inner.shelf.measurements.as_ref()?.price(model, usage?)
     }
 
-    pub(super) fn decided(&self, decision: Decision) {
+    pub(super) fn decided(&self, decision: RoutingDecision) {
         self.send(Entry::Decided(Box::new(decision)));
     }
 
@@ -203,7 +203,7 @@ struct Known {
 
 impl Shelf {
     /// Keeps a choice. If it is for a question that was just answered, that answer was not good enough.
-    pub(super) fn keep(&self, decision: &Decision) -> Result<(), StoreError> {
+    pub(super) fn keep(&self, decision: &RoutingDecision) -> Result<(), StoreError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let asked_by_people = !matches!(decision.source, RequestSource::Scheduler | RequestSource::Bench);
@@ -365,7 +365,7 @@ enum Weight {
 }
 
 fn teach(kept: &mut Kept, record: &mut ClassRecord, reward: f64, weight: Weight) {
-    let Decision { model, rivals, probability, .. } = &kept.decision;
+    let RoutingDecision { model, rivals, probability, .. } = &kept.decision;
     let (probability, strength) = match weight {
         Weight::Usual => (*probability, 1.0),
         Weight::Said => (None, RATING_STRENGTH),
