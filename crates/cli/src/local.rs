@@ -7,10 +7,10 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use hob_config::Config;
 use hob_models::catalogue::STARTER;
-use hob_models::tuned::{Keep, TuneReport};
-use hob_models::{Progress, PullSpec, Step};
+use hob_models::tuned::{KeepTuned, TuneReport};
+use hob_models::{DownloadProgress, DownloadStep, PullSpec};
 use hob_system::FirstRun;
-use hob_system::local_models::{LocalModels, OnProgress};
+use hob_system::local_models::{DownloadProgressFn, LocalModels};
 
 use crate::args::NetworkAccess;
 use crate::output;
@@ -70,7 +70,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     let mut signals = Signals::listen()?;
     let download = Download::new(name.to_owned());
     let bar = download.clone();
-    let progress: OnProgress = Arc::new(move |progress| show(&bar, progress));
+    let progress: DownloadProgressFn = Arc::new(move |progress| show(&bar, progress));
     let outcome = tokio::select! {
         outcome = models.pull(&spec, progress) => outcome.map(Some),
         stop = signals.next() => {
@@ -93,15 +93,15 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     Ok(Some(ExitCode::SUCCESS))
 }
 
-fn show(download: &Download, progress: Progress) {
+fn show(download: &Download, progress: DownloadProgress) {
     let step = match progress.step {
-        Step::Waiting => "waiting for another pull of the same model",
-        Step::Listing => "asking the hub",
-        Step::Downloading => "downloading",
-        Step::Checking => "checking",
-        Step::Unpacking => "unpacking",
-        Step::Converting => "converting",
-        Step::Copying => "copying",
+        DownloadStep::Waiting => "waiting for another pull of the same model",
+        DownloadStep::Listing => "asking the hub",
+        DownloadStep::Downloading => "downloading",
+        DownloadStep::Checking => "checking",
+        DownloadStep::Unpacking => "unpacking",
+        DownloadStep::Converting => "converting",
+        DownloadStep::Copying => "copying",
     };
     download.show(step, progress.done, progress.total);
 }
@@ -133,7 +133,7 @@ pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
     let report = tokio::select! {
-        report = models.tune(id, if always { Keep::Always } else { Keep::IfFaster }) => report?,
+        report = models.tune(id, if always { KeepTuned::Always } else { KeepTuned::IfFaster }) => report?,
         stop = signals.next() => {
             drop(waiting);
             output::note(format_args!("Stopped. {id} is as it was; what was written of its other form is removed."));

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::{Delta, Engine, GenerateRequest, MaxTokens, Message, Role, Temperature};
-use hob_llama::{Embedded, EmbeddedOptions};
-use hob_models::tuned::Keep;
+use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_models::tuned::KeepTuned;
 use serde_json::{Map, json};
 
 /// What one stream showed.
@@ -35,7 +35,7 @@ fn request(
     })
 }
 
-async fn run(engine: &Embedded, request: &GenerateRequest) -> Result<Run, Box<dyn Error + Send + Sync>> {
+async fn run(engine: &LlamaEngine, request: &GenerateRequest) -> Result<Run, Box<dyn Error + Send + Sync>> {
     let started = Instant::now();
     let mut deltas = engine.stream(request).await?.deltas;
     let mut first = None;
@@ -58,14 +58,14 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let file = arguments.next().ok_or("usage: speed FILE.gguf [THREADS [tune]]")?;
     let path = Path::new(&file);
     let model = path.file_stem().and_then(|stem| stem.to_str()).ok_or("not a file")?.to_owned();
-    let mut options = EmbeddedOptions::new(path.parent().ok_or("not a file")?);
+    let mut options = LlamaOptions::new(path.parent().ok_or("not a file")?);
     if let Some(threads) = arguments.next() {
         options.threads = threads.parse()?;
     }
     println!("model {model}, threads {}", options.threads);
-    let engine = Arc::new(Embedded::new(options));
+    let engine = Arc::new(LlamaEngine::new(options));
     if arguments.next().as_deref() == Some("tune") {
-        println!("{:#?}", engine.tune(&model, Keep::IfFaster).await?);
+        println!("{:#?}", engine.tune(&model, KeepTuned::IfFaster).await?);
     }
     let loading = Instant::now();
     engine.prepare(&model).await?;

@@ -3,7 +3,7 @@
 /// How much one step may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepSize {
-    /// Prompt tokens when nobody waits for a next token.
+    /// Prompt tokens when no sequence waits for a next token.
     pub(crate) alone: usize,
     /// Prompt tokens while others are writing, so that a long prompt does not make them stutter.
     pub(crate) beside: usize,

@@ -11,7 +11,7 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::error::{bad_request, refused_schema};
 use crate::grammar::{Grammar, GrammarText};
-use crate::loaded_model::Loaded;
+use crate::loaded_model::LoadedModel;
 use crate::schema::{AnswerCheck, Enforceable, Validator};
 use crate::tools::{self, Calls, ToolFormat};
 
@@ -56,7 +56,7 @@ pub(crate) fn offered(request: &GenerateRequest) -> &[ToolDefinition] {
 
 impl Constraint {
     /// Reads the schemas of a request. Only for the threads of `grammar_thread`.
-    pub(crate) fn read(loaded: &Loaded, request: &GenerateRequest) -> Result<Self, EngineError> {
+    pub(crate) fn read(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Self, EngineError> {
         let mut constraint = tool_calls(loaded, request)?;
         let schema = match &request.response_format {
             ResponseFormat::Text => return Ok(constraint),
@@ -91,7 +91,7 @@ struct Callable<'a> {
     exact: bool,
 }
 
-fn tool_calls(loaded: &Loaded, request: &GenerateRequest) -> Result<Constraint, EngineError> {
+fn tool_calls(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Constraint, EngineError> {
     let offered = offered(request);
     if offered.is_empty() {
         return Ok(Constraint::default());
@@ -132,7 +132,7 @@ fn tool_calls(loaded: &Loaded, request: &GenerateRequest) -> Result<Constraint, 
 
 /// The grammar of calls, and the check for what it does not hold.
 fn call_grammar(
-    loaded: &Loaded,
+    loaded: &LoadedModel,
     callable: &[Callable<'_>],
     calls: Calls,
 ) -> Result<(Grammar, Option<AnswerCheck>), EngineError> {
@@ -172,7 +172,7 @@ fn call_grammar(
 }
 
 /// The tool whose schema alone is too much, or all of them.
-fn culprit(loaded: &Loaded, callable: &[Callable<'_>]) -> String {
+fn culprit(loaded: &LoadedModel, callable: &[Callable<'_>]) -> String {
     let is_too_much = |tool: &&Callable<'_>| {
         let schema = Enforceable::read(&tools::parameters(tool.tool)).map(GrammarText::of_schema);
         let Ok(vocabulary) = loaded.vocabulary() else { return false };

@@ -1,6 +1,6 @@
 //! Keeps a model's control tokens apart from the same characters written by people.
 //!
-//! A chat template writes control tokens such as `<|im_end|>` as text, and so can anybody who writes a message. So whatever callers
+//! A chat template writes control tokens such as `<|im_end|>` as text, and so can every caller. So what callers
 //! write is marked where it spells a control token, before the template puts it into the model's form; a marked spelling
 //! stays text when tokens are made of the whole. Nothing else is changed, so templates that look into a message find what they
 //! look for. Pure: knows nothing of requests or of llama.cpp.
@@ -21,20 +21,20 @@ pub(crate) struct ControlTokens {
     spellings: Option<AhoCorasick>,
 }
 
-/// A stretch of a marked text, without the marks.
+/// A span of a marked text, without the marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct TextSpan {
     pub(crate) text: String,
-    pub(crate) control: Control,
+    pub(crate) origin: Origin,
 }
 
-/// What spellings of control tokens are in a stretch.
+/// Who wrote a span. This decides what the spellings of control tokens in it are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Control {
-    /// The tokens themselves: the template wrote them.
-    Meant,
-    /// Words: somebody typed them.
-    Typed,
+pub(crate) enum Origin {
+    /// The chat template: its spellings are the tokens.
+    Template,
+    /// The caller: its spellings are text.
+    User,
 }
 
 impl ControlTokens {
@@ -45,10 +45,10 @@ impl ControlTokens {
         ControlTokens { spellings: matcher.filter(|_| !spellings.is_empty()) }
     }
 
-    /// Marks what somebody wrote.
+    /// Marks what the caller wrote.
     pub(crate) fn mark<'a>(&self, written: &'a str) -> Cow<'a, str> {
         let clean = match written.contains([OPEN, CLOSE]) {
-            // Nobody but us marks anything.
+            // Only Hob sets marks.
             true => Cow::Owned(written.replace([OPEN, CLOSE], "\u{FFFD}")),
             false => Cow::Borrowed(written),
         };
@@ -85,44 +85,44 @@ impl ControlTokens {
             .collect()
     }
 
-    /// Takes a marked text apart. A stretch with something typed in it ends only at control tokens that are meant, so that
+    /// Takes a marked text apart. A span with text of the caller ends only at control tokens of the template, so that
     /// words are not torn where the tokeniser would keep them together.
-    pub(crate) fn stretches(&self, marked: &str) -> Vec<Stretch> {
-        let mut stretches = Stretches::default();
+    pub(crate) fn spans(&self, marked: &str) -> Vec<TextSpan> {
+        let mut spans = SpanBuilder::default();
         let mut rest = marked;
         while let Some((before, after)) = rest.split_once(OPEN) {
-            self.plain(before, &mut stretches);
-            rest = match self.typed(after) {
+            self.plain(before, &mut spans);
+            rest = match self.user_spelling(after) {
                 Some((spelling, after)) => {
-                    stretches.words(spelling);
-                    stretches.typed = true;
+                    spans.words(spelling);
+                    spans.has_user_text = true;
                     after
                 }
                 // The template took the marked text apart: what is left of the mark means nothing.
                 None => after,
             };
         }
-        self.plain(rest, &mut stretches);
-        stretches.finish()
+        self.plain(rest, &mut spans);
+        spans.finish()
     }
 
     /// The spelling at the beginning of `text`, if it is a marked one, and what follows.
-    fn typed<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
+    fn user_spelling<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
         let (spelling, after) = text.split_once(CLOSE)?;
         let found = self.spellings.as_ref()?.find(spelling)?;
         (found.range() == (0..spelling.len())).then_some((spelling, after))
     }
 
-    fn plain(&self, text: &str, stretches: &mut Stretches) {
+    fn plain(&self, text: &str, spans: &mut SpanBuilder) {
         let text: Cow<'_, str> =
             if text.contains(CLOSE) { Cow::Owned(text.replace(CLOSE, "")) } else { Cow::Borrowed(text) };
         let mut done = 0;
         for found in self.spellings.iter().flat_map(|spellings| spellings.find_iter(&*text)) {
-            stretches.words(&text[done..found.start()]);
-            stretches.token(&text[found.range()]);
+            spans.words(&text[done..found.start()]);
+            spans.token(&text[found.range()]);
             done = found.end();
         }
-        stretches.words(&text[done..]);
+        spans.words(&text[done..]);
     }
 }
 
@@ -132,46 +132,46 @@ pub(crate) fn is_marked(text: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Stretches {
-    done: Vec<Stretch>,
-    /// Text with control tokens that are meant.
-    meant: String,
+struct SpanBuilder {
+    done: Vec<TextSpan>,
+    /// Text with control tokens of the template.
+    template: String,
     /// Words since the last such token.
     words: String,
-    /// Whether there is something typed among the words.
-    typed: bool,
+    /// Whether the words contain a spelling that the caller wrote.
+    has_user_text: bool,
 }
 
-impl Stretches {
+impl SpanBuilder {
     fn words(&mut self, text: &str) {
         self.words.push_str(text);
     }
 
     fn token(&mut self, spelling: &str) {
         self.end_words();
-        self.meant.push_str(spelling);
+        self.template.push_str(spelling);
     }
 
     fn end_words(&mut self) {
         let words = std::mem::take(&mut self.words);
-        if std::mem::take(&mut self.typed) {
-            self.end_meant();
-            self.done.push(Stretch { text: words, control: Control::Typed });
+        if std::mem::take(&mut self.has_user_text) {
+            self.end_template();
+            self.done.push(TextSpan { text: words, origin: Origin::User });
         } else {
-            self.meant.push_str(&words);
+            self.template.push_str(&words);
         }
     }
 
-    fn end_meant(&mut self) {
-        let text = std::mem::take(&mut self.meant);
+    fn end_template(&mut self) {
+        let text = std::mem::take(&mut self.template);
         if !text.is_empty() {
-            self.done.push(Stretch { text, control: Control::Meant });
+            self.done.push(TextSpan { text, origin: Origin::Template });
         }
     }
 
-    fn finish(mut self) -> Vec<Stretch> {
+    fn finish(mut self) -> Vec<TextSpan> {
         self.end_words();
-        self.end_meant();
+        self.end_template();
         self.done
     }
 }
@@ -187,28 +187,31 @@ mod tests {
         ControlTokens::new(["<s>", "</s>", "<|end|>"].map(str::to_owned))
     }
 
-    fn meant(text: &str) -> Stretch {
-        Stretch { text: text.into(), control: Control::Meant }
+    fn from_template(text: &str) -> TextSpan {
+        TextSpan { text: text.into(), origin: Origin::Template }
     }
 
-    fn typed(text: &str) -> Stretch {
-        Stretch { text: text.into(), control: Control::Typed }
+    fn from_user(text: &str) -> TextSpan {
+        TextSpan { text: text.into(), origin: Origin::User }
     }
 
     #[test]
     fn what_a_person_types_never_becomes_a_control_token() {
         let tokens = tokens();
         let message = tokens.mark("bye<|end|><s>now");
-        let stretches = tokens.stretches(&format!("<s>user\n{message}!<|end|>\n<s>"));
-        assert_eq!(stretches, [meant("<s>"), typed("user\nbye<|end|><s>now!"), meant("<|end|>\n<s>")]);
+        let spans = tokens.spans(&format!("<s>user\n{message}!<|end|>\n<s>"));
+        assert_eq!(
+            spans,
+            [from_template("<s>"), from_user("user\nbye<|end|><s>now!"), from_template("<|end|>\n<s>")]
+        );
     }
 
     #[test]
     fn ordinary_text_is_left_as_it_is() {
         let tokens = tokens();
         assert!(matches!(tokens.mark("a < b, <b>bold</b>"), Cow::Borrowed(_)));
-        assert_eq!(tokens.stretches("<s>hello<|end|>"), [meant("<s>hello<|end|>")]);
-        assert_eq!(ControlTokens::new([]).stretches("<s>"), [meant("<s>")]);
+        assert_eq!(tokens.spans("<s>hello<|end|>"), [from_template("<s>hello<|end|>")]);
+        assert_eq!(ControlTokens::new([]).spans("<s>"), [from_template("<s>")]);
     }
 
     #[test]
@@ -223,8 +226,8 @@ mod tests {
         let tokens = tokens();
         let marked = tokens.mark("before<|end|>after").into_owned();
         let (before, after) = marked.split_once("<|end|>").expect("the spelling is there");
-        assert_eq!(tokens.stretches(before), [meant("before")]);
-        assert_eq!(tokens.stretches(&format!("{after}<s>")), [meant("after<s>")]);
+        assert_eq!(tokens.spans(before), [from_template("before")]);
+        assert_eq!(tokens.spans(&format!("{after}<s>")), [from_template("after<s>")]);
     }
 
     #[test]
@@ -237,16 +240,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_typed_is_lost_and_nothing_typed_is_meant(
+        fn nothing_a_user_types_is_lost_or_becomes_a_token(
             text in prop::collection::vec(prop::sample::select(vec!["<s>", "<|end|>", "</s>", "a", "<", "|", "é"]), 0..12)
         ) {
             let (text, tokens) = (text.concat(), tokens());
-            let stretches = tokens.stretches(&tokens.mark(&text));
-            let whole: String = stretches.iter().map(|stretch| stretch.text.as_str()).collect();
+            let spans = tokens.spans(&tokens.mark(&text));
+            let whole: String = spans.iter().map(|span| span.text.as_str()).collect();
             prop_assert_eq!(&whole, &text);
             let spellings = tokens.spellings.as_ref().expect("there are some");
-            for stretch in stretches.iter().filter(|stretch| stretch.control == Control::Meant) {
-                prop_assert!(!spellings.is_match(&stretch.text), "{:?}", stretch);
+            for span in spans.iter().filter(|span| span.origin == Origin::Template) {
+                prop_assert!(!spellings.is_match(&span.text), "{:?}", span);
             }
         }
     }

@@ -9,11 +9,11 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::error::unusable;
 use crate::job::EmbedJob;
-use crate::loaded_model::Loaded;
+use crate::loaded_model::LoadedModel;
 
 /// Embeds texts; its workspace is made when the first one comes.
 pub(crate) struct Embedder<'model> {
-    loaded: &'model Loaded,
+    loaded: &'model LoadedModel,
     context: Option<LlamaContext<'model>>,
     waiting: VecDeque<Running>,
 }
@@ -25,7 +25,7 @@ struct Running {
 }
 
 impl<'model> Embedder<'model> {
-    pub(crate) fn new(loaded: &'model Loaded) -> Self {
+    pub(crate) fn new(loaded: &'model LoadedModel) -> Self {
         Embedder { loaded, context: None, waiting: VecDeque::new() }
     }
 

@@ -9,16 +9,16 @@ use hob_core::{
     Generation, GenerationStream, ModelInfo, ModelKind,
 };
 use hob_models::StoredModel;
-use hob_models::tuned::{Keep, TuneReport};
+use hob_models::tuned::{KeepTuned, TuneReport};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::constraint::schema_field;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, WarmJob};
-use crate::loaded_model::{Loaded, backend};
-use crate::model_cache::{Handle, Lease, Registry};
-use crate::options::EmbeddedOptions;
+use crate::loaded_model::{LoadedModel, backend};
+use crate::model_cache::{Handle, Lease, ModelCache};
+use crate::options::LlamaOptions;
 use crate::prompt::{Prepared, prepare, prompt_of};
 use crate::texts::Texts;
 use crate::tune::tune_for_caller;
@@ -37,36 +37,36 @@ const RETRY_TEMPERATURE: f32 = 0.7;
 const PIECES_PER_TOKEN: usize = 4;
 
 /// Models in this process. Dropping it waits for the models to be gone.
-pub struct Embedded {
-    registry: Arc<Registry>,
+pub struct LlamaEngine {
+    cache: Arc<ModelCache>,
 }
 
-impl Embedded {
-    pub fn new(options: EmbeddedOptions) -> Self {
-        Embedded { registry: Registry::new(options) }
+impl LlamaEngine {
+    pub fn new(options: LlamaOptions) -> Self {
+        LlamaEngine { cache: ModelCache::new(options) }
     }
 
     /// The ids of the models that are in memory now.
     pub fn loaded_models(&self) -> Vec<String> {
-        self.registry.loaded()
+        self.cache.loaded()
     }
 
-    /// Tokens that went through the models in memory so far, of prompts and of answers, whether or not somebody got to see what
-    /// came of it.
+    /// Tokens that went through the models in memory so far, of prompts and of answers, whether or not the
+    /// result was delivered.
     pub fn computed_tokens(&self) -> u64 {
-        self.registry.computed()
+        self.cache.computed()
     }
 
     /// Measures two forms of a model's weights. The other one, if it is kept, is used from the next time the model is loaded.
     /// Dropping the future ends it, and leaves nothing behind.
-    pub async fn tune(&self, model: &str, keep: Keep) -> Result<TuneReport, EngineError> {
-        let stored = self.registry.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
-        tune_for_caller(stored, self.registry.options().clone(), keep).await
+    pub async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
+        let stored = self.cache.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
+        tune_for_caller(stored, self.cache.options().clone(), keep).await
     }
 
     /// Hands a request to its model; the answer comes out of the stream.
     async fn start(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let (handle, lease) = self.registry.acquire(&request.model).await?;
+        let (handle, lease) = self.cache.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
             return Err(bad_request(
                 format!("'{}' is an embedding model and writes no answers", request.model),
@@ -91,11 +91,11 @@ fn write(
     prepared: Prepared,
     place: OwnedSemaphorePermit,
 ) -> Result<mpsc::Receiver<Result<Delta, EngineError>>, EngineError> {
-    let room = handle.loaded.room;
-    let longest = prepared.ask.max_tokens.min(room.context as usize - prepared.prompt.len());
+    let size = handle.loaded.context_size;
+    let longest = prepared.ask.max_tokens.min(size.context as usize - prepared.prompt.len());
     let answers = prepared.ask.answers;
     let needed = prepared.prompt.len() + longest * answers;
-    let cells = room.cells as usize;
+    let cells = size.cells as usize;
     if needed > cells {
         return Err(bad_request(
             format!(
@@ -113,7 +113,7 @@ fn write(
 }
 
 /// Answers whose schema says more than a grammar holds: each is checked when it is whole, and made again within a bound until one
-/// follows the schema. Nothing of an answer is told before that.
+/// follows the schema. Nothing of an answer is sent before that.
 async fn checked(
     handle: &Handle,
     lease: Lease,
@@ -173,7 +173,7 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
 }
 
 /// Template, tokens and grammar of a request.
-async fn read(loaded: &Arc<Loaded>, request: &GenerateRequest) -> Result<Prepared, EngineError> {
+async fn read(loaded: &Arc<LoadedModel>, request: &GenerateRequest) -> Result<Prepared, EngineError> {
     if let Some(field) = schema_field(request) {
         // Made once for a model, which is not the schema's to answer for.
         let warm = Arc::clone(loaded);
@@ -209,7 +209,7 @@ fn stream(deltas: mpsc::Receiver<Result<Delta, EngineError>>, lease: Lease) -> D
 }
 
 #[async_trait]
-impl Engine for Embedded {
+impl Engine for LlamaEngine {
     fn key(&self) -> &str {
         KEY
     }
@@ -235,7 +235,7 @@ impl Engine for Embedded {
 
     /// Vectors of length one.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
-        let (handle, _lease) = self.registry.acquire(&request.model).await?;
+        let (handle, _lease) = self.cache.acquire(&request.model).await?;
         let place = place_in_queue(&handle)?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let texts = tokio::task::spawn_blocking(move || Texts::read(&loaded, &request))
@@ -253,11 +253,11 @@ impl Engine for Embedded {
         })
     }
 
-    /// Every file there is. Those that cannot be loaded come last, so that nobody picks one by taking the first, and whoever
-    /// asks for one learns why.
+    /// Every file there is. Those that cannot be loaded come last, so that the first one works. A
+    /// request for one says why it cannot be loaded.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let store = self.registry.store.clone();
-        let mut models = tokio::task::spawn_blocking(move || store.list())
+        let directory = self.cache.directory.clone();
+        let mut models = tokio::task::spawn_blocking(move || directory.list())
             .await
             .map_err(|error| unusable(error.to_string()))?
             .map_err(|error| unusable(error.to_string()))?;
@@ -265,10 +265,10 @@ impl Engine for Embedded {
         Ok(models.into_iter().map(describe).collect())
     }
 
-    /// Without a model that writes there is nobody to answer.
+    /// Healthy only with a model that writes text.
     async fn health(&self) -> bool {
-        let store = self.registry.store.clone();
-        let listed = tokio::task::spawn_blocking(move || store.list()).await;
+        let directory = self.cache.directory.clone();
+        let listed = tokio::task::spawn_blocking(move || directory.list()).await;
         let answers = |model: &StoredModel| model.problem.is_none() && kind_of(model) == ModelKind::Text;
         let can_answer = matches!(listed, Ok(Ok(models)) if models.iter().any(answers));
         can_answer && backend().is_ok()
@@ -279,12 +279,12 @@ impl Engine for Embedded {
     }
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
-        self.registry.acquire(model).await.map(drop)
+        self.cache.acquire(model).await.map(drop)
     }
 
-    /// Reads the prompt while nobody asks for anything. What was read until somebody does is kept. Dropping the future ends it.
+    /// Reads the prompt while the model is idle. What was read until the next request is kept. Dropping the future ends it.
     async fn warm(&self, request: &GenerateRequest) -> Result<(), EngineError> {
-        let (handle, _lease) = self.registry.acquire(&request.model).await?;
+        let (handle, _lease) = self.cache.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
             return Ok(());
         }
@@ -301,7 +301,7 @@ impl Engine for Embedded {
             .map_err(|error| interrupted(format!("the request could not be read: {error}")))??;
         let (done, finished) = oneshot::channel();
         send(&handle, Order::Warm(WarmJob { prompt, done }))?;
-        // Gone without a word when somebody else asked.
+        // Dropped without an answer when another request came.
         let _ = finished.await;
         Ok(())
     }

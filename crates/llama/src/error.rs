@@ -72,7 +72,7 @@ pub(crate) fn unsupported(field: impl Into<String>, hint: Option<&str>) -> Engin
     EngineError::Unsupported { engine: KEY.into(), field: field.into(), hint: hint.map(str::to_owned) }
 }
 
-/// An answer that was under way and cannot go on.
+/// An answer that was under way and cannot continue.
 pub(crate) fn interrupted(reason: impl Into<String>) -> EngineError {
     EngineError::Interrupted { engine: KEY.into(), reason: reason.into() }
 }

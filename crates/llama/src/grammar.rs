@@ -12,7 +12,7 @@ use llguidance::{JsonCompileOptions, Matcher, ParserFactory};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::sampler::Candidate;
+use crate::sampler::TokenCandidate;
 use crate::schema::{Enforceable, SchemaError, reference};
 
 /// Blanks between the parts of JSON: one, or a new line with its indentation. A model that may write blanks without end does so.
@@ -34,7 +34,7 @@ fn limits() -> ParserLimits {
     }
 }
 
-/// A grammar that cannot go on.
+/// A grammar that cannot continue.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{0}")]
 pub(crate) struct GrammarError(String);
@@ -181,7 +181,7 @@ impl Grammar {
     }
 
     /// Sets the score of every token that may not come next to minus infinity.
-    pub(crate) fn forbid(&mut self, candidates: &mut [Candidate]) -> Result<(), GrammarError> {
+    pub(crate) fn forbid(&mut self, candidates: &mut [TokenCandidate]) -> Result<(), GrammarError> {
         let allowed = match self.matcher.compute_mask_or_eos().map_err(GrammarError::new) {
             Ok(allowed) => allowed,
             // The engine's word for a set without tokens.

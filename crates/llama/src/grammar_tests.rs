@@ -23,7 +23,8 @@ fn grammar(schema: &Value) -> Result<Grammar, SchemaError> {
 fn walk(mut grammar: Grammar, random: &mut fastrand::Rng) -> Option<String> {
     let mut text = Vec::new();
     for step in 0..3000 {
-        let mut candidates: Vec<Candidate> = (0..257).map(|token| Candidate { token, score: 0.0 }).collect();
+        let mut candidates: Vec<TokenCandidate> =
+            (0..257).map(|token| TokenCandidate { token, score: 0.0 }).collect();
         grammar.forbid(&mut candidates).expect("a grammar that goes on");
         let allowed: Vec<i32> = candidates.iter().filter(|c| c.score == 0.0).map(|c| c.token).collect();
         assert!(!allowed.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(&text));
@@ -228,8 +229,8 @@ fn hostile_schemas_end_in_an_error_or_a_grammar() {
             let mut random = fastrand::Rng::with_seed(1);
             let mut grammar = grammar;
             for _ in 0..50 {
-                let mut candidates: Vec<Candidate> =
-                    (0..257).map(|token| Candidate { token, score: 0.0 }).collect();
+                let mut candidates: Vec<TokenCandidate> =
+                    (0..257).map(|token| TokenCandidate { token, score: 0.0 }).collect();
                 if grammar.forbid(&mut candidates).is_err() {
                     break;
                 }

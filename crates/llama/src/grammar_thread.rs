@@ -35,7 +35,7 @@ pub(crate) async fn run<T: Send + 'static>(
         .map_err(|error| interrupted(error.to_string()))?;
     let (done, outcome) = oneshot::channel();
     let body = move || {
-        // Nobody may be waiting any more.
+        // The caller may have left.
         let _ = done.send(work());
         drop(place);
     };
@@ -54,7 +54,7 @@ pub(crate) async fn run<T: Send + 'static>(
     }
 }
 
-/// Runs the check of a finished answer, which waits for other checks only: nobody loses an answer to somebody else's schema.
+/// Runs the check of a finished answer, which waits for other checks only: the schema of one caller never costs another its answer.
 pub(crate) async fn check<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, EngineError> {
@@ -64,7 +64,7 @@ pub(crate) async fn check<T: Send + 'static>(
     std::thread::Builder::new()
         .name("check".to_owned())
         .stack_size(STACK)
-        // Nobody may be waiting any more.
+        // The caller may have left.
         .spawn(move || drop(done.send(work())))
         .map_err(|error| busy(format!("there is no thread to check an answer on: {error}"), 1))?;
     outcome.await.map_err(|_| interrupted("the check of an answer broke"))

@@ -32,7 +32,7 @@ pub(crate) struct EmbedJob {
     pub(crate) _place: OwnedSemaphorePermit,
 }
 
-/// A prompt to read ahead, while nobody asks for anything.
+/// A prompt to read ahead while the model is idle.
 pub(crate) struct WarmJob {
     pub(crate) prompt: Vec<i32>,
     /// Its receiver's end is the caller's wish to stop.

@@ -35,5 +35,5 @@ mod utf8;
 mod worker;
 mod writer;
 
-pub use engine::Embedded;
-pub use options::EmbeddedOptions;
+pub use engine::LlamaEngine;
+pub use options::LlamaOptions;

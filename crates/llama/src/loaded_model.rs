@@ -22,7 +22,7 @@ use crate::control_tokens::ControlTokens;
 use crate::error::unusable;
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
-use crate::options::EmbeddedOptions;
+use crate::options::LlamaOptions;
 use crate::reasoning;
 use crate::slots::Reuse;
 use crate::template::ChatTemplate;
@@ -31,7 +31,7 @@ use crate::tools::ToolFormat;
 /// Context when the operator does not say: enough for long conversations, little enough for small machines.
 const USUAL_CONTEXT: u32 = 8192;
 
-/// Prompt tokens per step. A step cannot be interrupted: whoever asks next waits for the end of one that nobody wants any more.
+/// Prompt tokens per step. A step cannot be interrupted: the next request waits for its end, even if its own request was cancelled.
 /// More would be hardly faster on a processor; a graphics card is through with more in no time.
 pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan")) {
     StepSize { alone: 512, beside: 256 }
@@ -57,7 +57,7 @@ pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
 
 /// How large a model's memory is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct ContextSize {
     /// Tokens of one conversation.
     pub(crate) context: u32,
     /// Tokens of all conversations together. Less than `context` for each: hardly anyone uses all of it, and a request waits
@@ -68,13 +68,13 @@ pub(crate) struct Room {
 /// Cells that a model begins with: a few short conversations, or an agent's prompt that is read ahead.
 const FIRST_CELLS: u32 = 1024;
 
-impl Room {
-    pub(crate) fn of(stored: &StoredModel, options: &EmbeddedOptions) -> Self {
+impl ContextSize {
+    pub(crate) fn of(stored: &StoredModel, options: &LlamaOptions) -> Self {
         Self::sized(stored.header.as_ref().and_then(|header| header.context_length), options)
     }
 
-    /// The room for a model that was trained for contexts of that length.
-    fn sized(trained: Option<u64>, options: &EmbeddedOptions) -> Self {
+    /// The size for a model that was trained for contexts of that length.
+    fn sized(trained: Option<u64>, options: &LlamaOptions) -> Self {
         let trained = trained
             .and_then(|length| u32::try_from(length).ok())
             .filter(|length| *length > 0)
@@ -82,7 +82,7 @@ impl Room {
         let context = options.context.unwrap_or(USUAL_CONTEXT).clamp(1, trained);
         let sharing = u32::try_from(options.parallel.clamp(1, 2)).unwrap_or(1);
         // llama.cpp takes all cells for the longest conversation, which none may be beyond what the model was trained for.
-        Room { context, cells: context.saturating_mul(sharing).min(trained) }
+        ContextSize { context, cells: context.saturating_mul(sharing).min(trained) }
     }
 
     /// The cells that a model begins with.
@@ -107,7 +107,7 @@ pub(crate) enum Template {
 
 /// A model in memory.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedModel {
     pub(crate) id: String,
     pub(crate) model: LlamaModel,
     pub(crate) template: Template,
@@ -120,7 +120,7 @@ pub(crate) struct Loaded {
     pub(crate) call_marks: Vec<i32>,
     /// Made when the first grammar needs it.
     vocabulary: OnceLock<Result<Arc<Vocabulary>, GrammarError>>,
-    pub(crate) room: Room,
+    pub(crate) context_size: ContextSize,
     pub(crate) parallel: usize,
     threads: i32,
     /// Made for embeddings: it has no next token to offer.
@@ -130,9 +130,9 @@ pub(crate) struct Loaded {
     pub(crate) computed: AtomicU64,
 }
 
-impl Loaded {
+impl LoadedModel {
     /// Reads a model from disk, in its tuned form where there is one. Slow; not for an async thread.
-    pub(crate) fn load(stored: &StoredModel, options: &EmbeddedOptions) -> Result<Self, EngineError> {
+    pub(crate) fn load(stored: &StoredModel, options: &LlamaOptions) -> Result<Self, EngineError> {
         Self::load_file(stored, &file_to_load(stored), options)
     }
 
@@ -140,7 +140,7 @@ impl Loaded {
     pub(crate) fn load_file(
         stored: &StoredModel,
         file: &Path,
-        options: &EmbeddedOptions,
+        options: &LlamaOptions,
     ) -> Result<Self, EngineError> {
         let name = &stored.id;
         if let Some(problem) = &stored.problem {
@@ -169,7 +169,7 @@ impl Loaded {
             Err(_) | Ok("0") => LlamaPoolingType::Mean,
             Ok(_) => LlamaPoolingType::Unspecified,
         };
-        Ok(Loaded {
+        Ok(LoadedModel {
             id: name.clone(),
             template,
             tool_format,
@@ -177,7 +177,7 @@ impl Loaded {
             thought_marks: control_marks(&model, reasoning::MARKS.into_iter()),
             call_marks: control_marks(&model, tool_format.marks()),
             vocabulary: OnceLock::new(),
-            room: Room::of(stored, options),
+            context_size: ContextSize::of(stored, options),
             parallel: options.parallel.clamp(1, 64),
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
             embeds_only: header.is_some_and(|header| header.is_embedding),
@@ -236,7 +236,7 @@ impl Loaded {
     }
 
     pub(crate) fn longest_embedded(&self) -> u32 {
-        self.room.context.min(LONGEST_EMBEDDED)
+        self.context_size.context.min(LONGEST_EMBEDDED)
     }
 
     /// The tokens as grammars see them. Slow the first time; not for an async thread.
@@ -348,16 +348,16 @@ mod tests {
 
     #[test]
     fn no_conversation_has_more_room_than_the_model_was_trained_for() {
-        let room = |trained: u64, context: Option<u32>, parallel: usize| {
-            let room = Room::sized(
+        let size = |trained: u64, context: Option<u32>, parallel: usize| {
+            let size = ContextSize::sized(
                 Some(trained),
-                &EmbeddedOptions { context, parallel, ..EmbeddedOptions::new("") },
+                &LlamaOptions { context, parallel, ..LlamaOptions::new("") },
             );
-            (room.context, room.cells, room.first_cells())
+            (size.context, size.cells, size.first_cells())
         };
-        assert_eq!(room(8192, None, 8), (8192, 8192, 1024));
-        assert_eq!(room(2048, Some(100_000), 8), (2048, 2048, 1024));
-        assert_eq!(room(131_072, None, 8), (8192, 16_384, 1024));
-        assert_eq!(room(131_072, Some(512), 1), (512, 512, 512));
+        assert_eq!(size(8192, None, 8), (8192, 8192, 1024));
+        assert_eq!(size(2048, Some(100_000), 8), (2048, 2048, 1024));
+        assert_eq!(size(131_072, None, 8), (8192, 16_384, 1024));
+        assert_eq!(size(131_072, Some(512), 1), (512, 512, 512));
     }
 }

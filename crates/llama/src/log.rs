@@ -60,7 +60,7 @@ extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _data: *mu
                 },
                 Err(_) => false,
             });
-            // What somebody collects becomes part of an error and is logged where that is handled.
+            // A collected line becomes part of an error, which is logged where it is handled.
             if kept == Ok(true) {
                 tracing::debug!(target: "hob_llama::llama_cpp", "{line}");
             } else {

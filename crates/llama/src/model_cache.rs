@@ -1,6 +1,6 @@
-//! The models in memory: loaded on demand, within a budget, gone when nobody has asked for a while.
+//! The models in memory: loaded on demand, within a budget, unloaded when idle for a while.
 //!
-//! A model that somebody uses is never put out. All decisions are taken under one lock; loading and unloading happen on the
+//! A model in use is never unloaded. All decisions are taken under one lock; loading and unloading happen on the
 //! threads of the models themselves. Knows nothing of requests.
 
 use std::collections::HashMap;
@@ -14,12 +14,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hob_core::EngineError;
-use hob_models::{ModelStore, StoredModel};
+use hob_models::{ModelDirectory, StoredModel};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::error::{KEY, busy, unusable};
-use crate::loaded_model::{Loaded, Room};
-use crate::options::EmbeddedOptions;
+use crate::loaded_model::{ContextSize, LoadedModel};
+use crate::options::LlamaOptions;
 use crate::worker::{Idle, Order, Worker, serve};
 
 /// How long a request waits for others to finish with models that take its memory.
@@ -31,7 +31,7 @@ const STACK: usize = 64 << 20;
 /// A model ready to be asked.
 #[derive(Clone)]
 pub(crate) struct Handle {
-    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) loaded: Arc<LoadedModel>,
     pub(crate) orders: orders::Sender<Order>,
     /// Places for requests, answered and waiting together.
     pub(crate) queue: Arc<Semaphore>,
@@ -57,9 +57,9 @@ struct Entry {
 }
 
 /// The loaded models.
-pub(crate) struct Registry {
-    options: EmbeddedOptions,
-    pub(crate) store: ModelStore,
+pub(crate) struct ModelCache {
+    options: LlamaOptions,
+    pub(crate) directory: ModelDirectory,
     entries: Mutex<HashMap<String, Entry>>,
     /// Rings when a user leaves or a model goes.
     freed: Notify,
@@ -69,27 +69,27 @@ pub(crate) struct Registry {
 
 /// The right to use a model; as long as it lives, the model stays.
 pub(crate) struct Lease {
-    registry: Arc<Registry>,
+    cache: Arc<ModelCache>,
     id: String,
     number: u64,
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(entry) = self.registry.lock().get_mut(&self.id)
+        if let Some(entry) = self.cache.lock().get_mut(&self.id)
             && entry.number == self.number
         {
             entry.users = entry.users.saturating_sub(1);
             entry.last_used = Instant::now();
         }
-        self.registry.freed.notify_waiters();
+        self.cache.freed.notify_waiters();
     }
 }
 
-impl Registry {
-    pub(crate) fn new(options: EmbeddedOptions) -> Arc<Self> {
-        Arc::new(Registry {
-            store: ModelStore::new(&options.models_dir),
+impl ModelCache {
+    pub(crate) fn new(options: LlamaOptions) -> Arc<Self> {
+        Arc::new(ModelCache {
+            directory: ModelDirectory::new(&options.models_dir),
             options,
             entries: Mutex::default(),
             freed: Notify::new(),
@@ -97,7 +97,7 @@ impl Registry {
         })
     }
 
-    pub(crate) fn options(&self) -> &EmbeddedOptions {
+    pub(crate) fn options(&self) -> &LlamaOptions {
         &self.options
     }
 
@@ -145,13 +145,13 @@ impl Registry {
     }
 
     fn lease(self: &Arc<Self>, id: &str, number: u64) -> Lease {
-        Lease { registry: Arc::clone(self), id: id.to_owned(), number }
+        Lease { cache: Arc::clone(self), id: id.to_owned(), number }
     }
 
     async fn load(self: &Arc<Self>, id: &str) -> Result<(Lease, watch::Receiver<Loading>), EngineError> {
         let stored = self.find(id).await?;
-        let room = Room::of(&stored, &self.options);
-        let bytes = room.memory(&stored);
+        let size = ContextSize::of(&stored, &self.options);
+        let bytes = size.memory(&stored);
         let budget = self.options.memory_budget;
         if stored.problem.is_none() && bytes > budget {
             return Err(unusable(format!(
@@ -186,9 +186,9 @@ impl Registry {
 
     /// The files of a model.
     pub(crate) async fn find(self: &Arc<Self>, id: &str) -> Result<StoredModel, EngineError> {
-        let store = self.store.clone();
+        let directory = self.directory.clone();
         let wanted = id.to_owned();
-        let models = tokio::task::spawn_blocking(move || store.list())
+        let models = tokio::task::spawn_blocking(move || directory.list())
             .await
             .map_err(|error| unusable(error.to_string()))?
             .map_err(|error| unusable(error.to_string()))?;
@@ -200,7 +200,7 @@ impl Registry {
         })
     }
 
-    /// Starts loading, if the memory is there or can be had from models that nobody uses; `None` when it cannot.
+    /// Starts loading, if the memory is free or idle models can be unloaded for it; `None` when not.
     fn try_start(
         self: &Arc<Self>,
         id: &str,
@@ -233,7 +233,7 @@ impl Registry {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sender, loading) = watch::channel(Loading::Pending);
         let thread = ModelThread {
-            registry: Arc::downgrade(self),
+            cache: Arc::downgrade(self),
             options: self.options.clone(),
             stored: stored.clone(),
             number,
@@ -259,7 +259,7 @@ impl Registry {
         Ok(Some((self.lease(id, number), loading)))
     }
 
-    /// Takes a model out, unless somebody uses it.
+    /// Removes a model, unless it is in use.
     fn retire(&self, id: &str, number: u64) -> bool {
         let mut entries = self.lock();
         let gone = match entries.get(id) {
@@ -273,7 +273,7 @@ impl Registry {
         gone
     }
 
-    /// Takes a model out whether or not somebody hoped for it.
+    /// Removes a model, in use or not.
     fn remove(&self, id: &str, number: u64) {
         let mut entries = self.lock();
         if entries.get(id).is_some_and(|entry| entry.number == number) {
@@ -287,7 +287,7 @@ impl Registry {
     }
 }
 
-impl Drop for Registry {
+impl Drop for ModelCache {
     /// Waits for the models' threads: a process must not end while llama.cpp computes.
     fn drop(&mut self) {
         let entries = std::mem::take(&mut *self.lock());
@@ -307,11 +307,11 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// The thread of one model, from loading to unloading.
 struct ModelThread {
-    registry: Weak<Registry>,
-    options: EmbeddedOptions,
+    cache: Weak<ModelCache>,
+    options: LlamaOptions,
     stored: StoredModel,
     number: u64,
-    /// Models that were put out to make room, and still have to go.
+    /// The threads of models that are unloaded to make room.
     leaving: Vec<JoinHandle<()>>,
 }
 
@@ -331,20 +331,20 @@ impl ModelThread {
                 Some(format!("the model '{id}' broke off"))
             }
         };
-        if let Some(registry) = self.registry.upgrade() {
-            registry.remove(&id, self.number);
+        if let Some(cache) = self.cache.upgrade() {
+            cache.remove(&id, self.number);
         }
         if let (Some(message), Some(state)) = (failure, state) {
             state.send_replace(Loading::Failed(message));
         }
     }
 
-    /// Loads, says so, and serves. What says so is let go of then: it holds the way to send orders, and this thread ends when
-    /// nobody else does.
+    /// Loads the model, reports that it is ready, and serves. Drops `state` then: it holds a sender of orders, and this thread ends
+    /// when the last sender is gone.
     fn serve(&self, state: &mut Option<watch::Sender<Loading>>) -> Result<(), EngineError> {
         let id = &self.stored.id;
         let started = Instant::now();
-        let loaded = Arc::new(Loaded::load(&self.stored, &self.options)?);
+        let loaded = Arc::new(LoadedModel::load(&self.stored, &self.options)?);
         let worker = Worker::new(&loaded)?;
         tracing::info!(model = %id, milliseconds = started.elapsed().as_millis(), "model loaded");
         let (sender, receiver) = orders::channel();
@@ -367,8 +367,7 @@ impl ModelThread {
         if idle_for < keep_alive {
             return Idle::Wait(keep_alive - idle_for);
         }
-        let retired =
-            self.registry.upgrade().is_none_or(|registry| registry.retire(&self.stored.id, self.number));
+        let retired = self.cache.upgrade().is_none_or(|cache| cache.retire(&self.stored.id, self.number));
         // A model that has a new request, whose order has not arrived yet, stays.
         if retired { Idle::Leave } else { Idle::Wait(keep_alive) }
     }
@@ -396,17 +395,17 @@ mod tests {
         let dir = tempfile::TempDir::new().expect("a directory");
         // No model, but enough of a file to be listed and tried.
         std::fs::write(dir.path().join("model.gguf"), b"GGUF").expect("written");
-        let options = EmbeddedOptions::new(dir.path());
-        let mut registry = Registry::new(options);
-        Arc::get_mut(&mut registry).expect("nobody else has it").spawn =
+        let options = LlamaOptions::new(dir.path());
+        let mut cache = ModelCache::new(options);
+        Arc::get_mut(&mut cache).expect("the only owner").spawn =
             |builder, thread, state| match TRIED.fetch_add(1, Ordering::Relaxed) {
                 0 => Err(io::Error::from(io::ErrorKind::WouldBlock)),
                 _ => builder.spawn(move || thread.run(state)),
             };
-        let first = registry.acquire("model").await.map(|_| ()).expect_err("no thread");
+        let first = cache.acquire("model").await.map(|_| ()).expect_err("no thread");
         assert!(matches!(first, EngineError::Refused { status: 429, .. }), "{first}");
-        assert_eq!(registry.loaded(), [""; 0]);
-        let second = registry.acquire("model").await.map(|_| ()).expect_err("no model").to_string();
+        assert_eq!(cache.loaded(), [""; 0]);
+        let second = cache.acquire("model").await.map(|_| ()).expect_err("no model").to_string();
         assert!(second.contains("cannot be"), "{second}");
         assert_eq!(TRIED.load(Ordering::Relaxed), 2);
     }

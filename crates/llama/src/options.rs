@@ -7,7 +7,7 @@ use sysinfo::System;
 
 /// Settings of the embedded engine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct EmbeddedOptions {
+pub struct LlamaOptions {
     /// Where the GGUF files lie.
     pub models_dir: PathBuf,
     /// Threads that compute; more than there are cores makes everything slower.
@@ -18,7 +18,7 @@ pub struct EmbeddedOptions {
     pub parallel: usize,
     /// Requests that may wait for one model; further ones are refused.
     pub queue: usize,
-    /// How long a model stays in memory when nobody asks.
+    /// How long an idle model stays in memory.
     pub keep_alive: Duration,
     /// Bytes that all loaded models may take together.
     pub memory_budget: u64,
@@ -26,10 +26,10 @@ pub struct EmbeddedOptions {
     pub gpu_layers: u32,
 }
 
-impl EmbeddedOptions {
+impl LlamaOptions {
     /// The defaults for this machine.
     pub fn new(models_dir: impl Into<PathBuf>) -> Self {
-        EmbeddedOptions {
+        LlamaOptions {
             models_dir: models_dir.into(),
             threads: cores(),
             context: None,

@@ -5,11 +5,11 @@ use llama_cpp_2::model::LlamaChatMessage;
 use serde_json::{Value, json};
 
 use crate::constraint::{self, Constraint};
-use crate::control_tokens::{self, Control};
+use crate::control_tokens::{self, Origin};
 use crate::error::{bad_request, context_exceeded, unsupported};
-use crate::loaded_model::{Loaded, Template};
+use crate::loaded_model::{LoadedModel, Template};
 use crate::reasoning;
-use crate::request::Ask;
+use crate::request::AnswerOptions;
 use crate::template::{Conversation, TemplateError};
 use crate::tools;
 
@@ -17,15 +17,15 @@ use crate::tools;
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) prompt: Vec<i32>,
-    pub(crate) ask: Ask,
+    pub(crate) ask: AnswerOptions,
     pub(crate) constraint: Constraint,
     /// Whether the prompt ends inside a thought.
     pub(crate) thinks: bool,
 }
 
 /// Reads a request for a model. Takes time with long conversations; one with schemas only on the threads of `grammar_thread`.
-pub(crate) fn prepare(loaded: &Loaded, request: &GenerateRequest) -> Result<Prepared, EngineError> {
-    let mut ask = Ask::read(request, loaded.parallel)?;
+pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Prepared, EngineError> {
+    let mut ask = AnswerOptions::read(request, loaded.parallel)?;
     if ask.ignore_eos {
         let vocab = loaded.model.vocab();
         let ends = [vocab.eos(), vocab.eot()];
@@ -43,16 +43,16 @@ pub(crate) fn prepare(loaded: &Loaded, request: &GenerateRequest) -> Result<Prep
 }
 
 /// The tokens that a request begins with, for reading them ahead.
-pub(crate) fn prompt_of(loaded: &Loaded, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
-    let ask = Ask::read(request, loaded.parallel)?;
+pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
+    let ask = AnswerOptions::read(request, loaded.parallel)?;
     let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
     let prompt = tokenize(loaded, &text);
     check_length(loaded, &prompt)?;
     Ok(prompt)
 }
 
-fn check_length(loaded: &Loaded, prompt: &[i32]) -> Result<(), EngineError> {
-    let context = loaded.room.context as usize;
+fn check_length(loaded: &LoadedModel, prompt: &[i32]) -> Result<(), EngineError> {
+    let context = loaded.context_size.context as usize;
     if prompt.is_empty() {
         return Err(bad_request(
             "the conversation is empty once the model's template is applied",
@@ -74,7 +74,7 @@ fn check_length(loaded: &Loaded, prompt: &[i32]) -> Result<(), EngineError> {
 }
 
 /// The tokens of a marked text.
-fn tokenize(loaded: &Loaded, text: &str) -> Vec<i32> {
+fn tokenize(loaded: &LoadedModel, text: &str) -> Vec<i32> {
     let vocab = loaded.model.vocab();
     // Most templates write the beginning-of-text token themselves; a second one confuses models.
     let bos = vocab.bos();
@@ -84,23 +84,23 @@ fn tokenize(loaded: &Loaded, text: &str) -> Vec<i32> {
     if !control_tokens::is_marked(text) {
         return loaded.tokens(text, !written);
     }
-    let stretches = loaded.control.stretches(text);
-    let tokens = stretches.iter().enumerate().flat_map(|(at, stretch)| {
+    let spans = loaded.control.spans(text);
+    let tokens = spans.iter().enumerate().flat_map(|(at, span)| {
         let add_special = at == 0 && !written;
-        match stretch.control {
-            Control::Meant => loaded.tokens(&stretch.text, add_special),
-            Control::Typed => loaded.tokens_of_words(&stretch.text, add_special),
+        match span.origin {
+            Origin::Template => loaded.tokens(&span.text, add_special),
+            Origin::User => loaded.tokens_of_words(&span.text, add_special),
         }
     });
     tokens.collect()
 }
 
-/// The conversation as the model's text, with marks where somebody typed what looks like a control token.
+/// The conversation as the model's text, with marks where a caller wrote what looks like a control token.
 fn render(
-    loaded: &Loaded,
+    loaded: &LoadedModel,
     messages: &[Message],
     tools: &[ToolDefinition],
-    ask: &Ask,
+    ask: &AnswerOptions,
 ) -> Result<String, EngineError> {
     match &loaded.template {
         Template::Own(template) => {

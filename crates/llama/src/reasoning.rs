@@ -1,9 +1,9 @@
-//! Tells what a reasoning model thinks, `<think>…</think>` before its answer, from the answer itself. Pure.
+//! Separates the reasoning of a model, `<think>…</think>` before its answer, from the answer itself. Pure.
 
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
 
-/// The marks of a thought, for whoever must not hide them.
+/// The marks around the reasoning. They must not be hidden.
 pub(crate) const MARKS: [&str; 2] = [OPENING, CLOSING];
 
 /// Whether a prompt ends inside a thought: some templates begin it for the model.
@@ -13,97 +13,100 @@ pub(crate) fn is_begun_by(prompt: &str) -> bool {
 
 /// A piece of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Uttered {
-    Thought(String),
-    Words(String),
+pub(crate) enum AnswerPart {
+    Reasoning(String),
+    Text(String),
 }
 
 /// Where the answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Nothing but blanks came, or the beginning of a mark.
-    Silent,
+    Undecided,
     /// Before the first letter of the thought.
-    Pondering,
-    Thinking,
+    BeforeReasoning,
+    Reasoning,
     /// The thought is over, and so far only blanks followed.
-    Pausing,
-    Speaking,
+    BeforeAnswer,
+    Answer,
 }
 
 /// Takes an answer apart as it comes, however its pieces are cut. Blanks around the thought are left out.
 #[derive(Debug)]
-pub(crate) struct Thoughts {
+pub(crate) struct ReasoningParser {
     stage: Stage,
     /// What cannot be told apart yet.
     held: String,
 }
 
-impl Thoughts {
+impl ReasoningParser {
     /// `begun` when the prompt ends inside a thought.
     pub(crate) fn new(begun: bool) -> Self {
-        Thoughts { stage: if begun { Stage::Pondering } else { Stage::Silent }, held: String::new() }
+        ReasoningParser {
+            stage: if begun { Stage::BeforeReasoning } else { Stage::Undecided },
+            held: String::new(),
+        }
     }
 
-    pub(crate) fn push(&mut self, text: String) -> Vec<Uttered> {
-        if self.stage == Stage::Speaking {
-            return vec![Uttered::Words(text)];
+    pub(crate) fn push(&mut self, text: String) -> Vec<AnswerPart> {
+        if self.stage == Stage::Answer {
+            return vec![AnswerPart::Text(text)];
         }
         self.held.push_str(&text);
-        let mut uttered = Vec::new();
-        while self.step(&mut uttered) {}
-        uttered
+        let mut parts = Vec::new();
+        while self.step(&mut parts) {}
+        parts
     }
 
     /// What was held back when the answer ended.
-    pub(crate) fn finish(&mut self) -> Option<Uttered> {
+    pub(crate) fn finish(&mut self) -> Option<AnswerPart> {
         let held = std::mem::take(&mut self.held);
         match self.stage {
-            Stage::Silent | Stage::Speaking if !held.is_empty() => Some(Uttered::Words(held)),
-            Stage::Pondering | Stage::Thinking if !held.trim_end().is_empty() => {
-                Some(Uttered::Thought(held.trim_end().to_owned()))
+            Stage::Undecided | Stage::Answer if !held.is_empty() => Some(AnswerPart::Text(held)),
+            Stage::BeforeReasoning | Stage::Reasoning if !held.trim_end().is_empty() => {
+                Some(AnswerPart::Reasoning(held.trim_end().to_owned()))
             }
             _ => None,
         }
     }
 
-    /// Goes one stage on; `false` when that takes more text.
-    fn step(&mut self, uttered: &mut Vec<Uttered>) -> bool {
+    /// Enters the next stage; `false` when that takes more text.
+    fn step(&mut self, parts: &mut Vec<AnswerPart>) -> bool {
         match self.stage {
-            Stage::Silent => {
+            Stage::Undecided => {
                 let said = self.held.trim_start();
                 if let Some(rest) = said.strip_prefix(OPENING) {
                     self.held = rest.to_owned();
-                    self.stage = Stage::Pondering;
+                    self.stage = Stage::BeforeReasoning;
                     return true;
                 }
                 if OPENING.starts_with(said) {
                     return false;
                 }
-                self.speak(uttered)
+                self.answer(parts)
             }
-            Stage::Pondering => {
+            Stage::BeforeReasoning => {
                 if self.is_blank() {
                     return false;
                 }
-                self.stage = Stage::Thinking;
+                self.stage = Stage::Reasoning;
                 true
             }
-            Stage::Thinking => {
+            Stage::Reasoning => {
                 if let Some((thought, rest)) = self.held.split_once(CLOSING) {
-                    push_thought(thought.trim_end(), uttered);
+                    push_thought(thought.trim_end(), parts);
                     self.held = rest.to_owned();
-                    self.stage = Stage::Pausing;
+                    self.stage = Stage::BeforeAnswer;
                     return true;
                 }
                 // Blanks before the mark are no part of the thought, so they wait with what may be a mark.
                 let ready = self.held[..self.held.len() - begun_mark(&self.held)].trim_end().len();
-                push_thought(&self.held[..ready], uttered);
+                push_thought(&self.held[..ready], parts);
                 self.held.drain(..ready);
                 false
             }
-            Stage::Pausing => !self.is_blank() && self.speak(uttered),
-            Stage::Speaking => false,
+            Stage::BeforeAnswer => !self.is_blank() && self.answer(parts),
+            Stage::Answer => false,
         }
     }
 
@@ -114,16 +117,16 @@ impl Thoughts {
         self.held.is_empty()
     }
 
-    fn speak(&mut self, uttered: &mut Vec<Uttered>) -> bool {
-        self.stage = Stage::Speaking;
-        uttered.push(Uttered::Words(std::mem::take(&mut self.held)));
+    fn answer(&mut self, parts: &mut Vec<AnswerPart>) -> bool {
+        self.stage = Stage::Answer;
+        parts.push(AnswerPart::Text(std::mem::take(&mut self.held)));
         false
     }
 }
 
-fn push_thought(text: &str, uttered: &mut Vec<Uttered>) {
+fn push_thought(text: &str, parts: &mut Vec<AnswerPart>) {
     if !text.is_empty() {
-        uttered.push(Uttered::Thought(text.to_owned()));
+        parts.push(AnswerPart::Reasoning(text.to_owned()));
     }
 }
 
@@ -140,15 +143,15 @@ mod tests {
 
     /// Thought and words of an answer that comes in these pieces.
     fn hear<'a>(begun: bool, pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
-        let mut thoughts = Thoughts::new(begun);
-        let mut uttered: Vec<Uttered> =
-            pieces.into_iter().flat_map(|piece| thoughts.push(piece.to_owned())).collect();
-        uttered.extend(thoughts.finish());
+        let mut parser = ReasoningParser::new(begun);
+        let mut parts: Vec<AnswerPart> =
+            pieces.into_iter().flat_map(|piece| parser.push(piece.to_owned())).collect();
+        parts.extend(parser.finish());
         let (mut thought, mut words) = (String::new(), String::new());
-        for piece in uttered {
+        for piece in parts {
             match piece {
-                Uttered::Thought(text) => thought.push_str(&text),
-                Uttered::Words(text) => words.push_str(&text),
+                AnswerPart::Reasoning(text) => thought.push_str(&text),
+                AnswerPart::Text(text) => words.push_str(&text),
             }
         }
         (thought, words)
@@ -176,8 +179,8 @@ mod tests {
         assert_eq!(hear(false, ["\n <b>", "Yes</think>"]), heard("", "\n <b>Yes</think>"));
         assert_eq!(hear(false, ["Say <think>x</think>"]), heard("", "Say <think>x</think>"));
         assert_eq!(hear(false, ["<thi"]), heard("", "<thi"));
-        let mut thoughts = Thoughts::new(false);
-        assert_eq!(thoughts.push("Yes".into()), [Uttered::Words("Yes".into())]);
+        let mut parser = ReasoningParser::new(false);
+        assert_eq!(parser.push("Yes".into()), [AnswerPart::Text("Yes".into())]);
     }
 
     #[test]
@@ -187,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_thought_is_heard_while_it_is_thought() {
-        let mut thoughts = Thoughts::new(true);
-        assert_eq!(thoughts.push("\n Hm".into()), [Uttered::Thought("Hm".into())]);
-        assert_eq!(thoughts.push(" a < b".into()), [Uttered::Thought(" a < b".into())]);
+        let mut parser = ReasoningParser::new(true);
+        assert_eq!(parser.push("\n Hm".into()), [AnswerPart::Reasoning("Hm".into())]);
+        assert_eq!(parser.push(" a < b".into()), [AnswerPart::Reasoning(" a < b".into())]);
     }
 
     proptest! {

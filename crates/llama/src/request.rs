@@ -9,12 +9,12 @@ use crate::sampler::SamplingParams;
 /// More has no effect: the scores of a model are far closer to each other.
 const MAX_BIAS: f32 = 1e6;
 
-/// The temperature where the house leaves it to the engine, as llama.cpp's own server has it.
+/// The temperature where the request leaves it to the engine, as llama.cpp's own server has it.
 const OWN_TEMPERATURE: f64 = 0.8;
 
 /// How an answer is to be made.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct AnswerOptions {
     pub(crate) sampling: SamplingParams,
     pub(crate) stops: Vec<String>,
     pub(crate) max_tokens: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Ask {
     pub(crate) warnings: Vec<Warning>,
 }
 
-impl Ask {
+impl AnswerOptions {
     pub(crate) fn read(request: &GenerateRequest, most_answers: usize) -> Result<Self, EngineError> {
         if let Some(part) = request.messages.iter().find_map(part_beyond_text) {
             return Err(unsupported(
@@ -54,7 +54,7 @@ impl Ask {
         set(&mut sampling.frequency_penalty, wants.frequency_penalty);
         set(&mut sampling.presence_penalty, wants.presence_penalty);
 
-        let mut ask = Ask {
+        let mut ask = AnswerOptions {
             sampling,
             stops: wants.stop.clone(),
             // Without a limit an answer ends with the context.
@@ -152,12 +152,12 @@ mod tests {
 
     use super::*;
 
-    fn with_extra(extra: Value) -> Result<Ask, EngineError> {
+    fn with_extra(extra: Value) -> Result<AnswerOptions, EngineError> {
         let request = GenerateRequest {
             extra: extra.as_object().cloned().unwrap_or_default(),
             ..GenerateRequest::default()
         };
-        Ask::read(&request, 8)
+        AnswerOptions::read(&request, 8)
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
             messages: vec![Message::new(Role::User, Content::Parts(vec![picture]))],
             ..GenerateRequest::default()
         };
-        let error = Ask::read(&request, 8).expect_err("refused");
+        let error = AnswerOptions::read(&request, 8).expect_err("refused");
         assert!(matches!(error, EngineError::Unsupported { field, .. } if field == "image_url"));
     }
 }

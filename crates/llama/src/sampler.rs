@@ -51,7 +51,7 @@ impl SamplingParams {
 
 /// A token and its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Candidate {
+pub(crate) struct TokenCandidate {
     pub(crate) token: i32,
     pub(crate) score: f32,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Sampler {
     recent: VecDeque<i32>,
     counts: HashMap<i32, u32>,
     scratch: Vec<f32>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<TokenCandidate>,
 }
 
 impl Sampler {
@@ -99,12 +99,12 @@ impl Sampler {
     pub(crate) fn choose_allowed<E>(
         &mut self,
         scores: &[f32],
-        allowed: impl FnOnce(&mut [Candidate]) -> Result<(), E>,
+        allowed: impl FnOnce(&mut [TokenCandidate]) -> Result<(), E>,
     ) -> Result<Option<i32>, E> {
         let adjusted = self.adjust(scores);
         let scores = if adjusted { self.scratch.as_slice() } else { scores };
-        let mut all: Vec<Candidate> =
-            (0..).zip(scores).map(|(token, &score)| Candidate { token, score }).collect();
+        let mut all: Vec<TokenCandidate> =
+            (0..).zip(scores).map(|(token, &score)| TokenCandidate { token, score }).collect();
         allowed(&mut all)?;
         all.retain(|candidate| candidate.score.is_finite());
         if self.params.temperature <= 0.0 {
@@ -160,7 +160,7 @@ impl Sampler {
     }
 
     /// Draws from candidates: `top_p`, then `min_p`, then temperature, in llama.cpp's order.
-    fn draw(&mut self, candidates: &mut Vec<Candidate>) -> Option<i32> {
+    fn draw(&mut self, candidates: &mut Vec<TokenCandidate>) -> Option<i32> {
         let best = candidates.iter().map(|candidate| candidate.score).fold(f32::NEG_INFINITY, f32::max);
         if !best.is_finite() {
             return None;
@@ -182,7 +182,7 @@ impl Sampler {
             let least = best + self.params.min_p.ln();
             candidates.retain(|candidate| candidate.score >= least);
         }
-        let weight = |candidate: &Candidate| ((candidate.score - best) / self.params.temperature).exp();
+        let weight = |candidate: &TokenCandidate| ((candidate.score - best) / self.params.temperature).exp();
         let total: f32 = candidates.iter().map(weight).sum();
         let mut left = self.random.f32() * total;
         for candidate in candidates.iter() {
@@ -214,14 +214,14 @@ fn likeliest(scores: &[f32]) -> Option<i32> {
 }
 
 /// Collects the `k` tokens with the highest scores (all of them for zero) without sorting the rest.
-fn keep_top(scores: &[f32], k: usize, out: &mut Vec<Candidate>) {
+fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
     out.clear();
     // A caller may ask for more than there are, or for so many that four times as many is no number.
     let kept = if k < scores.len() { k } else { 0 };
     let mut least = f32::NEG_INFINITY;
     for (token, &score) in (0..).zip(scores) {
         if score > least {
-            out.push(Candidate { token, score });
+            out.push(TokenCandidate { token, score });
             if kept > 0 && out.len() / 4 >= kept {
                 cut(out, k);
                 least = out.iter().map(|c| c.score).fold(f32::INFINITY, f32::min);
@@ -232,8 +232,9 @@ fn keep_top(scores: &[f32], k: usize, out: &mut Vec<Candidate>) {
 }
 
 /// Leaves the `k` best, in order.
-fn cut(candidates: &mut Vec<Candidate>, k: usize) {
-    let better = |a: &Candidate, b: &Candidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
+fn cut(candidates: &mut Vec<TokenCandidate>, k: usize) {
+    let better =
+        |a: &TokenCandidate, b: &TokenCandidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
     if k > 0 && candidates.len() > k {
         candidates.select_nth_unstable_by(k - 1, better);
         candidates.truncate(k);

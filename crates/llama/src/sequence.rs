@@ -12,7 +12,7 @@ use crate::constraint::{Constraint, ToolUse};
 use crate::error::interrupted;
 use crate::grammar::{Grammar, GrammarError};
 use crate::job::{Job, Output};
-use crate::loaded_model::Loaded;
+use crate::loaded_model::LoadedModel;
 use crate::logprobs;
 use crate::prompt::Prepared;
 use crate::sampler::Sampler;
@@ -30,7 +30,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Sends a piece; `false` when nobody listens any more.
+    /// Sends a piece; `false` when the caller has left.
     fn send(&self, delta: Delta) -> bool {
         // The channel has room for a whole answer, so a full one means a caller who does not listen either.
         self.output.try_send(Ok(delta)).is_ok()
@@ -50,13 +50,13 @@ pub(crate) enum Stage {
 /// How a sequence ended.
 pub(crate) enum Outcome {
     Finished(FinishReason),
-    /// It cannot go on, for this reason: what was written is not the answer.
+    /// It cannot continue, for this reason: what was written is not the answer.
     Broken(Broken),
     /// The caller hung up.
     Gone,
 }
 
-/// Why an answer cannot go on.
+/// Why an answer cannot continue.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum Broken {
     #[error("the model has no next token to offer")]
@@ -155,7 +155,7 @@ impl Sequence {
     }
 
     /// Chooses the next token and sends what it says.
-    pub(crate) fn choose(&mut self, scores: &[f32], loaded: &Loaded) {
+    pub(crate) fn choose(&mut self, scores: &[f32], loaded: &LoadedModel) {
         let token = match pick(&mut self.sampler, self.grammar.as_mut(), scores) {
             Ok(token) => token,
             Err(broken) => {
@@ -199,7 +199,7 @@ impl Sequence {
     }
 
     /// Once the model begins a call of its own accord, the rest of the answer follows the grammar of calls.
-    fn watch_for_call(&mut self, loaded: &Loaded) {
+    fn watch_for_call(&mut self, loaded: &LoadedModel) {
         if self.grammar.is_some() {
             return;
         }
@@ -254,7 +254,7 @@ fn pick(sampler: &mut Sampler, grammar: Option<&mut Grammar>, scores: &[f32]) ->
     sampler.choose_allowed(scores, |candidates| grammar.forbid(candidates))?.ok_or(Broken::DeadEnd)
 }
 
-fn probabilities(scores: &[f32], token: i32, top: usize, loaded: &Loaded) -> Value {
+fn probabilities(scores: &[f32], token: i32, top: usize, loaded: &LoadedModel) -> Value {
     let found = logprobs::probabilities(scores, token, top);
     logprobs::entry(&found, |token| loaded.bytes_of(token, true))
 }

@@ -16,14 +16,14 @@ const WORTH_WAITING: usize = 64;
 struct Slot {
     /// What lies in the memory under this sequence, in order.
     tokens: Vec<Token>,
-    /// Cells promised to the running sequence; `None` when nobody runs here.
+    /// Cells promised to the running sequence; `None` when no sequence runs here.
     reserved: Option<usize>,
     last_used: u64,
 }
 
 /// Where a prompt goes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SlotAssignment {
     pub(crate) slot: usize,
     /// How many tokens at the beginning need not be read.
     pub(crate) reused: usize,
@@ -94,7 +94,7 @@ impl Slots {
 
     /// Finds a slot for a prompt that needs `cells` altogether, and marks it as running; `None` when all slots are taken or the
     /// memory is promised to others.
-    pub(crate) fn place(&mut self, prompt: &[Token], cells: usize) -> Option<Place> {
+    pub(crate) fn place(&mut self, prompt: &[Token], cells: usize) -> Option<SlotAssignment> {
         if !self.has_room(cells) {
             return None;
         }
@@ -138,7 +138,7 @@ impl Slots {
         if lost && let Some(chosen) = self.slots.get_mut(slot) {
             chosen.tokens.clear();
         }
-        Some(Place {
+        Some(SlotAssignment {
             slot,
             reused: if lost { 0 } else { reused },
             copy_from: copy_from.filter(|_| !lost),
@@ -147,7 +147,7 @@ impl Slots {
     }
 
     /// Takes any idle slot, empty, for a sequence that will be copied from another one.
-    pub(crate) fn follow(&mut self, cells: usize) -> Option<Place> {
+    pub(crate) fn follow(&mut self, cells: usize) -> Option<SlotAssignment> {
         if !self.has_room(cells) {
             return None;
         }
@@ -159,7 +159,7 @@ impl Slots {
         chosen.reserved = Some(cells);
         chosen.last_used = clock;
         let forget = self.make_room(None);
-        Some(Place { slot, reused: 0, copy_from: None, forget })
+        Some(SlotAssignment { slot, reused: 0, copy_from: None, forget })
     }
 
     /// Notes that a token now lies in the memory.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     /// Runs a prompt to its end in one go.
-    fn run(slots: &mut Slots, prompt: &[Token], answer: &[Token]) -> Place {
+    fn run(slots: &mut Slots, prompt: &[Token], answer: &[Token]) -> SlotAssignment {
         let place = slots.place(prompt, prompt.len() + answer.len()).expect("a free slot");
         for &token in prompt[place.reused..].iter().chain(answer) {
             slots.append(place.slot, token);

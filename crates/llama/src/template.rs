@@ -1,6 +1,6 @@
 //! The chat template a model brings along: a Jinja program that turns a conversation into the text the model was trained on.
 //!
-//! It is run as it stands, with the few functions that such templates expect. The file is a stranger's, so the program
+//! It is run as it stands, with the few functions that such templates expect. The file is not trusted, so the program
 //! has a bound on how long it may run. Knows nothing of requests or of llama.cpp.
 
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 use hob_core::{EmbedInputs, EmbedRequest, EngineError, Overlong};
 
 use crate::error::{bad_request, context_exceeded, unsupported};
-use crate::loaded_model::Loaded;
+use crate::loaded_model::LoadedModel;
 
 /// The texts of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct Texts {
 
 impl Texts {
     /// Takes time with long texts.
-    pub(crate) fn read(loaded: &Loaded, request: &EmbedRequest) -> Result<Self, EngineError> {
+    pub(crate) fn read(loaded: &LoadedModel, request: &EmbedRequest) -> Result<Self, EngineError> {
         check_dimensions(loaded, request.dimensions)?;
         let context = loaded.longest_embedded() as usize;
         let closing = loaded.tokens("", true).last().copied();
@@ -45,7 +45,7 @@ impl Texts {
 }
 
 /// Tokens as a caller numbered them, if the model has them all.
-fn known_tokens(loaded: &Loaded, index: usize, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
+fn known_tokens(loaded: &LoadedModel, index: usize, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
     let vocabulary = loaded.model.n_vocab();
     let known = |token: &u32| i32::try_from(*token).ok().filter(|token| *token < vocabulary);
     tokens.iter().map(|token| known(token).ok_or(token)).collect::<Result<_, _>>().map_err(|token| {
@@ -58,7 +58,7 @@ fn known_tokens(loaded: &Loaded, index: usize, tokens: &[u32]) -> Result<Vec<i32
     })
 }
 
-fn check_dimensions(loaded: &Loaded, wanted: Option<u32>) -> Result<(), EngineError> {
+fn check_dimensions(loaded: &LoadedModel, wanted: Option<u32>) -> Result<(), EngineError> {
     let made = loaded.model.n_embd();
     match wanted {
         Some(wanted) if i64::from(wanted) != i64::from(made) => {
@@ -69,7 +69,7 @@ fn check_dimensions(loaded: &Loaded, wanted: Option<u32>) -> Result<(), EngineEr
     }
 }
 
-fn too_long(loaded: &Loaded, index: usize, tokens: usize, context: usize) -> EngineError {
+fn too_long(loaded: &LoadedModel, index: usize, tokens: usize, context: usize) -> EngineError {
     context_exceeded(
         format!(
             "input[{index}] has {tokens} tokens; the maximum context length is {context} tokens for '{}'",

@@ -5,7 +5,7 @@
 
 use crate::tools::ToolFormat;
 
-/// A call's head is short; text that goes on longer is no call.
+/// A call's head is short; longer text is no call.
 const LONGEST_HEAD: usize = 1024;
 
 /// A piece of an answer.

@@ -1,4 +1,4 @@
-//! Finds the form of a model's weights that this machine runs fastest, and what it costs in quality. Runs only when somebody asks for it.
+//! Finds the form of a model's weights that this machine runs fastest, and what it costs in quality. Runs only on request.
 //!
 //! The only other form tried is Q4_0: it is the one llama.cpp rearranges for most processors. The faster form stays beside the
 //! original under `tuned/`, where the engine finds it by the same name; the original is never touched.
@@ -12,15 +12,17 @@ use std::time::Instant;
 use std::{fs, mem};
 
 use hob_core::EngineError;
-use hob_models::tuned::{Keep, Measured, QualityCost, TuneReport, clear, tuned_form, unfinished_form};
-use hob_models::{Header, ModelLock, StoredModel};
+use hob_models::tuned::{
+    KeepTuned, MeasuredForm, QualityCost, TuneReport, clear, tuned_form, unfinished_form,
+};
+use hob_models::{GgufHeader, ModelLock, StoredModel};
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::error::{interrupted, unusable};
-use crate::loaded_model::{Loaded, STEP, backend};
-use crate::options::EmbeddedOptions;
+use crate::loaded_model::{LoadedModel, STEP, backend};
+use crate::options::LlamaOptions;
 use crate::quantize;
 
 /// Ordinary prose, to compare what two forms of a model make of it.
@@ -58,7 +60,7 @@ fn check(keep_going: KeepGoing<'_>) -> Result<(), TuneError> {
 /// A model on its way to another form. What is not finished is removed with the value.
 struct Tuning<'a> {
     stored: &'a StoredModel,
-    options: &'a EmbeddedOptions,
+    options: &'a LlamaOptions,
     /// Where the other form is kept.
     target: PathBuf,
     /// Where it is written. A directory, because a file could be made anew just after it was removed.
@@ -68,7 +70,7 @@ struct Tuning<'a> {
 }
 
 impl<'a> Tuning<'a> {
-    fn begin(stored: &'a StoredModel, options: &'a EmbeddedOptions) -> Result<Self, EngineError> {
+    fn begin(stored: &'a StoredModel, options: &'a LlamaOptions) -> Result<Self, EngineError> {
         // Also takes over the library's log, before it has anything to say.
         backend()?;
         if stored.header.as_ref().is_some_and(|header| header.is_embedding) {
@@ -112,11 +114,11 @@ impl<'a> Tuning<'a> {
     }
 
     /// Measures what was written against what was there.
-    fn judge(&self, keep: Keep, keep_going: KeepGoing<'_>) -> Result<TuneReport, TuneError> {
+    fn judge(&self, keep: KeepTuned, keep_going: KeepGoing<'_>) -> Result<TuneReport, TuneError> {
         let stored = self.stored;
         let (original, tuned, cost) = compare(stored, &self.unfinished(), self.options, keep_going)?;
         let mut report = TuneReport { original, tuned, cost, kept: None };
-        if keep == Keep::Always || report.gain() > WORTH_IT {
+        if keep == KeepTuned::Always || report.gain() > WORTH_IT {
             fs::rename(self.unfinished(), &self.target)
                 .map_err(|error| failed(stored, "its other form cannot be kept", &error))?;
             report.kept = Some(self.target.clone());
@@ -139,24 +141,29 @@ fn failed(stored: &StoredModel, doing: &str, error: &dyn std::fmt::Display) -> E
 fn compare(
     stored: &StoredModel,
     other: &Path,
-    options: &EmbeddedOptions,
+    options: &LlamaOptions,
     keep_going: KeepGoing<'_>,
-) -> Result<(Measured, Measured, QualityCost), TuneError> {
+) -> Result<(MeasuredForm, MeasuredForm, QualityCost), TuneError> {
     check(keep_going)?;
-    let options = EmbeddedOptions { context: Some(1024), ..options.clone() };
-    let (header, size) = Header::read_file(other).map_err(|error| unusable(error.to_string()))?;
-    let (before, after) =
-        (Loaded::load_file(stored, &stored.path, &options)?, Loaded::load_file(stored, other, &options)?);
-    let (mut first, mut second) =
-        (before.writing_context(before.room.cells)?, after.writing_context(after.room.cells)?);
+    let options = LlamaOptions { context: Some(1024), ..options.clone() };
+    let (header, size) = GgufHeader::read_file(other).map_err(|error| unusable(error.to_string()))?;
+    let (before, after) = (
+        LoadedModel::load_file(stored, &stored.path, &options)?,
+        LoadedModel::load_file(stored, other, &options)?,
+    );
+    let (mut first, mut second) = (
+        before.writing_context(before.context_size.cells)?,
+        after.writing_context(after.context_size.cells)?,
+    );
     let tokens = before.tokens(PROSE, true);
-    let mut original = Measured {
+    let mut original = MeasuredForm {
         quantization: quantization(stored.header.as_deref()),
         bytes: stored.size,
         prompt_tokens_per_second: 0.0,
         written_tokens_per_second: 0.0,
     };
-    let mut tuned = Measured { quantization: quantization(Some(&header)), bytes: size, ..original.clone() };
+    let mut tuned =
+        MeasuredForm { quantization: quantization(Some(&header)), bytes: size, ..original.clone() };
     // Taking turns, so that a busy moment of the machine hits both alike; the best round is the least disturbed one.
     for _ in 0..ROUNDS {
         time(&mut first, &tokens, &mut original, keep_going)?;
@@ -166,7 +173,7 @@ fn compare(
     Ok((original, tuned, cost))
 }
 
-fn quantization(header: Option<&Header>) -> String {
+fn quantization(header: Option<&GgufHeader>) -> String {
     header.and_then(|header| header.quantization).unwrap_or("unknown").to_owned()
 }
 
@@ -174,7 +181,7 @@ fn quantization(header: Option<&Header>) -> String {
 fn time(
     context: &mut LlamaContext<'_>,
     tokens: &[i32],
-    best: &mut Measured,
+    best: &mut MeasuredForm,
     keep_going: KeepGoing<'_>,
 ) -> Result<(), TuneError> {
     check(keep_going)?;
@@ -277,8 +284,8 @@ enum Stage {
 /// Measures a model against its Q4_0 form, on a thread of its own, for as long as the future lives.
 pub(crate) async fn tune_for_caller(
     stored: StoredModel,
-    options: EmbeddedOptions,
-    keep: Keep,
+    options: LlamaOptions,
+    keep: KeepTuned,
 ) -> Result<TuneReport, EngineError> {
     let stage = Arc::new(Mutex::new(Stage::Ahead));
     let _caller = Caller(Arc::clone(&stage));
@@ -291,8 +298,8 @@ pub(crate) async fn tune_for_caller(
 /// Takes a minute and all threads.
 fn work(
     stored: &StoredModel,
-    options: &EmbeddedOptions,
-    keep: Keep,
+    options: &LlamaOptions,
+    keep: KeepTuned,
     stage: &Mutex<Stage>,
 ) -> Result<TuneReport, EngineError> {
     let is_wanted = || !matches!(*lock(stage), Stage::Abandoned);

@@ -2,7 +2,7 @@
 //!
 //! Every step gives each writing sequence its next token and reads a piece of the prompts that wait. Requests come through a
 //! queue and are let in first come, first served, as soon as a slot and the memory they may need are free. Callers who hang up
-//! are noticed before every step, and cost at most the one under way. While nobody asks, a prompt may be read ahead. Knows
+//! are noticed before every step, and cost at most the one under way. While the model is idle, a prompt may be read ahead. Knows
 //! nothing of requests' wire forms, of files, or of other models.
 #![expect(unsafe_code, reason = "the wrapper's functions that move a context's memory are unsafe")]
 
@@ -22,9 +22,9 @@ use crate::batch_plan::{Share, shares};
 use crate::embed::Embedder;
 use crate::error::interrupted;
 use crate::job::{EmbedJob, Job, WarmJob};
-use crate::loaded_model::{Loaded, STEP};
+use crate::loaded_model::{LoadedModel, STEP};
 use crate::sequence::{Outcome, Sequence, Stage};
-use crate::slots::{Place, Slots, Token};
+use crate::slots::{SlotAssignment, Slots, Token};
 
 /// Work for a model.
 pub(crate) enum Order {
@@ -42,9 +42,9 @@ pub(crate) enum Idle {
     Leave,
 }
 
-/// Serves orders until nobody can send any more, or until `idle` lets an idle model go. `idle` gets the time since the last order.
+/// Serves orders until the last sender is gone, or until `idle` lets an idle model go. `idle` gets the time since the last order.
 pub(crate) fn serve(
-    loaded: &Loaded,
+    loaded: &LoadedModel,
     orders: &Receiver<Order>,
     mut worker: Worker<'_>,
     mut idle: impl FnMut(Duration) -> Idle,
@@ -83,7 +83,7 @@ pub(crate) fn serve(
 
 /// The state of the computing thread.
 pub(crate) struct Worker<'model> {
-    loaded: &'model Loaded,
+    loaded: &'model LoadedModel,
     /// `None` for a model that only embeds.
     context: Option<LlamaContext<'model>>,
     batch: LlamaBatch<'static>,
@@ -92,7 +92,7 @@ pub(crate) struct Worker<'model> {
     alive: Vec<Sequence>,
     /// Sequences to copy once the scores of a step have been used.
     copies: Vec<(usize, usize)>,
-    /// What is read ahead while nobody asks.
+    /// What is read ahead while the model is idle.
     warming: Option<Warming>,
     /// The size of memory that could not be allocated, and how many answers were being written then.
     refused: Option<(usize, usize)>,
@@ -108,12 +108,12 @@ struct Warming {
 
 impl<'model> Worker<'model> {
     /// Makes the memory, and runs the model once so that the first answer does not wait for the disk.
-    pub(crate) fn new(loaded: &'model Loaded) -> Result<Self, EngineError> {
+    pub(crate) fn new(loaded: &'model LoadedModel) -> Result<Self, EngineError> {
         let mut worker = Worker {
             loaded,
             context: None,
             batch: LlamaBatch::new(STEP.alone + loaded.parallel, 1),
-            slots: Slots::new(loaded.parallel, loaded.room.first_cells() as usize, loaded.reuse()),
+            slots: Slots::new(loaded.parallel, loaded.context_size.first_cells() as usize, loaded.reuse()),
             waiting: VecDeque::new(),
             alive: Vec::new(),
             copies: Vec::new(),
@@ -122,7 +122,7 @@ impl<'model> Worker<'model> {
             turn: 0,
         };
         if !loaded.embeds_only {
-            let mut context = loaded.writing_context(loaded.room.first_cells())?;
+            let mut context = loaded.writing_context(loaded.context_size.first_cells())?;
             // A failure here is one of the first request too, which will say so.
             if worker.batch.add(LlamaToken(0), 0, &[0], true).is_ok() {
                 let _ = context.decode(&mut worker.batch);
@@ -208,7 +208,7 @@ impl<'model> Worker<'model> {
 
     /// Makes the memory larger for one more sequence, so that nothing has to be forgotten, as long as the model is given more.
     fn grow(&mut self, cells: usize) {
-        let most = self.loaded.room.cells as usize;
+        let most = self.loaded.context_size.cells as usize;
         let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells));
         let Some(context) = &self.context else { return };
         if wanted <= now || now >= most {
@@ -232,7 +232,7 @@ impl<'model> Worker<'model> {
                 self.context = Some(larger);
                 self.slots.grow(cells);
             }
-            // The others go on with what there is; the new one waits for them.
+            // The others continue with what there is; the new one waits for them.
             None => {
                 tracing::warn!(model = %self.loaded.id, cells, "there is no more memory for conversations");
                 self.refused = Some((cells, writing));
@@ -240,7 +240,7 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// Frees what belongs to callers who hung up. What was read for them stays, for whoever asks with the same beginning.
+    /// Frees what belongs to callers who hung up. What was read for them stays, for requests with the same beginning.
     fn drop_cancelled(&mut self) {
         self.waiting.retain(|job| !job.output.is_closed());
         let (slots, model) = (&mut self.slots, &self.loaded.id);
@@ -254,7 +254,7 @@ impl<'model> Worker<'model> {
         });
     }
 
-    /// Lets in whoever is first in the queue, as long as there is room. Only those are passed over whose prompt begins with
+    /// Admits the first of the queue, as long as there is room. Skips only those whose prompt begins with
     /// what is being read for another: they read it together, and are let in as soon as that is done or given up.
     fn admit(&mut self) {
         let mut at = 0;
@@ -274,7 +274,7 @@ impl<'model> Worker<'model> {
                 if !self.alive.is_empty() {
                     return;
                 }
-                // Nobody is left to wait for.
+                // No sequence is left to wait for.
                 if let Some(job) = self.waiting.remove(at) {
                     let reason = "its prompt and answers need more memory than the model was given";
                     let _ = job.output.try_send(Err(interrupted(reason)));
@@ -287,7 +287,7 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// Whether somebody reads the beginning of this prompt, so much of it that waiting is faster than reading it too.
+    /// Whether another sequence reads the beginning of this prompt, so much of it that waiting is faster than reading it too.
     fn is_being_read(&self, prompt: &[Token]) -> bool {
         let mut reading = self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Reading(_)));
         reading.any(|sequence| self.slots.is_worth_waiting(prompt, sequence.prompt()))
@@ -311,7 +311,7 @@ impl<'model> Worker<'model> {
     }
 
     /// Does in the model's memory what the slots decided.
-    fn settle(&mut self, place: &Place) {
+    fn settle(&mut self, place: &SlotAssignment) {
         let Some(context) = &mut self.context else {
             return;
         };
@@ -397,7 +397,7 @@ impl<'model> Worker<'model> {
         });
     }
 
-    /// The library cannot go on with this batch: everyone in it is told, and the memory starts afresh.
+    /// The library cannot go on with this batch: every sequence in it fails, and the memory is cleared.
     fn fail_all(&mut self, error: DecodeError) {
         tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
         for sequence in self.alive.drain(..) {

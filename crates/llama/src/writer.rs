@@ -3,7 +3,7 @@
 use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
 use serde_json::{Value, json};
 
-use crate::reasoning::{Thoughts, Uttered};
+use crate::reasoning::{AnswerPart, ReasoningParser};
 use crate::stops::StopMatcher;
 use crate::tool_parser::{Piece, ToolParser};
 use crate::tools::ToolFormat;
@@ -14,7 +14,7 @@ use crate::utf8::Utf8Buffer;
 pub(crate) struct Writer {
     choice: u32,
     utf8: Utf8Buffer,
-    thoughts: Thoughts,
+    reasoning: ReasoningParser,
     stops: StopMatcher,
     tools: Option<ToolParser>,
     /// Probabilities of tokens whose text is still held back.
@@ -43,7 +43,7 @@ impl Writer {
         Writer {
             choice,
             utf8: Utf8Buffer::default(),
-            thoughts: Thoughts::new(reading.thinks),
+            reasoning: ReasoningParser::new(reading.thinks),
             stops: StopMatcher::new(&reading.stops),
             tools: reading.tools.map(ToolParser::new),
             probabilities: Vec::new(),
@@ -58,20 +58,20 @@ impl Writer {
         if text.is_empty() {
             return written;
         }
-        for uttered in self.thoughts.push(text) {
-            self.utter(uttered, &mut written);
+        for part in self.reasoning.push(text) {
+            self.add_part(part, &mut written);
         }
         written
     }
 
-    fn utter(&mut self, uttered: Uttered, written: &mut Written) {
-        match uttered {
-            Uttered::Thought(text) => {
+    fn add_part(&mut self, part: AnswerPart, written: &mut Written) {
+        match part {
+            AnswerPart::Reasoning(text) => {
                 // Probabilities belong to the answer; those of a thought have no place in the format.
                 self.probabilities.clear();
                 written.deltas.push(Delta::Reasoning { choice: self.choice, text });
             }
-            Uttered::Words(text) => self.words(text, written),
+            AnswerPart::Text(text) => self.words(text, written),
         }
     }
 
@@ -95,8 +95,8 @@ impl Writer {
     /// The answer is over for `reason`: the rest of it, and how it ended.
     pub(crate) fn finish(&mut self, reason: FinishReason) -> Vec<Delta> {
         let mut written = Written::default();
-        if let Some(held) = self.thoughts.finish() {
-            self.utter(held, &mut written);
+        if let Some(held) = self.reasoning.finish() {
+            self.add_part(held, &mut written);
         }
         let left = self.tools.as_mut().map(ToolParser::finish).unwrap_or_default();
         for piece in left {

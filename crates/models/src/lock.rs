@@ -11,7 +11,7 @@ pub struct ModelLock {
 }
 
 impl ModelLock {
-    /// `None` when somebody else has it.
+    /// `None` when another holder has it.
     pub fn try_take(dir: &Path, id: &str) -> io::Result<Option<Self>> {
         // The file stays behind: removing it would let two writers lock two different files of this name.
         let path = dir.join(format!(".{id}.lock"));

@@ -11,7 +11,7 @@ use crate::directory::StoredModel;
 
 /// When the other form of a model is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeepTuned {
     /// Only if it is worth its loss of quality.
     IfFaster,
     /// In any case; it is smaller too.
@@ -20,7 +20,7 @@ pub enum Keep {
 
 /// One form of a model, as measured on this machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasuredForm {
     /// Such as `Q4_1`.
     pub quantization: String,
     pub bytes: u64,
@@ -41,8 +41,8 @@ pub struct QualityCost {
 /// What a measurement of two forms found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TuneReport {
-    pub original: Measured,
-    pub tuned: Measured,
+    pub original: MeasuredForm,
+    pub tuned: MeasuredForm,
     pub cost: QualityCost,
     /// Where the other form lies, if it was kept.
     pub kept: Option<PathBuf>,

@@ -129,3 +129,16 @@ fn open_conversations(home: &Path) -> Option<Conversations> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_that_are_off_do_not_exist() {
+        let home = tempfile::tempdir().unwrap();
+        let channels = open_channels(&Config::default(), home.path(), &EventBus::new()).unwrap();
+        assert!(channels.is_none());
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");
+    }
+}

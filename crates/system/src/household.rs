@@ -28,7 +28,7 @@ use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::fallback::Fallback;
-use crate::local_models::{self, OnProgress};
+use crate::local_models::{self, DownloadProgressFn};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
@@ -62,7 +62,7 @@ pub enum FirstRun {
     #[default]
     Refuse,
     /// The starter model is fetched, and how far that is is told.
-    Fetch(OnProgress),
+    Fetch(DownloadProgressFn),
 }
 
 /// Why the house does not open.

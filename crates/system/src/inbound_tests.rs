@@ -1,20 +1,19 @@
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use hob_agents::ToolSet;
-use hob_config::Config;
+use hob_channel::BridgeOptions;
 use hob_core::{
     Delta, Engine, EngineError, EventBus, FinishReason, Generation, GenerationStream, ModelInfo, Tool,
-    ToolError, ToolSpec, Unrecorded,
+    ToolError, ToolSpec,
 };
 use hob_store::{Schema, Store};
-use hob_testkit::{Gateway, GatewayScript, ScriptedEngine};
+use hob_testkit::{EngineAsk, Gateway, GatewayScript, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::channels::open_channels;
-use crate::system::{System, SystemParts};
+use crate::channel_service::{ChannelOptions, ChannelService};
 
 /// A tool that does nothing.
 struct Prop(ToolSpec);
@@ -30,7 +29,7 @@ impl Tool for Prop {
     }
 }
 
-fn tools() -> ToolSet {
+fn tools() -> [Arc<dyn Tool>; 5] {
     let tools = [
         ("calculator", Reach::Pure),
         ("file_read", Reach::Read),
@@ -38,7 +37,7 @@ fn tools() -> ToolSet {
         ("retrieval", Reach::Read),
         ("channel_send", Reach::Act),
     ];
-    ToolSet::new(tools.map(|(name, reach)| tool(name, reach))).unwrap()
+    tools.map(|(name, reach)| tool(name, reach))
 }
 
 fn tool(name: &str, reach: Reach) -> Arc<dyn Tool> {
@@ -53,16 +52,8 @@ fn tool(name: &str, reach: Reach) -> Arc<dyn Tool> {
     }))
 }
 
-fn system_with(engine: Arc<dyn Engine>) -> Arc<System> {
-    Arc::new(System::new(SystemParts {
-        engine,
-        default_model: None,
-        agent: None,
-        tools: tools(),
-        max_turns: 10,
-        bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
-    }))
+fn answering_by(engine: Arc<dyn Engine>) -> Arc<dyn Ask> {
+    Arc::new(EngineAsk::new(engine))
 }
 
 fn some_rules() -> InboundRules {
@@ -76,7 +67,7 @@ fn some_rules() -> InboundRules {
 }
 
 struct House {
-    system: Arc<System>,
+    ask: Arc<dyn Ask>,
     engine: Arc<ScriptedEngine>,
     inbound: Inbound,
 }
@@ -97,10 +88,10 @@ fn house(rules: InboundRules) -> (House, Arc<AtomicBool>) {
             Ok(Delta::Done { usage: None }),
         ]
     }));
-    let system = system_with(Arc::clone(&engine) as Arc<dyn Engine>);
+    let ask = answering_by(Arc::clone(&engine) as Arc<dyn Engine>);
     let conversations = Conversations::new(Store::in_memory(Schema::HOB).unwrap());
-    let inbound = Inbound::new(&(Arc::clone(&system) as Arc<dyn Ask>), rules, Some(conversations));
-    (House { system, engine, inbound }, broken)
+    let inbound = Inbound::new(&ask, rules, Some(conversations));
+    (House { ask, engine, inbound }, broken)
 }
 
 fn message(sender: &str, conversation: &str, content: &str) -> ChannelMessage {
@@ -128,8 +119,8 @@ impl House {
 
     fn may_use(&self, message: &ChannelMessage) -> Vec<String> {
         let permit = self.inbound.caller(message).permit;
-        let tools = self.system.tools();
-        tools.specs().filter(|spec| permit.allows(spec)).map(|spec| spec.name.clone()).collect()
+        let allowed = tools().into_iter().filter(|tool| permit.allows(tool.spec()));
+        allowed.map(|tool| tool.spec().name.clone()).collect()
     }
 }
 
@@ -335,34 +326,45 @@ fn frame(id: &str) -> String {
         .to_string()
 }
 
+fn channel_options(gateway: &Gateway, home: &Path) -> ChannelOptions {
+    let database = Store::open(&home.join("hob.db"), Schema::HOB).unwrap();
+    ChannelOptions {
+        gateway: Some(BridgeOptions {
+            reconnect_interval: Duration::from_millis(20),
+            ..BridgeOptions::new(gateway.url())
+        }),
+        whatsapp: None,
+        rules: some_rules(),
+        reply: true,
+        conversations: Some(Conversations::new(database)),
+        lock: home.join("channels.lock"),
+        bus: EventBus::new(),
+    }
+}
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_message_survives_a_restart_of_hob_and_is_answered_once() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let home = tempfile::tempdir().unwrap();
-    let mut config = Config::default();
-    config.channel.enabled = true;
-    config.channel.gateway_url = gateway.url();
-    config.channel.reconnect_interval = Duration::from_millis(20);
-
     let thinker = Arc::new(Thinker::default());
     let open = || {
-        let system = system_with(Arc::clone(&thinker) as Arc<dyn Engine>);
-        let channels = open_channels(&config, home.path(), system.bus()).unwrap().unwrap();
-        channels.listen(&(Arc::clone(&system) as Arc<dyn Ask>));
-        (system, channels)
+        let ask = answering_by(Arc::clone(&thinker) as Arc<dyn Engine>);
+        let channels = ChannelService::new(channel_options(&gateway, home.path())).unwrap();
+        channels.listen(&ask);
+        (ask, channels)
     };
-    let (system, channels) = open();
+    let (ask, channels) = open();
     timeout(PATIENCE, gateway.opened(1)).await.unwrap();
     gateway.push(frame("m1"));
     timeout(PATIENCE, thinker.began.notified()).await.unwrap();
     // Hob ends in the middle of a thought.
     timeout(PATIENCE, channels.close()).await.unwrap();
-    drop((system, channels));
+    drop((ask, channels));
     assert_eq!(gateway.frames().len(), 0);
 
-    let (system, channels) = open();
+    let (ask, channels) = open();
     // It takes the thought up again by itself, and takes no notice when the gateway repeats the message.
     timeout(PATIENCE, thinker.began.notified()).await.unwrap();
     timeout(PATIENCE, gateway.opened(2)).await.unwrap();
@@ -384,7 +386,7 @@ async fn a_message_survives_a_restart_of_hob_and_is_answered_once() {
     };
     timeout(PATIENCE, answered).await.unwrap();
     timeout(PATIENCE, channels.close()).await.unwrap();
-    drop(system);
+    drop(ask);
     assert_eq!(delivered(), 2, "m1 once and m2 once");
 }
 
@@ -392,29 +394,17 @@ async fn a_message_survives_a_restart_of_hob_and_is_answered_once() {
 async fn only_one_hob_answers() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let home = tempfile::tempdir().unwrap();
-    let mut config = Config::default();
-    config.channel.enabled = true;
-    config.channel.gateway_url = gateway.url();
     let (house, _) = house(some_rules());
-    let open = || open_channels(&config, home.path(), house.system.bus()).unwrap().unwrap();
+    let open = || ChannelService::new(channel_options(&gateway, home.path())).unwrap();
     let (first, second) = (open(), open());
-    let ask = Arc::clone(&house.system) as Arc<dyn Ask>;
-    first.listen(&ask);
-    second.listen(&ask);
+    first.listen(&house.ask);
+    second.listen(&house.ask);
     timeout(PATIENCE, gateway.opened(1)).await.unwrap();
     second.contract().send("telegram", "still able to send", None).await.unwrap();
     assert_eq!(gateway.requests().len(), 1);
     first.close().await;
-    second.listen(&ask);
+    second.listen(&house.ask);
     timeout(PATIENCE, gateway.opened(2)).await.unwrap();
     second.close().await;
     assert_eq!(gateway.connections_so_far(), 2);
-}
-
-#[tokio::test]
-async fn channels_that_are_off_do_not_exist() {
-    let home = tempfile::tempdir().unwrap();
-    let channels = open_channels(&Config::default(), home.path(), &EventBus::new()).unwrap();
-    assert!(channels.is_none());
-    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");
 }

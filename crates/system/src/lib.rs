@@ -35,6 +35,8 @@ pub mod routing;
 pub mod scheduler;
 pub mod startup;
 mod system;
+#[cfg(test)]
+mod task_tests;
 mod trace;
 mod workshop;
 

@@ -9,11 +9,14 @@ use std::sync::Arc;
 use hob_config::{Config, EngineKey};
 use hob_core::{Engine, EngineError};
 #[cfg(feature = "embedded")]
-use hob_llama::{Embedded, EmbeddedOptions};
+use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_models::catalogue::{EMBEDDING, STARTER};
-use hob_models::pull::{Network, is_within_reach};
-use hob_models::tuned::{Keep, TuneReport};
-use hob_models::{ModelStore, Progress, PullError, PullOptions, PullSpec, StoreError, StoredModel, pull};
+use hob_models::pull::{DownloadPolicy, is_within_reach};
+use hob_models::tuned::{KeepTuned, TuneReport};
+use hob_models::{
+    DownloadProgress, ModelDirectory, ModelDirectoryError, PullError, PullOptions, PullSpec, StoredModel,
+    pull,
+};
 
 use crate::embedder::Embedder;
 use crate::household::FirstRun;
@@ -22,7 +25,7 @@ use crate::household::FirstRun;
 const DIRECTORY: &str = "models";
 
 /// Hears how far a download is. Called from any thread.
-pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
 
 /// The engine inside this process; `None` in a build without it.
 pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
@@ -34,11 +37,11 @@ pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
 pub(crate) async fn fetch_starter(
     config: &Config,
     home: &Path,
-    progress: OnProgress,
+    progress: DownloadProgressFn,
 ) -> Result<Option<Arc<dyn Engine>>, PullError> {
     let models = LocalModels::new(config, home);
     let Some(engine) = models.engine() else { return Ok(None) };
-    models.pull(&PullSpec::Catalog(STARTER), progress).await?;
+    models.pull(&PullSpec::Catalogue(STARTER), progress).await?;
     Ok(Some(engine))
 }
 
@@ -62,17 +65,17 @@ pub(crate) async fn fetch_embedding_model(
         return Ok(());
     }
     // Being there is enough: its checksum was looked at when it came.
-    if let Ok(Some(StoredModel { problem: None, .. })) = models.store.find(EMBEDDING.name) {
+    if let Ok(Some(StoredModel { problem: None, .. })) = models.directory.find(EMBEDDING.name) {
         return Ok(());
     }
-    let progress: OnProgress = match first_use {
+    let progress: DownloadProgressFn = match first_use {
         FirstRun::Fetch(progress) => Arc::clone(progress),
         FirstRun::Refuse => {
             models.go_offline();
             Arc::new(|_| ())
         }
     };
-    models.pull(&PullSpec::Catalog(EMBEDDING), progress).await.map(drop)
+    models.pull(&PullSpec::Catalogue(EMBEDDING), progress).await.map(drop)
 }
 
 /// Whether this is the name of the model for embeddings that comes with Hob.
@@ -83,10 +86,10 @@ pub(crate) fn comes_with_hob(model: &str) -> bool {
 /// The models and their engine.
 #[derive(Clone)]
 pub struct LocalModels {
-    store: ModelStore,
+    directory: ModelDirectory,
     pull_options: PullOptions,
     #[cfg(feature = "embedded")]
-    engine: Arc<Embedded>,
+    engine: Arc<LlamaEngine>,
 }
 
 impl LocalModels {
@@ -99,8 +102,8 @@ impl LocalModels {
         }
         LocalModels {
             #[cfg(feature = "embedded")]
-            engine: Arc::new(Embedded::new(engine_options(config, &directory))),
-            store: ModelStore::new(directory),
+            engine: Arc::new(LlamaEngine::new(engine_options(config, &directory))),
+            directory: ModelDirectory::new(directory),
             pull_options,
         }
     }
@@ -117,18 +120,22 @@ impl LocalModels {
     }
 
     /// All models, the broken ones too.
-    pub fn list(&self) -> Result<Vec<StoredModel>, StoreError> {
-        self.store.list()
+    pub fn list(&self) -> Result<Vec<StoredModel>, ModelDirectoryError> {
+        self.directory.list()
     }
 
     /// Removes a model from the disk.
-    pub fn remove(&self, id: &str) -> Result<(), StoreError> {
-        self.store.remove(id)
+    pub fn remove(&self, id: &str) -> Result<(), ModelDirectoryError> {
+        self.directory.remove(id)
     }
 
     /// Fetches a model.
-    pub async fn pull(&self, spec: &PullSpec, progress: OnProgress) -> Result<StoredModel, PullError> {
-        pull(spec, &self.store, &PullOptions { progress, ..self.pull_options.clone() }).await
+    pub async fn pull(
+        &self,
+        spec: &PullSpec,
+        progress: DownloadProgressFn,
+    ) -> Result<StoredModel, PullError> {
+        pull(spec, &self.directory, &PullOptions { progress, ..self.pull_options.clone() }).await
     }
 
     /// Whether the model that a fresh machine starts with could be fetched and used now, as far as one can know without doing it.
@@ -138,17 +145,17 @@ impl LocalModels {
 
     /// From now on nothing is fetched from the network.
     pub fn go_offline(&mut self) {
-        self.pull_options.network = Network::Offline;
+        self.pull_options.network = DownloadPolicy::Offline;
     }
 
     /// Finds the form of a model's weights that this machine runs fastest.
     #[cfg(feature = "embedded")]
-    pub async fn tune(&self, model: &str, keep: Keep) -> Result<TuneReport, EngineError> {
+    pub async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
         self.engine.tune(model, keep).await
     }
 
     #[cfg(not(feature = "embedded"))]
-    pub async fn tune(&self, _model: &str, _keep: Keep) -> Result<TuneReport, EngineError> {
+    pub async fn tune(&self, _model: &str, _keep: KeepTuned) -> Result<TuneReport, EngineError> {
         let reason = "this hob was built without the embedded engine".to_owned();
         Err(EngineError::NotConfigured { engine: EngineKey::Embedded.to_string(), reason })
     }
@@ -156,9 +163,9 @@ impl LocalModels {
 
 /// The options of the engine, from the section `[engine.embedded]`.
 #[cfg(feature = "embedded")]
-fn engine_options(config: &Config, directory: &Path) -> EmbeddedOptions {
+fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
     let settings = &config.engine.embedded;
-    let mut options = EmbeddedOptions::new(directory);
+    let mut options = LlamaOptions::new(directory);
     options.parallel = settings.parallel;
     options.queue = settings.queue;
     options.keep_alive = settings.keep_alive;

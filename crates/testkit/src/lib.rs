@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
 mod closing_server;
+mod engine_ask;
 mod fake_server;
 mod free_port;
 mod gateway;
@@ -15,6 +16,7 @@ mod scripted_engine;
 mod transcript;
 
 pub use closing_server::{Closing, ClosingServer};
+pub use engine_ask::EngineAsk;
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
 pub use free_port::free_port;
 pub use gateway::{Gateway, GatewayScript};

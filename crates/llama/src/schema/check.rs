@@ -62,7 +62,7 @@ pub(crate) enum AnswerCheck {
 }
 
 impl AnswerCheck {
-    /// What is wrong with the answers, if anything. JSON that was cut short is whole for nobody and is not checked.
+    /// What is wrong with the answers, if anything. JSON that was cut short is not checked.
     pub(crate) fn violation(&self, generation: &Generation) -> Option<String> {
         generation.answers().find_map(|answer| self.wrong(answer))
     }

@@ -108,14 +108,14 @@ pub(super) fn describe(file: &mut GgufFile, name: &str, settings: &Settings, voc
 }
 
 /// A tensor on its way from one file to the other.
-pub(super) struct Source {
+pub(super) struct TensorSource {
     pub from: String,
     pub to: String,
     pub shape: Vec<u64>,
     pub storage: Storage,
 }
 
-impl Source {
+impl TensorSource {
     /// As they were.
     pub fn bytes(&self) -> u64 {
         Storage::F32.bytes(self.shape.iter().product())
@@ -123,11 +123,15 @@ impl Source {
 }
 
 /// All tensors that make a vector of a text. What else there is, such as the head the model was once trained with, is left.
-pub(super) fn tensors(settings: &Settings) -> Vec<Source> {
+pub(super) fn tensors(settings: &Settings) -> Vec<TensorSource> {
     let wide = u64::from(settings.hidden_size);
     let inner = u64::from(settings.intermediate_size);
-    let source =
-        |from: String, to: String, shape: Vec<u64>, storage: Storage| Source { from, to, shape, storage };
+    let source = |from: String, to: String, shape: Vec<u64>, storage: Storage| TensorSource {
+        from,
+        to,
+        shape,
+        storage,
+    };
     let table = |from: &str, to: &str, rows: u32, storage| {
         source(format!("embeddings.{from}.weight"), format!("{to}.weight"), vec![rows.into(), wide], storage)
     };

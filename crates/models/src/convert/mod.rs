@@ -2,7 +2,7 @@
 //! and a configuration.
 //!
 //! The matrices become Q8_0: of all-MiniLM-L6-v2 that is 28 % of the bytes and half as fast again on a CPU, for vectors with a
-//! cosine above 0.998 to the original's. The sources are a stranger's: nothing in them makes this allocate more than they are
+//! cosine above 0.998 to the original's. The sources are not trusted: nothing in them makes this allocate more than they are
 //! long, and what is wrong with them is said. Equal sources give equal files, byte for byte. A text's vector is the mean of
 //! its tokens'. Knows nothing of llama.cpp but its file format, and nothing of where the sources come from.
 
@@ -14,7 +14,7 @@ mod vocabulary;
 
 use std::io::{self, Read, Seek, Write};
 
-use self::bert::{Settings, Source};
+use self::bert::{Settings, TensorSource};
 use self::gguf_file::{GgufFile, Storage, TensorInfo};
 use self::safetensors::Safetensors;
 use self::vocabulary::Vocabulary;
@@ -68,7 +68,7 @@ pub fn bert_to_gguf<R: Read + Seek>(
             storage: source.storage,
         });
     }
-    let total = sources.iter().map(Source::bytes).sum();
+    let total = sources.iter().map(TensorSource::bytes).sum();
     let mut done = 0;
     let mut writing = file.write(out).map_err(ConvertError::Write)?;
     for source in &sources {

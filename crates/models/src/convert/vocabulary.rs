@@ -7,7 +7,7 @@ const FILE: &str = "vocab.txt";
 /// What llama.cpp puts before every word it looks up, so pieces that begin a word have it before them here.
 const WORD_START: char = '\u{2581}';
 
-/// What marks a piece that goes on with a word, in the published form.
+/// What marks a piece that continues a word, in the published form.
 const CONTINUES: &str = "##";
 
 pub(super) struct Vocabulary {

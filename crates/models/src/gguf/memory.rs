@@ -1,6 +1,6 @@
 //! What a model will take of memory, before it is loaded. Arithmetic only.
 
-use super::Header;
+use super::GgufHeader;
 
 /// Bytes of a number in the KV cache.
 const F16: u64 = 2;
@@ -25,7 +25,7 @@ impl MemoryEstimate {
     /// For a model of `weights` bytes with room for `context` tokens over all sequences together.
     ///
     /// Errs on the high side where a model has tricks of its own, such as windows or compressed caches.
-    pub fn of(header: &Header, weights: u64, context: u64) -> Self {
+    pub fn of(header: &GgufHeader, weights: u64, context: u64) -> Self {
         let wide = header
             .embedding_length
             .unwrap_or(0)
@@ -44,7 +44,7 @@ impl MemoryEstimate {
 }
 
 /// Keys and values of one token in all layers.
-fn cached_per_token(header: &Header) -> u64 {
+fn cached_per_token(header: &GgufHeader) -> u64 {
     // What sees the whole text at once has no use for a cache.
     if !header.is_causal {
         return 0;

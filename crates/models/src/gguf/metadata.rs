@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::input::Input;
-use super::{GgufError, Header, PerLayer, Split};
+use super::{GgufError, GgufHeader, GgufSplit, PerLayer};
 
 /// Real models have about fifty.
 pub(super) const MAX_ENTRIES: u64 = 1 << 14;
@@ -18,7 +18,7 @@ const MAX_KEPT_TEXT: u64 = 1 << 10;
 /// Per-layer numbers are fewer; token lists are longer, and only their length matters here.
 const MAX_KEPT_ITEMS: u64 = 1 << 10;
 
-/// Arrays of arrays: nobody writes them, and the format allows them.
+/// Arrays of arrays: the format allows them, and no real file has them.
 const MAX_DEPTH: u8 = 4;
 
 /// All keys and short values together.
@@ -93,7 +93,7 @@ impl Metadata {
     }
 
     /// Everything of a header that the entries say; what the tensors say is left empty.
-    pub fn describe(&self, version: u32) -> Header {
+    pub fn describe(&self, version: u32) -> GgufHeader {
         let architecture = self.text("general.architecture");
         let key = |name: &str| format!("{}.{name}", architecture.as_deref().unwrap_or_default());
         let number = |name: &str| self.number(&key(name));
@@ -103,8 +103,8 @@ impl Metadata {
         };
         let split = self
             .number("split.count")
-            .map(|count| Split { number: self.number("split.no").unwrap_or(0), count });
-        Header {
+            .map(|count| GgufSplit { number: self.number("split.no").unwrap_or(0), count });
+        GgufHeader {
             version,
             name: self.text("general.name"),
             license: self.text("general.license"),

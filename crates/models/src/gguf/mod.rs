@@ -1,6 +1,6 @@
 //! The header of a GGUF file: what a model is, read without loading it.
 //!
-//! Versions 2 and 3, little-endian. The file is a stranger's: nothing in it makes this allocate more than a few megabytes
+//! Versions 2 and 3, little-endian. The file is not trusted: nothing in it makes this allocate more than a few megabytes
 //! or run longer than reading [`MAX_HEADER_BYTES`] takes. Knows nothing of llama.cpp, and leaves the weights alone.
 
 mod input;
@@ -74,7 +74,7 @@ impl PerLayer {
 
 /// Which of several files of one model this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Split {
+pub struct GgufSplit {
     /// From 0.
     pub number: u64,
     pub count: u64,
@@ -82,7 +82,7 @@ pub struct Split {
 
 /// What the header of one file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct GgufHeader {
     pub version: u32,
     /// Such as `llama`. Only the first of several files has it.
     pub architecture: Option<String>,
@@ -110,15 +110,15 @@ pub struct Header {
     pub is_causal: bool,
     /// Whether it is made for embeddings rather than for text.
     pub is_embedding: bool,
-    pub split: Option<Split>,
+    pub split: Option<GgufSplit>,
     /// The file is at least this long, or something of it is missing.
     pub expected_size: u64,
 }
 
-impl Header {
+impl GgufHeader {
     /// Reads the header of a file and gives the file's size with it.
     pub fn read_file(path: &Path) -> Result<(Self, u64), GgufError> {
-        // Asked before opening, since opening a pipe waits for somebody to write into it.
+        // Asked before opening, since opening a pipe waits for a writer.
         let metadata = std::fs::metadata(path).map_err(GgufError::Io)?;
         if !metadata.is_file() {
             return Err(GgufError::Foreign("something that is not a file"));
@@ -148,7 +148,7 @@ impl Header {
                 .checked_next_multiple_of(alignment)
                 .and_then(|start| start.checked_add(length)),
         };
-        Ok(Header {
+        Ok(GgufHeader {
             version,
             parameters: found.parameters,
             tensors,

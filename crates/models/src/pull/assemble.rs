@@ -4,32 +4,37 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
-use super::Site;
+use super::PullJob;
 use super::error::PullError;
-use super::options::Step;
+use super::options::DownloadStep;
 use super::target::{self, Target};
-use crate::catalogue::{BertMembers, Member, Packed, Pinned};
+use crate::catalogue::{BertPublication, PinnedModel, PublishedFile, PublishedForm};
 use crate::convert::{BertFiles, ConvertError, bert_to_gguf};
 
 /// Where a file has to be for [`make`]. `work` is a directory for what lies in between.
-pub(super) fn place_of(pinned: &Pinned, member: &Member, work: &Path, target: &Target) -> PathBuf {
+pub(super) fn path_of(pinned: &PinnedModel, member: &PublishedFile, work: &Path, target: &Target) -> PathBuf {
     match pinned.packed {
         // The model itself: where the next pull finds what this one has of it.
-        Packed::Gguf(_) => target.part.clone(),
-        Packed::Bert(_) => work.join(member.file_name()),
+        PublishedForm::Gguf(_) => target.part.clone(),
+        PublishedForm::Bert(_) => work.join(member.file_name()),
     }
 }
 
 /// Completes the part of `target`, with every file in its place.
-pub(super) fn make(site: &Site, work: &Path, pinned: &Pinned, target: &Target) -> Result<(), PullError> {
+pub(super) fn make(
+    job: &PullJob,
+    work: &Path,
+    pinned: &PinnedModel,
+    target: &Target,
+) -> Result<(), PullError> {
     match pinned.packed {
-        Packed::Gguf(_) => Ok(()),
-        Packed::Bert(members) => convert(site, work, members, target),
+        PublishedForm::Gguf(_) => Ok(()),
+        PublishedForm::Bert(members) => convert(job, work, members, target),
     }
 }
 
-fn convert(site: &Site, work: &Path, members: &BertMembers, target: &Target) -> Result<(), PullError> {
-    let read = |member: &Member| {
+fn convert(job: &PullJob, work: &Path, members: &BertPublication, target: &Target) -> Result<(), PullError> {
+    let read = |member: &PublishedFile| {
         let path = work.join(member.file_name());
         fs::read(&path).map_err(|error| PullError::io(&path, "read", error))
     };
@@ -46,8 +51,8 @@ fn convert(site: &Site, work: &Path, members: &BertMembers, target: &Target) -> 
         weights: BufReader::new(input),
     };
     bert_to_gguf(files, BufWriter::new(&part), |done, total| {
-        site.report(Step::Converting, done, Some(total));
-        site.go_on()
+        job.report(DownloadStep::Converting, done, Some(total));
+        job.go_on()
     })
     .map_err(|error| match error {
         ConvertError::Write(error) => unwritable(error),
@@ -55,7 +60,7 @@ fn convert(site: &Site, work: &Path, members: &BertMembers, target: &Target) -> 
     })?;
     part.sync_all().map_err(unwritable)?;
     // The same from the same, or something is amiss on this machine.
-    let found = target::checksum(site, &target.part, target.size)?;
+    let found = target::checksum(job, &target.part, target.size)?;
     match target.sha256 {
         Some(expected) if expected != found => {
             fs::remove_file(&target.part).map_err(unwritable)?;

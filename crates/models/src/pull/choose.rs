@@ -21,7 +21,7 @@ pub(super) struct HubFile {
 
 /// A model in a repository: one file, or all of its parts in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct HubCandidate {
     /// Its name without folders, numbers and extension.
     pub stem: String,
     /// The same with folders.
@@ -38,7 +38,7 @@ pub(super) enum Undecided {
 }
 
 /// The models among the files of a repository. Sets with missing parts are left out.
-pub(super) fn candidates(files: Vec<HubFile>) -> Vec<Candidate> {
+pub(super) fn candidates(files: Vec<HubFile>) -> Vec<HubCandidate> {
     let mut groups: BTreeMap<(String, u32), BTreeMap<u32, HubFile>> = BTreeMap::new();
     for file in files {
         let path = names::without_extension(&file.path);
@@ -53,7 +53,7 @@ pub(super) fn candidates(files: Vec<HubFile>) -> Vec<Candidate> {
     groups
         .into_iter()
         .filter(|((_, count), parts)| parts.len() == *count as usize)
-        .map(|((path, _), parts)| Candidate {
+        .map(|((path, _), parts)| HubCandidate {
             stem: path.rsplit('/').next().unwrap_or(&path).to_owned(),
             path,
             files: parts.into_values().collect(),
@@ -62,7 +62,7 @@ pub(super) fn candidates(files: Vec<HubFile>) -> Vec<Candidate> {
 }
 
 /// The model that `wanted` names, by file or by quantisation; or the usual one.
-pub(super) fn choose(candidates: Vec<Candidate>, wanted: Option<&str>) -> Result<Candidate, Undecided> {
+pub(super) fn choose(candidates: Vec<HubCandidate>, wanted: Option<&str>) -> Result<HubCandidate, Undecided> {
     let Some(wanted) = wanted else {
         // The eyes of a model that sees are beside it in files of their own, and answer nothing.
         let mut models = candidates;
@@ -85,8 +85,11 @@ pub(super) fn choose(candidates: Vec<Candidate>, wanted: Option<&str>) -> Result
 }
 
 /// The one that fits.
-fn pick(candidates: &[Candidate], fits: impl Fn(&Candidate) -> bool) -> Result<Candidate, Undecided> {
-    let fitting: Vec<&Candidate> = candidates.iter().filter(|candidate| fits(candidate)).collect();
+fn pick(
+    candidates: &[HubCandidate],
+    fits: impl Fn(&HubCandidate) -> bool,
+) -> Result<HubCandidate, Undecided> {
+    let fitting: Vec<&HubCandidate> = candidates.iter().filter(|candidate| fits(candidate)).collect();
     match fitting[..] {
         [only] => Ok(only.clone()),
         [] => Err(Undecided::NoSuchFile(stems(candidates))),
@@ -94,7 +97,7 @@ fn pick(candidates: &[Candidate], fits: impl Fn(&Candidate) -> bool) -> Result<C
     }
 }
 
-fn stems<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Vec<String> {
+fn stems<'a>(candidates: impl IntoIterator<Item = &'a HubCandidate>) -> Vec<String> {
     candidates.into_iter().map(|model| model.path.clone()).collect()
 }
 
@@ -112,7 +115,7 @@ fn has_quantization(stem: &str, wanted: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn repository(paths: &[&str]) -> Vec<Candidate> {
+    fn repository(paths: &[&str]) -> Vec<HubCandidate> {
         let file =
             |path: &&str| HubFile { path: (*path).to_owned(), size: 1, sha256: None, version: String::new() };
         candidates(paths.iter().map(file).collect())

@@ -11,14 +11,14 @@ use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tokio::time::Instant;
 use url::Url;
 
-use super::Site;
+use super::PullJob;
 use super::client::HubClient;
 use super::error::PullError;
-use super::options::{Retry, Step};
+use super::options::{DownloadRetry, DownloadStep};
 use super::target::Target;
 use crate::checksum::{Checksum, Summing, read_in_blocks};
 
-/// Progress is told after as many bytes or as long a time, whichever comes first.
+/// Progress is reported after as many bytes or as long a time, whichever comes first.
 const REPORT_BYTES: u64 = 1 << 20;
 const REPORT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -33,19 +33,19 @@ pub(super) struct Download<'a> {
     pub before: u64,
     /// Bytes of all files.
     pub total: u64,
-    pub retry: Retry,
+    pub retry: DownloadRetry,
     /// Whether there is another source, for which a host that sends nothing at all is soon left.
     pub has_other_source: bool,
 }
 
 impl Download<'_> {
     /// Completes the part of `target`; it is then as long as it should be, has its checksum, and is on the disk.
-    pub async fn run(&self, site: &Site, target: &Target) -> Result<(), PullError> {
-        let mut part = Part::open(site, target).await?;
+    pub async fn run(&self, job: &PullJob, target: &Target) -> Result<(), PullError> {
+        let mut part = Part::open(job, target).await?;
         let mut from_before = part.length > 0;
         loop {
-            if let Err(error) = self.complete(site, target, &mut part).await {
-                // Nothing to go on from, and another source may have it.
+            if let Err(error) = self.complete(job, target, &mut part).await {
+                // There is nothing to resume, and another source may have it.
                 if part.length == 0 {
                     part.remove().await?;
                 }
@@ -66,12 +66,12 @@ impl Download<'_> {
     }
 
     /// Attempts until everything is there or too many in a row brought nothing.
-    async fn complete(&self, site: &Site, target: &Target, part: &mut Part) -> Result<(), PullError> {
+    async fn complete(&self, job: &PullJob, target: &Target, part: &mut Part) -> Result<(), PullError> {
         let retry = self.retry;
         let mut failures = 0;
         while part.length < target.size {
             let before = part.length;
-            let Err(error) = self.attempt(site, target, part).await else {
+            let Err(error) = self.attempt(job, target, part).await else {
                 continue;
             };
             failures = if part.length > before { 1 } else { failures + 1 };
@@ -88,7 +88,7 @@ impl Download<'_> {
         Ok(())
     }
 
-    async fn attempt(&self, site: &Site, target: &Target, part: &mut Part) -> Result<(), PullError> {
+    async fn attempt(&self, job: &PullJob, target: &Target, part: &mut Part) -> Result<(), PullError> {
         let got = self.client.get(self.url.clone(), part.length, self.repo).await;
         let mut response = match got {
             // "Nothing there from that byte on": the file is another than the one this is a part of.
@@ -97,7 +97,7 @@ impl Download<'_> {
         };
         self.agree(target, part, &response).await?;
         let mut told = (part.length, Instant::now());
-        self.report(site, part);
+        self.report(job, part);
         while let Some(chunk) = response.chunk().await.map_err(|error| self.client.unreachable(&error))? {
             let length = part.length + chunk.len() as u64;
             if length > target.size {
@@ -105,11 +105,11 @@ impl Download<'_> {
             }
             part.append(&chunk).await?;
             if part.length - told.0 >= REPORT_BYTES || told.1.elapsed() >= REPORT_PAUSE {
-                self.report(site, part);
+                self.report(job, part);
                 told = (part.length, Instant::now());
             }
         }
-        self.report(site, part);
+        self.report(job, part);
         if part.length < target.size {
             // A proxy that closes in good order what it should have gone on with.
             return Err(PullError::Unreachable {
@@ -147,8 +147,8 @@ impl Download<'_> {
         }
     }
 
-    fn report(&self, site: &Site, part: &Part) {
-        site.report(Step::Downloading, self.before + part.length, Some(self.total));
+    fn report(&self, job: &PullJob, part: &Part) {
+        job.report(DownloadStep::Downloading, self.before + part.length, Some(self.total));
     }
 }
 
@@ -198,10 +198,10 @@ struct Part {
 
 impl Part {
     /// Takes up what is there.
-    async fn open(site: &Site, target: &Target) -> Result<Self, PullError> {
+    async fn open(job: &PullJob, target: &Target) -> Result<Self, PullError> {
         let (path, size) = (target.part.clone(), target.size);
-        let (file, length, summing) = site
-            .blocking(move |site| {
+        let (file, length, summing) = job
+            .blocking(move |job| {
                 let read = || {
                     let mut file = std::fs::File::options()
                         .create(true)
@@ -215,8 +215,8 @@ impl Part {
                     let mut summing = Summing::default();
                     let length = read_in_blocks(&mut file, |block, done| {
                         summing.add(block);
-                        site.report(Step::Checking, done, Some(size));
-                        site.go_on()
+                        job.report(DownloadStep::Checking, done, Some(size));
+                        job.go_on()
                     })?;
                     file.seek(SeekFrom::Start(length))?;
                     Ok((file, length, summing))

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::checksum::Checksum;
-use crate::directory::StoreError;
+use crate::directory::ModelDirectoryError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
@@ -85,7 +85,7 @@ pub enum PullError {
         source: io::Error,
     },
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Directory(#[from] ModelDirectoryError),
 }
 
 impl PullError {
@@ -112,7 +112,7 @@ fn said(message: &str) -> String {
     }
 }
 
-/// As many as somebody would read.
+/// As many as a person would read.
 fn list(choices: &[String]) -> String {
     const SHOWN: usize = 30;
     let shown = choices.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

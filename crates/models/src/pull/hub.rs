@@ -5,14 +5,14 @@ use reqwest::header::LINK;
 use serde::Deserialize;
 use url::Url;
 
-use super::Site;
-use super::choose::{self, Candidate, HubFile, Undecided};
+use super::PullJob;
+use super::choose::{self, HubCandidate, HubFile, Undecided};
 use super::client::HubClient;
 use super::download::Download;
 use super::error::PullError;
-use super::options::Step;
+use super::options::DownloadStep;
 use super::spec::HubSpec;
-use super::target::{Content, Plan};
+use super::target::{Content, PullPlan};
 use crate::checksum::Checksum;
 use crate::directory::StoredModel;
 
@@ -46,13 +46,13 @@ struct LargeFile {
 
 /// Pulls what `spec` names; `save_as` is its id when the file's own name is not wanted.
 pub(super) async fn pull(
-    site: &Site,
+    job: &PullJob,
     spec: &HubSpec,
     save_as: Option<&str>,
 ) -> Result<StoredModel, PullError> {
-    site.online(|| format!("the repository '{}'", spec.repo))?;
-    let client = HubClient::new(&site.options)?;
-    site.report(Step::Listing, 0, None);
+    job.online(|| format!("the repository '{}'", spec.repo))?;
+    let client = HubClient::new(&job.options)?;
+    job.report(DownloadStep::Listing, 0, None);
     let model = find(&client, spec).await?;
 
     let id = save_as.unwrap_or(&model.stem).to_owned();
@@ -61,9 +61,9 @@ pub(super) async fn pull(
         sha256: file.sha256,
         version: &file.version,
     });
-    let plan = Plan::new(site, &id, contents)?;
-    let site = site.locked(&id).await?;
-    let mut plan = site.blocking(move |site| plan.without_what_is_there(site)).await?;
+    let plan = PullPlan::new(job, &id, contents)?;
+    let job = job.locked(&id).await?;
+    let mut plan = job.blocking(move |job| plan.without_what_is_there(job)).await?;
 
     let total = plan.targets.iter().map(|target| target.size).sum();
     let mut before = 0;
@@ -75,18 +75,18 @@ pub(super) async fn pull(
             repo: &spec.repo,
             before,
             total,
-            retry: site.options.retry,
+            retry: job.options.retry,
             has_other_source: false,
         };
-        download.run(&site, target).await?;
+        download.run(&job, target).await?;
         before += target.size;
     }
-    site.blocking(move |_| plan.publish()).await?;
-    site.arrived(&id).await
+    job.blocking(move |_| plan.publish()).await?;
+    job.arrived(&id).await
 }
 
 /// The model that `spec` means among those of its repository.
-async fn find(client: &HubClient, spec: &HubSpec) -> Result<Candidate, PullError> {
+async fn find(client: &HubClient, spec: &HubSpec) -> Result<HubCandidate, PullError> {
     let files = list(client, &spec.repo).await?;
     let repo = spec.repo.clone();
     choose::choose(choose::candidates(files), spec.wanted.as_deref()).map_err(|undecided| match undecided {

@@ -1,13 +1,13 @@
-//! A model file that is on this machine already: linked into the store, or copied where a link cannot be.
+//! A model file that is on this machine already: linked into the directory of models, or copied where a link cannot be.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::Site;
+use super::PullJob;
 use super::error::PullError;
-use super::options::Step;
-use super::target::{self, Content, Plan, Target};
+use super::options::DownloadStep;
+use super::target::{self, Content, PullPlan, Target};
 use crate::checksum::read_in_blocks;
 use crate::directory::StoredModel;
 use crate::names::Shard;
@@ -18,14 +18,14 @@ struct Found {
     files: Vec<(PathBuf, u64)>,
 }
 
-pub(super) async fn pull(site: &Site, path: &Path) -> Result<StoredModel, PullError> {
+pub(super) async fn pull(job: &PullJob, path: &Path) -> Result<StoredModel, PullError> {
     let path = path.to_owned();
-    let found = site.blocking(move |_| find(&path)).await?;
+    let found = job.blocking(move |_| find(&path)).await?;
     let id = found.id.clone();
-    let plan = plan(site, &found)?;
-    let site = site.locked(&id).await?;
-    site.blocking(move |site| take(site, &found, plan)).await?;
-    site.arrived(&id).await
+    let plan = plan(job, &found)?;
+    let job = job.locked(&id).await?;
+    job.blocking(move |job| take(job, &found, plan)).await?;
+    job.arrived(&id).await
 }
 
 /// The model that a path means: the whole of it, also when the path is one of several parts.
@@ -50,28 +50,28 @@ fn check(path: &Path, number: u32) -> Result<u64, PullError> {
         .map_err(|reason| PullError::NotAModel { file: path.display().to_string(), reason })
 }
 
-fn plan(site: &Site, found: &Found) -> Result<Plan, PullError> {
+fn plan(job: &PullJob, found: &Found) -> Result<PullPlan, PullError> {
     let contents =
         found.files.iter().map(|(_, size)| Content { size: *size, sha256: None, version: "local" });
-    Plan::new(site, &found.id, contents)
+    PullPlan::new(job, &found.id, contents)
 }
 
-fn take(site: &Site, found: &Found, mut plan: Plan) -> Result<(), PullError> {
+fn take(job: &PullJob, found: &Found, mut plan: PullPlan) -> Result<(), PullError> {
     // Whether what is there is the same takes reading both; with nothing there it need not be known.
     for (target, (source, size)) in plan.targets.iter_mut().zip(&found.files) {
         if target.path.exists() {
-            target.sha256 = Some(target::checksum(site, source, *size)?);
+            target.sha256 = Some(target::checksum(job, source, *size)?);
         }
     }
-    let plan = plan.without_what_is_there(site)?;
+    let plan = plan.without_what_is_there(job)?;
     for target in &plan.targets {
         let (source, _) = &found.files[target.number as usize - 1];
-        link_or_copy(site, source, target)?;
+        link_or_copy(job, source, target)?;
     }
     plan.publish()
 }
 
-fn link_or_copy(site: &Site, source: &Path, target: &Target) -> Result<(), PullError> {
+fn link_or_copy(job: &PullJob, source: &Path, target: &Target) -> Result<(), PullError> {
     let failed = |error| PullError::io(&target.part, "written", error);
     match fs::remove_file(&target.part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -84,8 +84,8 @@ fn link_or_copy(site: &Site, source: &Path, target: &Target) -> Result<(), PullE
     let mut to = File::create(&target.part).map_err(failed)?;
     let from = File::open(source).map_err(|error| PullError::io(source, "read", error))?;
     read_in_blocks(from, |block, done| {
-        site.report(Step::Copying, done, Some(target.size));
-        site.go_on()?;
+        job.report(DownloadStep::Copying, done, Some(target.size));
+        job.go_on()?;
         to.write_all(block)
     })
     .map_err(failed)?;

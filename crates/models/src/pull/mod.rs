@@ -1,8 +1,8 @@
-//! Fetching a model into the store.
+//! Pulls a model into the directory of models.
 //!
 //! Whatever the source, a model is written under another name (`.part`), checked, and renamed when it is whole: a half
 //! file is never listed. One pull of a model runs at a time, across processes; the others wait for it. A pull that is
-//! cancelled, dropped or killed leaves what it has, and the next one goes on from there.
+//! cancelled, dropped or killed leaves what it has, and the next one resumes there.
 
 mod assemble;
 mod choose;
@@ -24,33 +24,33 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::PullError;
-pub use self::options::{Network, Progress, PullOptions, Retry, Step};
+pub use self::options::{DownloadPolicy, DownloadProgress, DownloadRetry, DownloadStep, PullOptions};
 pub use self::pinned::is_within_reach;
-pub use self::spec::{HubSpec, PullSpec, SpecError};
-use crate::catalogue::{CatalogEntry, Source};
-use crate::directory::{ModelStore, StoredModel};
+pub use self::spec::{HubSpec, PullSpec, PullSpecError};
+use crate::catalogue::{CatalogueEntry, ModelSource};
+use crate::directory::{ModelDirectory, StoredModel};
 use crate::lock::ModelLock;
 
-/// How often somebody else's lock is tried.
+/// How often the lock of another pull is tried.
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
-/// Fetches the model that `spec` names and gives it as it is in the store. A model that is there already is not fetched
+/// Fetches the model that `spec` names and returns it as it is in the directory. A model that is there already is not fetched
 /// again.
 pub async fn pull(
     spec: &PullSpec,
-    store: &ModelStore,
+    directory: &ModelDirectory,
     options: &PullOptions,
 ) -> Result<StoredModel, PullError> {
     // Work on other threads ends with this call, also when it is dropped in the middle.
     let stop = options.cancel.child_token();
     let _stop_at_end = stop.clone().drop_guard();
-    let site = Site { store: store.clone(), options: options.clone(), stop, _lock: None };
+    let job = PullJob { directory: directory.clone(), options: options.clone(), stop, _lock: None };
     let work = async {
-        site.blocking(|site| Ok(site.store.prepare()?)).await?;
+        job.blocking(|job| Ok(job.directory.prepare()?)).await?;
         match spec {
-            PullSpec::Catalog(entry) => pull_entry(&site, entry).await,
-            PullSpec::Hub(wanted) => hub::pull(&site, wanted, None).await,
-            PullSpec::File(path) => local::pull(&site, path).await,
+            PullSpec::Catalogue(entry) => pull_entry(&job, entry).await,
+            PullSpec::Hub(wanted) => hub::pull(&job, wanted, None).await,
+            PullSpec::File(path) => local::pull(&job, path).await,
         }
     };
     tokio::select! {
@@ -60,24 +60,24 @@ pub async fn pull(
     }
 }
 
-async fn pull_entry(site: &Site, entry: &CatalogEntry) -> Result<StoredModel, PullError> {
+async fn pull_entry(job: &PullJob, entry: &CatalogueEntry) -> Result<StoredModel, PullError> {
     match &entry.source {
-        Source::Pinned(pinned) => pinned::pull(site, entry.name, pinned).await,
-        Source::Hub { repo, wanted } => {
+        ModelSource::Pinned(pinned) => pinned::pull(job, entry.name, pinned).await,
+        ModelSource::Hub { repo, wanted } => {
             // Its name is ours, so that it is there needs no hub to say.
-            if let Some(model) = site.healthy(entry.name).await? {
+            if let Some(model) = job.healthy(entry.name).await? {
                 return Ok(model);
             }
             let wanted = HubSpec { repo: (*repo).to_owned(), wanted: Some((*wanted).to_owned()) };
-            hub::pull(site, &wanted, Some(entry.name)).await
+            hub::pull(job, &wanted, Some(entry.name)).await
         }
     }
 }
 
 /// What every source works with.
 #[derive(Clone)]
-struct Site {
-    store: ModelStore,
+struct PullJob {
+    directory: ModelDirectory,
     options: PullOptions,
     /// Cancelled when the pull ends for any reason.
     stop: CancellationToken,
@@ -85,39 +85,39 @@ struct Site {
     _lock: Option<Arc<ModelLock>>,
 }
 
-impl Site {
-    fn report(&self, step: Step, done: u64, total: Option<u64>) {
-        (self.options.progress)(Progress { step, done, total });
+impl PullJob {
+    fn report(&self, step: DownloadStep, done: u64, total: Option<u64>) {
+        (self.options.progress)(DownloadProgress { step, done, total });
     }
 
     fn online(&self, what: impl FnOnce() -> String) -> Result<(), PullError> {
         match self.options.network {
-            Network::Online => Ok(()),
-            Network::Offline => Err(PullError::Offline { what: what() }),
+            DownloadPolicy::Online => Ok(()),
+            DownloadPolicy::Offline => Err(PullError::Offline { what: what() }),
         }
     }
 
-    /// The same with the right to write the model `id`, once nobody else has it any more.
-    async fn locked(&self, id: &str) -> Result<Site, PullError> {
+    /// The same with the right to write the model `id`, once no other holder has it.
+    async fn locked(&self, id: &str) -> Result<PullJob, PullError> {
         loop {
-            let (dir, name) = (self.store.dir().to_owned(), id.to_owned());
+            let (dir, name) = (self.directory.dir().to_owned(), id.to_owned());
             let taken = self
                 .blocking(move |_| {
                     ModelLock::try_take(&dir, &name).map_err(|error| PullError::io(&dir, "locked", error))
                 })
                 .await?;
             if let Some(lock) = taken {
-                return Ok(Site { _lock: Some(Arc::new(lock)), ..self.clone() });
+                return Ok(PullJob { _lock: Some(Arc::new(lock)), ..self.clone() });
             }
-            self.report(Step::Waiting, 0, None);
+            self.report(DownloadStep::Waiting, 0, None);
             tokio::time::sleep(LOCK_PAUSE).await;
         }
     }
 
-    /// The model `id` if it is in the store and nothing is wrong with it.
+    /// The model `id` if it is in the directory and nothing is wrong with it.
     async fn healthy(&self, id: &str) -> Result<Option<StoredModel>, PullError> {
         let id = id.to_owned();
-        let found = self.blocking(move |site| Ok(site.store.find(&id)?)).await?;
+        let found = self.blocking(move |job| Ok(job.directory.find(&id)?)).await?;
         Ok(found.filter(|model| model.problem.is_none()))
     }
 
@@ -125,16 +125,16 @@ impl Site {
     async fn arrived(&self, id: &str) -> Result<StoredModel, PullError> {
         self.healthy(id)
             .await?
-            .ok_or_else(|| PullError::Vanished { id: id.to_owned(), dir: self.store.dir().to_owned() })
+            .ok_or_else(|| PullError::Vanished { id: id.to_owned(), dir: self.directory.dir().to_owned() })
     }
 
     /// Runs what waits for the disk on a thread of its own.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Site) -> Result<T, PullError> + Send + 'static,
+        work: impl FnOnce(&PullJob) -> Result<T, PullError> + Send + 'static,
     ) -> Result<T, PullError> {
-        let site = self.clone();
-        match tokio::task::spawn_blocking(move || work(&site)).await {
+        let job = self.clone();
+        match tokio::task::spawn_blocking(move || work(&job)).await {
             Ok(done) => done,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),

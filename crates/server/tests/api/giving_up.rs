@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::Engine;
-use hob_llama::{Embedded, EmbeddedOptions};
+use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_testkit::part;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn long_question(number: usize, fields: Value) -> Value {
 }
 
 /// Tokens that go through the model for others while it writes an answer of sixteen tokens.
-async fn computed_beside(server: &Running, engine: &Embedded) -> u64 {
+async fn computed_beside(server: &Running, engine: &LlamaEngine) -> u64 {
     let before = engine.computed_tokens();
     let body = asking(json!({ "agent": "none", "max_tokens": 16, "ignore_eos": true }));
     let answer: Value = server.chat(&body).await.error_for_status().unwrap().json().await.unwrap();
@@ -44,7 +44,7 @@ async fn hanging_up_ends_the_embedded_engines_work_on_every_way_to_it() {
     std::fs::hard_link(&file, dir.path().join("m.gguf"))
         .or_else(|_| std::fs::copy(&file, dir.path().join("m.gguf")).map(drop))
         .unwrap();
-    let engine = Arc::new(Embedded::new(EmbeddedOptions { threads: 1, ..EmbeddedOptions::new(dir.path()) }));
+    let engine = Arc::new(LlamaEngine::new(LlamaOptions { threads: 1, ..LlamaOptions::new(dir.path()) }));
     let served = Arc::clone(&engine) as Arc<dyn Engine>;
     let server = Running::start_system(parts(served), at_home()).await;
     let ways = [

@@ -88,8 +88,7 @@ impl RouterBook {
     }
 
     /// A book over an open database.
-    #[cfg(test)]
-    pub(crate) fn over(routing: Routing) -> Self {
+    pub fn over(routing: Routing) -> Self {
         let shelf = Shelf { opened: Mutex::new(Some(routing)), ..Shelf::default() };
         RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
     }

@@ -55,7 +55,7 @@ impl fmt::Display for PolicyName {
 }
 
 /// Draws a random number.
-pub(crate) type DrawFn = Arc<dyn Fn() -> RandomDraw + Send + Sync>;
+pub type DrawFn = Arc<dyn Fn() -> RandomDraw + Send + Sync>;
 
 /// Chooses.
 pub struct Router {
@@ -88,8 +88,7 @@ impl Router {
     }
 
     /// The same with other random numbers.
-    #[cfg(test)]
-    pub(crate) fn drawing(self, draw_fn: DrawFn) -> Self {
+    pub fn drawing(self, draw_fn: DrawFn) -> Self {
         Router { draw_fn, ..self }
     }
 

@@ -5,22 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agents::ToolSet;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits, Zone};
 use hob_core::{
-    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EngineError, EventBus,
-    GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo, NewTask, NoChannels,
-    Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus, Tool, ToolError, ToolSpec,
+    AgentPreference, Ask, Engine, EngineError, EventBus, GenerateRequest, Generation, GenerationStream,
+    ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus,
 };
 use hob_store::{Schema, Store, Tasks};
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{EngineAsk, ScriptedEngine};
 use jiff::SignedDuration;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::startup::tasks::{open_tasks, task_options};
-use crate::system::{System, SystemParts};
 
 /// Answers after a while, and counts how many questions it has at once.
 struct SlowEngine {
@@ -72,15 +68,6 @@ impl Engine for SlowEngine {
     }
 }
 
-#[derive(Default)]
-struct Remembered(Mutex<Vec<Inference>>);
-
-impl InferenceLog for Remembered {
-    fn record(&self, inference: Inference) {
-        self.0.lock().unwrap().push(inference);
-    }
-}
-
 /// Takes what it is sent, or refuses it.
 struct Pigeons {
     sent: Mutex<Vec<(String, String, Option<String>)>>,
@@ -88,103 +75,65 @@ struct Pigeons {
 }
 
 #[async_trait]
-impl Channels for Pigeons {
-    async fn send(
-        &self,
-        channel: &str,
-        content: &str,
-        conversation: Option<&str>,
-    ) -> Result<(), ChannelError> {
-        let message = (channel.to_owned(), content.to_owned(), conversation.map(str::to_owned));
-        self.sent.lock().unwrap().push(message);
-        if self.refuses {
-            return Err(ChannelError::Undelivered { channel: channel.to_owned(), reason: "no wings".into() });
-        }
+impl Deliver for Pigeons {
+    async fn check(&self, _target: &str) -> Result<(), DeliverError> {
         Ok(())
     }
 
-    async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        Ok(vec!["loft".to_owned(), "roof".to_owned()])
-    }
-
-    fn report(&self) -> ChannelReport {
-        ChannelReport { status: ChannelStatus::Connected, ..NoChannels.report() }
+    async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError> {
+        let message = (to.channel.clone(), text.to_owned(), to.conversation.clone());
+        self.sent.lock().unwrap().push(message);
+        if self.refuses { Err(DeliverError("no wings".into())) } else { Ok(()) }
     }
 }
 
-struct NamedTool(ToolSpec);
-
-impl NamedTool {
-    fn called(name: &str, reach: Reach) -> Arc<dyn Tool> {
-        Arc::new(NamedTool(ToolSpec {
-            name: name.into(),
-            description: "a tool".into(),
-            parameters: json!({ "type": "object" }),
-            reach,
-            effect: hob_core::Effect::None,
-            untrusted_output: false,
-            timeout: None,
-        }))
-    }
-}
-
-#[async_trait]
-impl Tool for NamedTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    async fn call(&self, _: Value) -> Result<String, ToolError> {
-        Ok("fine".into())
-    }
+fn task_options() -> TaskOptions {
+    let agents = ["simple", "orchestrator", "react", "codeact"].map(str::to_owned).to_vec();
+    TaskOptions { agents, agent_aliases: vec!["openhands".to_owned()], ..TaskOptions::default() }
 }
 
 struct World {
     tasks: Tasks,
     book: TaskBook,
     scheduler: Scheduler,
-    system: Arc<System>,
-    record: Arc<Remembered>,
+    ask: Arc<EngineAsk>,
+    bus: EventBus,
     start: Timestamp,
 }
 
 impl World {
     fn with(engine: Arc<dyn Engine>, options: SchedulerOptions) -> Self {
-        Self::of(engine, options, Arc::new(NoChannels))
+        Self::of(engine, options, Arc::new(NoDelivery))
     }
 
-    fn of(engine: Arc<dyn Engine>, options: SchedulerOptions, channels: Arc<dyn Channels>) -> Self {
+    fn of(engine: Arc<dyn Engine>, options: SchedulerOptions, deliver: Arc<dyn Deliver>) -> Self {
         let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
         let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let options_of_tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options(channels) };
-        let book = TaskBook::over(tasks.clone(), options_of_tasks);
-        let record = Arc::new(Remembered::default());
-        let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
-        let system = Arc::new(System::new(SystemParts {
-            engine,
-            default_model: None,
-            agent: None,
-            tools: ToolSet::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
-            max_turns: 10,
-            bus: EventBus::new(),
-            log: Arc::clone(&record) as Arc<dyn InferenceLog>,
-        }));
-        let ask = Arc::clone(&system) as Arc<dyn Ask>;
-        let parts = SchedulerParts { book: book.clone(), ask, bus: system.bus().clone(), options };
-        World { tasks, book, scheduler: Scheduler::new(parts), system, record, start }
+        let book = TaskBook::over(
+            tasks.clone(),
+            TaskOptions { clock, zone: Zone::utc(), deliver, ..task_options() },
+        );
+        let (ask, bus) = (Arc::new(EngineAsk::new(engine)), EventBus::new());
+        let parts = SchedulerParts {
+            book: book.clone(),
+            ask: Arc::clone(&ask) as Arc<dyn Ask>,
+            bus: bus.clone(),
+            options,
+        };
+        World { tasks, book, scheduler: Scheduler::new(parts), ask, bus, start }
     }
 
     /// Another scheduler on the same tasks, whose clock is ahead.
     fn at_clock_ahead(&self, ahead: SignedDuration) -> Scheduler {
         let right = self.book.clone();
         let clock: Clock = Arc::new(move || right.now() + ahead);
-        let tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options(Arc::new(NoChannels)) };
+        let tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options() };
         Scheduler::new(SchedulerParts {
             book: TaskBook::over(self.tasks.clone(), tasks),
-            ask: Arc::clone(&self.system) as Arc<dyn Ask>,
-            bus: self.system.bus().clone(),
+            ask: Arc::clone(&self.ask) as Arc<dyn Ask>,
+            bus: self.bus.clone(),
             options: SchedulerOptions::default(),
         })
     }
@@ -219,7 +168,7 @@ async fn a_task_runs_at_its_time_and_is_logged_told_of_and_recorded() {
     let world = World::with(greeter(), SchedulerOptions::default());
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = Arc::clone(&heard);
-    let _listening = world.system.bus().subscribe(move |happening| {
+    let _listening = world.bus.subscribe(move |happening| {
         if happening.event.name().starts_with("scheduler") {
             ear.lock().unwrap().push((happening.event.name(), happening.event.data()));
         }
@@ -245,10 +194,11 @@ async fn a_task_runs_at_its_time_and_is_logged_told_of_and_recorded() {
             ),
         ]
     );
-    let record = world.record.0.lock().unwrap();
+    let callers = world.ask.callers();
+    assert_eq!(callers.len(), 1);
     assert_eq!(
-        (record.len(), record[0].source, record[0].agent.as_deref()),
-        (1, RequestSource::Scheduler, Some("simple"))
+        (callers[0].source, &callers[0].agent),
+        (RequestSource::Scheduler, &AgentPreference::Named("simple".into()))
     );
 }
 
@@ -369,8 +319,8 @@ async fn at_the_end_runs_get_their_time_and_what_is_left_is_logged_as_interrupte
 async fn a_result_is_delivered_and_one_that_cannot_be_is_kept_and_not_sent_twice() {
     for (refuses, expected) in [(false, RunOutcome::Succeeded), (true, RunOutcome::Failed)] {
         let pigeons = Arc::new(Pigeons { sent: Mutex::default(), refuses });
-        let channels = Arc::clone(&pigeons) as Arc<dyn Channels>;
-        let world = World::of(greeter(), SchedulerOptions::default(), channels);
+        let deliver = Arc::clone(&pigeons) as Arc<dyn Deliver>;
+        let world = World::of(greeter(), SchedulerOptions::default(), deliver);
         world.scheduler.start();
         let deliver_to = Some(DeliverTo { channel: "loft".into(), conversation: Some("7".into()) });
         let limits = TaskLimits { retries: 3, ..TaskLimits::default() };
@@ -390,30 +340,6 @@ async fn a_result_is_delivered_and_one_that_cannot_be_is_kept_and_not_sent_twice
             );
         }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_has_the_selected_tools_and_without_a_selection_those_that_change_nothing() {
-    let offered = async |tools: Option<Vec<String>>, permit: Permit| -> Vec<String> {
-        let engine = greeter();
-        let world = World::with(Arc::clone(&engine) as Arc<dyn Engine>, SchedulerOptions::default());
-        let task = NewTask { agent: "orchestrator".into(), tools, permit, ..every(60) };
-        let task = world.create(task).await;
-        let run = world.scheduler.run_to_end(&task.id).await.unwrap();
-        assert_eq!(run.outcome, Some(RunOutcome::Succeeded), "{run:?}");
-        let requests = engine.requests();
-        requests[0].tools.iter().map(|tool| tool.name.clone()).collect()
-    };
-    let owner = || Permit::up_to(Reach::Act);
-    assert_eq!(offered(None, owner()).await, ["compute", "look"]);
-    assert_eq!(offered(Some(vec!["act".into(), "look".into()]), owner()).await, ["look", "act"]);
-    assert_eq!(offered(Some(vec![]), owner()).await, Vec::<String>::new());
-    let reader = Permit::up_to(Reach::Read);
-    assert_eq!(
-        offered(Some(vec!["act".into(), "look".into()]), reader).await,
-        ["look"],
-        "no further than its maker"
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -460,40 +386,18 @@ async fn a_task_for_nobody_is_refused() {
 #[tokio::test]
 async fn a_book_that_was_never_written_in_is_empty_and_leaves_no_file() {
     let home = std::env::temp_dir().join(format!("hob-book-{:x}", fastrand::u64(..)));
-    let book = open_tasks(&home, task_options(Arc::new(NoChannels)));
+    let book = TaskBook::at(&home.join("hob.db"), task_options());
     assert_eq!(book.list(None).await.unwrap(), []);
     assert!(book.get(&hob_core::TaskId::parse("x").unwrap()).await.is_err());
     assert!(!home.exists());
 }
 
 #[tokio::test]
-async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are() {
-    let deliver_to = |channel: &str| NewTask {
-        deliver_to: Some(DeliverTo { channel: channel.to_owned(), conversation: None }),
-        ..every(1000)
-    };
-    let none = World::with(greeter(), SchedulerOptions::default());
-    let error = none.book.create(deliver_to("telegram")).await.unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "there is no channel 'telegram': no channel is configured. Set 'enabled = true' under [channel] or \
-         [channel.whatsapp] in config.toml"
-    );
-    let pigeons = Arc::new(Pigeons { sent: Mutex::default(), refuses: false });
-    let some = World::of(greeter(), SchedulerOptions::default(), pigeons);
-    let error = some.book.create(deliver_to("telegram")).await.unwrap_err().to_string();
-    assert_eq!(error, "there is no channel 'telegram'; there are loft, roof");
-    for channel in ["loft", "roof:left"] {
-        some.create(deliver_to(channel)).await;
-    }
-}
-
-#[tokio::test]
 async fn a_task_without_a_zone_has_that_of_the_house() {
     let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("hob.db");
     let zone = Zone::parse("America/New_York").unwrap();
-    let book =
-        open_tasks(home.path(), TaskOptions { zone: zone.clone(), ..task_options(Arc::new(NoChannels)) });
+    let book = TaskBook::at(&file, TaskOptions { zone: zone.clone(), ..task_options() });
     let daily = |timezone| NewTask {
         timezone,
         ..NewTask::new("p", ScheduleType::Cron, "0 9 * * *", Permit::up_to(Reach::Act))
@@ -501,7 +405,7 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
     assert_eq!(book.create(daily(None)).await.unwrap().timetable.zone, zone);
     let named = book.create(daily(Some(Zone::utc()))).await.unwrap();
     assert_eq!(named.timetable.zone, Zone::utc());
-    let again = open_tasks(home.path(), task_options(Arc::new(NoChannels))).list(None).await.unwrap();
+    let again = TaskBook::at(&file, task_options()).list(None).await.unwrap();
     let zones: Vec<&str> = again.iter().map(|task| task.timetable.zone.name()).collect();
     assert!(zones.contains(&"America/New_York") && zones.contains(&"UTC"), "kept by name: {zones:?}");
 }
@@ -510,16 +414,17 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
 #[tokio::test]
 async fn a_task_that_another_process_makes_runs_at_its_time() {
     let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("hob.db");
     let world = World::with(greeter(), SchedulerOptions::default());
-    let ours = open_tasks(home.path(), task_options(Arc::new(NoChannels)));
+    let ours = TaskBook::at(&file, task_options());
     let scheduler = Scheduler::new(SchedulerParts {
         book: ours.clone(),
-        ask: Arc::clone(&world.system) as Arc<dyn Ask>,
-        bus: world.system.bus().clone(),
+        ask: Arc::clone(&world.ask) as Arc<dyn Ask>,
+        bus: world.bus.clone(),
         options: SchedulerOptions { poll_interval: Duration::from_secs(3600), ..SchedulerOptions::default() },
     });
     // The other process has been here already, and the scheduler sleeps.
-    let theirs = open_tasks(home.path(), task_options(Arc::new(NoChannels)));
+    let theirs = TaskBook::at(&file, task_options());
     let later = theirs.create(every(1_000_000)).await.unwrap();
     scheduler.start();
     let soon = theirs.create(every(1)).await.unwrap();
