@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hob_core::MemoryError;
-use hob_store::{MemoryStore, StoreError};
+use hob_db::DatabaseError;
+use hob_store::MemoryStore;
 
 use crate::blocking::blocking;
 use crate::failure::store_failed;
@@ -48,7 +49,7 @@ impl Shelf {
 
     async fn get(
         &self,
-        open: fn(&Path) -> Result<Option<MemoryStore>, StoreError>,
+        open: fn(&Path) -> Result<Option<MemoryStore>, DatabaseError>,
     ) -> Result<Option<MemoryStore>, MemoryError> {
         if let Some(store) = self.inner.open.get() {
             return Ok(Some(store.clone()));
@@ -61,8 +62,8 @@ impl Shelf {
 impl Inner {
     fn get(
         &self,
-        open: fn(&Path) -> Result<Option<MemoryStore>, StoreError>,
-    ) -> Result<Option<MemoryStore>, StoreError> {
+        open: fn(&Path) -> Result<Option<MemoryStore>, DatabaseError>,
+    ) -> Result<Option<MemoryStore>, DatabaseError> {
         let _turn = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = self.open.get() {
             return Ok(Some(store.clone()));

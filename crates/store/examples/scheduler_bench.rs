@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use hob_core::schedule::{RunOutcome, ScheduleType};
 use hob_core::{NewTask, Permit, Reach, Task, TaskId};
+use hob_db::Database;
 use hob_store::tasks::{Claimant, Retry, RunEnd};
-use hob_store::{Schema, Store, Tasks};
+use hob_store::{HOB_MIGRATIONS, Tasks};
 use jiff::{SignedDuration, Timestamp};
 
 /// Due at each measured poll that finds something.
@@ -32,7 +33,7 @@ fn main() -> Result<(), Failure> {
 
 fn measure(size: usize) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let tasks = Tasks::new(Store::open(&directory.path().join("hob.db"), Schema::HOB)?);
+    let tasks = Tasks::new(Database::open(&directory.path().join("hob.db"), HOB_MIGRATIONS)?);
     let now = Timestamp::now();
     let claimant = Claimant {
         owner: "bench".to_owned(),

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
-use hob_store::{Prices, Schema, Store, Telemetry, UtcDay, Zone};
+use hob_db::Database;
+use hob_store::{HOB_MIGRATIONS, Prices, Telemetry, UtcDay, Zone};
 
 const DAYS: u64 = 365;
 const BATCH: u64 = 2048;
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Telemetry, Box<dyn Error>> {
-    let telemetry = Telemetry::new(Store::open(path, Schema::HOB)?, Prices::standard());
+    let telemetry = Telemetry::new(Database::open(path, HOB_MIGRATIONS)?, Prices::standard());
     let filling = Instant::now();
     let mut next = 0;
     while next < rows {

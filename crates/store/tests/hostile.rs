@@ -6,7 +6,8 @@ mod files {
     use std::time::{Duration, SystemTime};
 
     use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
-    use hob_store::{MemoryStore, Prices, Schema, Store, StoreError, Telemetry};
+    use hob_db::{Database, DatabaseError};
+    use hob_store::{HOB_MIGRATIONS, MemoryStore, Prices, Telemetry};
 
     fn inference() -> Inference {
         Inference {
@@ -26,8 +27,8 @@ mod files {
         }
     }
 
-    fn telemetry(path: &Path) -> Result<Telemetry, StoreError> {
-        Ok(Telemetry::new(Store::open(path, Schema::HOB)?, Prices::standard()))
+    fn telemetry(path: &Path) -> Result<Telemetry, DatabaseError> {
+        Ok(Telemetry::new(Database::open(path, HOB_MIGRATIONS)?, Prices::standard()))
     }
 
     fn log_of(path: &Path) -> PathBuf {
@@ -44,7 +45,7 @@ mod files {
         ] {
             let path = root.path().join(name);
             fs::write(&path, &bytes).unwrap();
-            if let Err(error) = Store::open(&path, Schema::HOB) {
+            if let Err(error) = Database::open(&path, HOB_MIGRATIONS) {
                 assert!(error.to_string().contains(name), "{error}");
                 assert_eq!(fs::read(&path).unwrap(), bytes, "{name}");
             } else {
@@ -53,7 +54,7 @@ mod files {
         }
         let directory = root.path().join("directory.db");
         fs::create_dir(&directory).unwrap();
-        assert!(Store::open(&directory, Schema::HOB).is_err());
+        assert!(Database::open(&directory, HOB_MIGRATIONS).is_err());
         assert!(MemoryStore::open(&directory).is_err());
         assert!(directory.is_dir());
     }
@@ -110,8 +111,9 @@ mod time {
 
     use hob_core::schedule::{Change, ScheduleType};
     use hob_core::{NewTask, Permit, Reach, TaskId};
+    use hob_db::Database;
     use hob_store::tasks::Claimant;
-    use hob_store::{Schema, Store, Tasks};
+    use hob_store::{HOB_MIGRATIONS, Tasks};
     use jiff::Timestamp;
 
     fn claimant() -> Claimant {
@@ -125,7 +127,7 @@ mod time {
         let moments = [Timestamp::MIN, Timestamp::UNIX_EPOCH, now, far];
         for made in moments {
             for shown in moments {
-                let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
+                let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
                 for (id, kind, value) in [
                     ("cron", ScheduleType::Cron, "*/10 * * * *"),
                     ("interval", ScheduleType::Interval, "600"),

@@ -7,7 +7,8 @@ use hob_channel::whatsapp::{Installer, Program};
 use hob_channel::{Bridge, BridgeOptions, Whatsapp, WhatsappOptions};
 use hob_config::{ChannelConfig, Config, ReachKey};
 use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Reach};
-use hob_store::{Conversations, Schema, Store};
+use hob_db::Database;
+use hob_store::{Conversations, HOB_MIGRATIONS};
 
 use crate::channel_service::{ChannelOptions, ChannelService};
 use crate::databases::DATABASE;
@@ -121,7 +122,7 @@ fn reach(key: ReachKey) -> Reach {
 
 /// Conversations are worth a warning, not a refusal: without them messages are answered all the same.
 fn open_conversations(home: &Path) -> Option<Conversations> {
-    match Store::open(&home.join(DATABASE), Schema::HOB) {
+    match Database::open(&home.join(DATABASE), HOB_MIGRATIONS) {
         Ok(store) => Some(Conversations::new(store)),
         Err(error) => {
             tracing::warn!(%error, "conversations are not remembered");

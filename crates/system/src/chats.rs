@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use hob_store::{Chats, Schema, Store, StoreError};
+use hob_db::{Database, DatabaseError};
+use hob_store::{Chats, HOB_MIGRATIONS};
 
 use crate::databases::DATABASE;
 
 /// The conversations in `home`. Blocks.
-pub fn open_chats(home: &Path) -> Result<Chats, StoreError> {
-    Ok(Chats::new(Store::open(&home.join(DATABASE), Schema::HOB)?))
+pub fn open_chats(home: &Path) -> Result<Chats, DatabaseError> {
+    Ok(Chats::new(Database::open(&home.join(DATABASE), HOB_MIGRATIONS)?))
 }

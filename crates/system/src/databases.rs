@@ -1,21 +1,22 @@
-//! The databases of the house, for those who want to know how they are. Opens none for work.
+//! The state of the databases, for `hob doctor`. Opens none for work.
 
 use std::path::{Path, PathBuf};
 
-use hob_store::{Condition, Schema, StoreError, inspect};
+use hob_db::{DatabaseError, DatabaseState, inspect};
+use hob_store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 
 use crate::memory;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
 
-/// One database, and how it is.
+/// One database and its state.
 #[derive(Debug)]
-pub struct Database {
+pub struct DatabaseReport {
     pub path: PathBuf,
     pub kind: DatabaseKind,
     /// `None` where there is no file yet.
-    pub condition: Result<Option<Condition>, StoreError>,
+    pub state: Result<Option<DatabaseState>, DatabaseError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,13 +28,15 @@ pub enum DatabaseKind {
 }
 
 /// How the databases in `home` are. Creates nothing. Blocks.
-pub fn inspect_databases(home: &Path) -> Vec<Database> {
-    let kinds =
-        [(DatabaseKind::Record, DATABASE, Schema::HOB), (DatabaseKind::Memory, memory::FILE, Schema::MEMORY)];
-    let look = |(kind, file, schema)| {
+pub fn inspect_databases(home: &Path) -> Vec<DatabaseReport> {
+    let kinds = [
+        (DatabaseKind::Record, DATABASE, HOB_MIGRATIONS),
+        (DatabaseKind::Memory, memory::FILE, MEMORY_MIGRATIONS),
+    ];
+    let look = |(kind, file, migrations)| {
         let path = home.join(file);
-        let condition = inspect(&path, schema);
-        Database { path, kind, condition }
+        let state = inspect(&path, migrations);
+        DatabaseReport { path, kind, state }
     };
     kinds.map(look).into()
 }

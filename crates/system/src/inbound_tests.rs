@@ -7,7 +7,8 @@ use hob_core::{
     Delta, Engine, EngineError, EventBus, FinishReason, Generation, GenerationStream, ModelInfo, Tool,
     ToolError, ToolSpec,
 };
-use hob_store::{Schema, Store};
+use hob_db::Database;
+use hob_store::HOB_MIGRATIONS;
 use hob_testkit::{EngineAsk, Gateway, GatewayScript, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -89,7 +90,7 @@ fn house(rules: InboundRules) -> (House, Arc<AtomicBool>) {
         ]
     }));
     let ask = answering_by(Arc::clone(&engine) as Arc<dyn Engine>);
-    let conversations = Conversations::new(Store::in_memory(Schema::HOB).unwrap());
+    let conversations = Conversations::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
     let inbound = Inbound::new(&ask, rules, Some(conversations));
     (House { ask, engine, inbound }, broken)
 }
@@ -327,7 +328,7 @@ fn frame(id: &str) -> String {
 }
 
 fn channel_options(gateway: &Gateway, home: &Path) -> ChannelOptions {
-    let database = Store::open(&home.join("hob.db"), Schema::HOB).unwrap();
+    let database = Database::open(&home.join("hob.db"), HOB_MIGRATIONS).unwrap();
     ChannelOptions {
         gateway: Some(BridgeOptions {
             reconnect_interval: Duration::from_millis(20),

@@ -42,7 +42,7 @@ mod workshop;
 
 pub use channel_service::ChannelService;
 pub use chats::open_chats;
-pub use databases::{Database, DatabaseKind, inspect_databases};
+pub use databases::{DatabaseKind, DatabaseReport, inspect_databases};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};

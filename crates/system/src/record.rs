@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Inference, InferenceLog};
+use hob_db::{Database, DatabaseError};
 use hob_store::savings::{Prices, Savings, Served, savings};
-use hob_store::{Moment, Schema, Store, StoreError, Telemetry, TelemetryWriter, Zone};
+use hob_store::{HOB_MIGRATIONS, Moment, Telemetry, TelemetryWriter, Zone};
 
 /// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
 const LATEST_RECORDS: Duration = Duration::from_millis(250);
@@ -68,7 +69,7 @@ impl Record {
 
     /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
     /// recorded. Blocks.
-    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, StoreError> {
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
         // What the disk does not take now is told by a later report.
         self.settle();
         match self.telemetry() {
@@ -147,7 +148,7 @@ impl Kept {
         let writer = match open() {
             Ok(telemetry) => TelemetryWriter::start(telemetry, retention_days)?,
             Err(error) => {
-                let error: StoreError = error;
+                let error: DatabaseError = error;
                 tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
                 TelemetryWriter::start_unopened(open, retention_days)?
             }
@@ -165,8 +166,8 @@ impl InferenceLog for Record {
 }
 
 /// The record in a database, for those who only read it. Creates the database where there is none.
-pub(crate) fn open_telemetry(database: &Path, prices: Prices) -> Result<Telemetry, StoreError> {
-    Ok(Telemetry::new(Store::open(database, Schema::HOB)?, prices))
+pub(crate) fn open_telemetry(database: &Path, prices: Prices) -> Result<Telemetry, DatabaseError> {
+    Ok(Telemetry::new(Database::open(database, HOB_MIGRATIONS)?, prices))
 }
 
 #[cfg(test)]

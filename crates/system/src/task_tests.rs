@@ -9,7 +9,8 @@ use hob_core::{
     Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog,
     NewTask, NoChannels, Permit, Reach, RequestSource, Schedule, Tool, ToolError, ToolSpec,
 };
-use hob_store::{Schema, Store, Tasks};
+use hob_db::Database;
+use hob_store::{HOB_MIGRATIONS, Tasks};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ struct World {
 
 impl World {
     fn with(engine: Arc<ScriptedEngine>, channels: Arc<dyn Channels>) -> Self {
-        let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
+        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
         let book = TaskBook::over(tasks, task_options(channels));
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];

@@ -11,14 +11,15 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "models", "net", "routing", "server", "system"]),
+    ("cli", &["config", "core", "db", "models", "net", "routing", "server", "system"]),
     ("config", &["core", "process"]),
     ("core", &[]),
+    ("db", &[]),
     ("engines", &["core", "net", "process"]),
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
     ("mcp", &["core", "net", "process"]),
-    ("memory", &["core", "process", "store", "text"]),
+    ("memory", &["core", "db", "process", "store", "text"]),
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
@@ -26,12 +27,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sandbox", &["core", "process"]),
     ("server", &["config", "core", "routing", "system"]),
     // Its tables hold the types of routing.
-    ("store", &["core", "routing"]),
+    ("store", &["core", "db", "routing"]),
     (
         "system",
         &[
-            "agents", "channel", "config", "core", "engines", "llama", "mcp", "memory", "models", "net",
-            "routing", "sandbox", "store",
+            "agents", "channel", "config", "core", "db", "engines", "llama", "mcp", "memory", "models",
+            "net", "routing", "sandbox", "store",
         ],
     ),
     ("text", &[]),
@@ -49,7 +50,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["store"]),
+    ("rusqlite", &["db", "store"]),
     ("rustls", &["net"]),
 ];
 

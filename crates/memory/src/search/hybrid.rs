@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use hob_store::StoreError;
+use hob_db::DatabaseError;
 use hob_store::memory::{Hit, Snapshot, WordQuery};
 
 use super::vector::Meaning;
@@ -28,7 +28,7 @@ pub(super) fn find(
     words: Option<&WordQuery>,
     meaning: &Meaning,
     count: usize,
-) -> Result<Option<Vec<Hit>>, StoreError> {
+) -> Result<Option<Vec<Hit>>, DatabaseError> {
     let by_meaning = vector::find_relevant(snapshot, meaning, count.max(LEAST_BY_MEANING))?;
     let Some(by_meaning) = by_meaning else { return Ok(None) };
     let by_words = sqlite::find_covering(snapshot, words, count.max(LEAST_BY_WORDS), LEAST_SHARE)?;

@@ -5,8 +5,9 @@ mod sqlite;
 mod vector;
 
 use hob_core::{MemoryBackend, MemoryError, Passage};
+use hob_db::DatabaseError;
+use hob_store::MemoryStore;
 use hob_store::memory::{Hit, Snapshot, StoredPassage, WordQuery};
-use hob_store::{MemoryStore, StoreError};
 
 use crate::blocking::blocking;
 use crate::embed::EmbedderSource;
@@ -79,7 +80,7 @@ fn read(
     snapshot: &Snapshot<'_>,
     hits: &[Hit],
     query: Option<&WordQuery>,
-) -> Result<Vec<Passage>, StoreError> {
+) -> Result<Vec<Passage>, DatabaseError> {
     let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
     let stored = snapshot.passages(&chunks, query)?;
     let score = |chunk| hits.iter().find(|hit| hit.chunk == chunk).map_or(0.0, |hit| hit.score);

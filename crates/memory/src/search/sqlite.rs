@@ -1,6 +1,6 @@
 //! By words: BM25, with titles counting more than text.
 
-use hob_store::StoreError;
+use hob_db::DatabaseError;
 use hob_store::memory::{Hit, Snapshot, WordQuery};
 
 /// The share of the question's words that a passage has to have to be told unasked. Lower than in `hybrid`, because nothing else
@@ -13,7 +13,7 @@ pub(super) fn find(
     snapshot: &Snapshot<'_>,
     query: Option<&WordQuery>,
     count: usize,
-) -> Result<Vec<Hit>, StoreError> {
+) -> Result<Vec<Hit>, DatabaseError> {
     query.map_or(Ok(Vec::new()), |query| snapshot.find_words(query, count))
 }
 
@@ -22,7 +22,7 @@ pub(super) fn find_relevant(
     snapshot: &Snapshot<'_>,
     query: Option<&WordQuery>,
     count: usize,
-) -> Result<Vec<Hit>, StoreError> {
+) -> Result<Vec<Hit>, DatabaseError> {
     find_covering(snapshot, query, count, LEAST_SHARE_UNASKED)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn find_covering(
     query: Option<&WordQuery>,
     count: usize,
     share: f64,
-) -> Result<Vec<Hit>, StoreError> {
+) -> Result<Vec<Hit>, DatabaseError> {
     let Some(query) = query else { return Ok(Vec::new()) };
     snapshot.covering(query, &snapshot.find_words(query, count)?, share)
 }

@@ -1,7 +1,7 @@
 //! By meaning: the chunks whose vectors point where the question's does.
 
 use hob_core::MemoryError;
-use hob_store::StoreError;
+use hob_db::DatabaseError;
 use hob_store::memory::{Hit, Snapshot};
 
 use crate::embed::EmbedderSource;
@@ -35,7 +35,7 @@ pub(super) fn find(
     snapshot: &Snapshot<'_>,
     meaning: &Meaning,
     count: usize,
-) -> Result<Option<Vec<Hit>>, StoreError> {
+) -> Result<Option<Vec<Hit>>, DatabaseError> {
     snapshot.find_vectors(&meaning.model, &meaning.vector, count)
 }
 
@@ -44,7 +44,7 @@ pub(super) fn find_relevant(
     snapshot: &Snapshot<'_>,
     meaning: &Meaning,
     count: usize,
-) -> Result<Option<Vec<Hit>>, StoreError> {
+) -> Result<Option<Vec<Hit>>, DatabaseError> {
     let mut found = find(snapshot, meaning, count)?;
     if let Some(hits) = &mut found {
         hits.retain(|hit| hit.score >= LEAST_SIMILARITY);

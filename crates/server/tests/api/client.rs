@@ -1,17 +1,12 @@
 //! The client's side: requests to send, answers made comparable, and raw bytes where those matter.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use hob_testkit::Reply;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::Running;
-
-/// Far longer than anything here takes: a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{PATIENCE, TestServer};
 
 /// A question to the model `m`, with `fields` added to it.
 pub fn asking(fields: Value) -> Value {
@@ -22,19 +17,10 @@ pub fn asking(fields: Value) -> Value {
     body
 }
 
-/// What a chat-completions style engine says to `GET /v1/models`.
-pub fn models() -> Reply {
-    Reply::json(200, r#"{"object":"list","data":[{"id":"m"}]}"#)
-}
-
 /// One chunk of such an engine with this delta.
 pub fn chunk(delta: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":null}}]}}\n\n")
 }
-
-/// How such an engine ends a stream.
-pub const FINISH: &str =
-    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// The body of a whole answer with its `id` and `created` checked and made the same in every run.
 pub async fn completion(response: reqwest::Response) -> Value {
@@ -64,15 +50,15 @@ fn check_identity(body: &Value) {
 }
 
 /// A connection of the test's own.
-pub struct Raw(TcpStream);
+pub struct RawConnection(TcpStream);
 
-impl Raw {
-    pub async fn connect(server: &Running) -> Self {
+impl RawConnection {
+    pub async fn connect(server: &TestServer) -> Self {
         Self::to(server.address).await
     }
 
     pub async fn to(address: SocketAddr) -> Self {
-        Raw(TcpStream::connect(address).await.unwrap())
+        RawConnection(TcpStream::connect(address).await.unwrap())
     }
 
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {

@@ -9,21 +9,21 @@ use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use reqwest::{Body, Method, Response};
 use serde_json::{Value, json};
 
-use crate::client::{FINISH, Raw, asking, chunk, events, models};
-use crate::support::{Running, engine_at, engine_with};
+use crate::client::{RawConnection, asking, chunk, events};
+use crate::support::{FINISH, TestServer, engine_at, engine_with, models};
 
-async fn scripted() -> Running {
-    Running::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await
+async fn scripted() -> TestServer {
+    TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await
 }
 
 /// A server in front of an engine that has the model `m` and answers every question with `reply`.
-async fn in_front_of(reply: Reply) -> (Running, FakeServer) {
+async fn in_front_of(reply: Reply) -> (TestServer, FakeServer) {
     let fake = FakeServer::start(move |request| match request.method.as_str() {
         "GET" => models(),
         _ => reply.clone(),
     })
     .await;
-    (Running::start(engine_at(&fake, Style::VLLM)).await, fake)
+    (TestServer::start(engine_at(&fake, Style::VLLM)).await, fake)
 }
 
 /// Status, type, param, code and message, once the body is known to have exactly the documented shape.
@@ -164,7 +164,7 @@ async fn a_model_nobody_has_is_named_with_those_there_are() {
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_however_it_is_sent() {
     let config = ServerConfig { max_body_mb: 1, ..ServerConfig::default() };
-    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     let body = asking(json!({ "user": "x".repeat(24 << 20) })).to_string();
     let in_chunks: Vec<Result<Vec<u8>, std::io::Error>> =
         body.as_bytes().chunks(10_000).map(|chunk| Ok(chunk.to_vec())).collect();
@@ -189,7 +189,7 @@ async fn a_body_over_the_limit_is_refused_however_it_is_sent() {
 #[tokio::test]
 async fn a_body_at_the_limit_is_taken() {
     let config = ServerConfig { max_body_mb: 1, ..ServerConfig::default() };
-    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     let empty = asking(json!({ "user": "" })).to_string().len();
     let body = asking(json!({ "user": "x".repeat((1 << 20) - empty) }));
     assert_eq!(body.to_string().len(), 1 << 20);
@@ -218,8 +218,8 @@ async fn what_does_not_say_it_is_json_is_refused() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let config = ServerConfig { body_timeout: Duration::from_millis(50), ..ServerConfig::default() };
-    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
-    let mut raw = Raw::connect(&server).await;
+    let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let mut raw = RawConnection::connect(&server).await;
     raw.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{\"model\"")
         .await;
     let answer = raw.rest().await;
@@ -231,7 +231,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 async fn an_engine_that_is_not_there_is_a_bad_gateway_before_any_stream() {
     let free = format!("127.0.0.1:{}", hob_testkit::free_port());
     let options = EndpointOptions::new("vllm", format!("http://{free}"));
-    let server = Running::start(engine_with(options, Style::VLLM)).await;
+    let server = TestServer::start(engine_with(options, Style::VLLM)).await;
     for stream in [false, true] {
         let (status, kind, param, code, message) =
             error(server.chat(&asking(json!({ "stream": stream }))).await).await;
@@ -250,7 +250,7 @@ async fn an_engine_that_says_nothing_is_a_gateway_timeout() {
     .await;
     let timeout = Duration::from_secs(1);
     let options = EndpointOptions { timeout, ..EndpointOptions::new("vllm", fake.url()) };
-    let server = Running::start(engine_with(options, Style::VLLM)).await;
+    let server = TestServer::start(engine_with(options, Style::VLLM)).await;
     for stream in [false, true] {
         assert_eq!(
             error(server.chat(&asking(json!({ "stream": stream }))).await).await,
@@ -434,7 +434,7 @@ async fn tools_the_engine_refuses_are_dropped_with_a_warning_and_once() {
         _ => Reply::json(200, answer),
     })
     .await;
-    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     for stream in [false, true] {
         let tools = json!([{ "type": "function", "function": { "name": "f" } }]);
         let response = server.chat(&asking(json!({ "stream": stream, "tools": tools }))).await;
@@ -444,19 +444,4 @@ async fn tools_the_engine_refuses_are_dropped_with_a_warning_and_once() {
     }
     let asked = fake.requests().iter().filter(|request| request.method == "POST").count();
     assert_eq!(asked, 4);
-}
-
-#[tokio::test]
-async fn health_has_its_own_exact_bodies() {
-    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
-    let server = Running::start(Arc::clone(&engine) as _).await;
-    for (healthy, status, body) in
-        [(true, 200, r#"{"status":"ok"}"#), (false, 503, r#"{"detail":"Engine unhealthy"}"#)]
-    {
-        engine.set_healthy(healthy);
-        let response = server.client.get(server.url("/health")).send().await.unwrap();
-        assert_eq!(response.status(), status);
-        assert_eq!(response.headers()["content-type"], "application/json");
-        assert_eq!(response.text().await.unwrap(), body);
-    }
 }

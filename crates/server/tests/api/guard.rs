@@ -1,24 +1,18 @@
 //! Who may come in, on real sockets. The table of names is with the gate itself.
 
-use std::sync::Arc;
-
 use hob_config::ServerConfig;
-use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use crate::client::asking;
-use crate::support::Running;
+use crate::fixtures::scripted;
+use crate::support::TestServer;
 
-async fn guarded(config: ServerConfig) -> Running {
-    Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await
-}
-
-async fn get(server: &Running, path: &str, headers: &[(&str, &str)]) -> Response {
+async fn get(server: &TestServer, path: &str, headers: &[(&str, &str)]) -> Response {
     asked(server, Method::GET, path, headers).await
 }
 
-async fn asked(server: &Running, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+async fn asked(server: &TestServer, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
     let mut request = server.client.request(method, server.url(path));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -28,7 +22,7 @@ async fn asked(server: &Running, method: Method, path: &str, headers: &[(&str, &
 
 #[tokio::test]
 async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
-    let server = guarded(ServerConfig::default()).await;
+    let server = scripted(ServerConfig::default()).await;
     let response = get(&server, "/v1/models", &[("host", "evil.example")]).await;
     assert_eq!(response.status(), 403);
     insta::assert_json_snapshot!(response.json::<Value>().await.unwrap(), @r#"
@@ -57,7 +51,7 @@ async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
 #[tokio::test]
 async fn a_key_is_asked_for_by_name_and_health_is_open() {
     let api_key = Some("s3cret".to_owned().into());
-    let server = guarded(ServerConfig { api_key, ..ServerConfig::default() }).await;
+    let server = scripted(ServerConfig { api_key, ..ServerConfig::default() }).await;
     let refused = server.chat(&asking(json!({}))).await;
     assert_eq!(
         (refused.status().as_u16(), &refused.headers()["www-authenticate"]),
@@ -74,12 +68,12 @@ async fn a_key_is_asked_for_by_name_and_health_is_open() {
 #[tokio::test]
 async fn pages_may_read_answers_only_where_they_are_invited() {
     let app = "https://app.example.org";
-    let closed = guarded(ServerConfig::default()).await;
+    let closed = scripted(ServerConfig::default()).await;
     let answer = get(&closed, "/v1/models", &[("origin", "http://localhost:5173")]).await;
     assert!(!answer.headers().contains_key("access-control-allow-origin"));
 
     let cors_origins = vec![app.to_owned()];
-    let open = guarded(ServerConfig { cors_origins, ..ServerConfig::default() }).await;
+    let open = scripted(ServerConfig { cors_origins, ..ServerConfig::default() }).await;
     let answer = get(&open, "/v1/models", &[("origin", app)]).await;
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["access-control-allow-origin"]),
@@ -94,8 +88,8 @@ async fn a_page_that_nobody_named_is_a_stranger_in_the_owners_own_browser() {
     let cors_origins = vec![app.to_owned(), "*".to_owned()];
     let api_key = Some("s3cret".to_owned().into());
     let open = ServerConfig { cors_origins, ..ServerConfig::default() };
-    let keyed = guarded(ServerConfig { api_key, ..open.clone() }).await;
-    let open = guarded(open).await;
+    let keyed = scripted(ServerConfig { api_key, ..open.clone() }).await;
+    let open = scripted(open).await;
     let foreign = ("origin", "https://evil.example");
     assert_eq!(get(&open, "/v1/models", &[foreign]).await.status(), 200);
     assert_eq!(get(&open, "/metrics", &[foreign]).await.status(), 403);
@@ -108,7 +102,7 @@ async fn a_page_that_nobody_named_is_a_stranger_in_the_owners_own_browser() {
 
 #[tokio::test]
 async fn a_browser_gets_the_same_error_as_a_program() {
-    let server = guarded(ServerConfig::default()).await;
+    let server = scripted(ServerConfig::default()).await;
     let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let hostile = ("origin", "<script>alert(1)</script>");
     let mut bodies = Vec::new();
@@ -124,7 +118,7 @@ async fn a_browser_gets_the_same_error_as_a_program() {
     assert!(told.contains("add its address to [server] cors_origins"), "{told}");
 
     let api_key = Some("s3cret".to_owned().into());
-    let locked = guarded(ServerConfig { api_key, ..ServerConfig::default() }).await;
+    let locked = scripted(ServerConfig { api_key, ..ServerConfig::default() }).await;
     let answer = get(&locked, "/v1/models", &[browser]).await;
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["www-authenticate"]),
@@ -141,7 +135,7 @@ async fn a_browser_that_asks_beforehand_may_send_what_client_libraries_send() {
         api_key: Some("s3cret".to_owned().into()),
         ..ServerConfig::default()
     };
-    let server = guarded(config).await;
+    let server = scripted(config).await;
     let wishes = "authorization,content-type,x-stainless-lang,x-stainless-os";
     let preflight = [
         ("origin", app),
@@ -163,7 +157,7 @@ async fn an_invited_page_may_read_why_it_was_refused() {
         api_key: Some("s3cret".to_owned().into()),
         ..ServerConfig::default()
     };
-    let answer = get(&guarded(config).await, "/v1/models", &[("origin", app)]).await;
+    let answer = get(&scripted(config).await, "/v1/models", &[("origin", app)]).await;
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["access-control-allow-origin"]),
         (401, &app.parse().unwrap())

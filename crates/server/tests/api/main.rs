@@ -1,4 +1,4 @@
-//! The HTTP API as clients see it: real sockets, one file per subject.
+//! The HTTP API as clients see it: real sockets, one file for each route. The folders are those of the crate.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(
@@ -7,31 +7,19 @@
     reason = "a test that cannot set itself up should fail loudly"
 )]
 
-mod agents;
-mod book;
-mod browser;
-mod cancel;
-mod channels;
-mod chat;
+mod admin;
+mod caller;
 mod client;
-mod embeddings;
-mod engines;
 mod errors;
-mod events;
-mod functions;
-mod giving_up;
+mod fixtures;
+mod generated_docs;
 mod guard;
-mod hostile;
+mod half_closed;
 mod limits;
-mod memory;
-mod metrics;
-mod openapi;
-mod openapi_bodies;
+mod openai;
 mod pages;
+mod request_head;
 mod request_id;
-mod routing;
-mod savings;
 mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;
-mod tasks;

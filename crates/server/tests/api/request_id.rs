@@ -9,8 +9,8 @@ use hob_testkit::ScriptedEngine;
 use reqwest::Response;
 use serde_json::json;
 
-use crate::client::{Raw, asking};
-use crate::support::Running;
+use crate::client::{RawConnection, asking};
+use crate::support::TestServer;
 
 fn id_of(answer: &Response) -> String {
     answer.headers()["x-request-id"].to_str().unwrap().to_owned()
@@ -20,7 +20,7 @@ fn id_of(answer: &Response) -> String {
 async fn every_answer_has_a_name_of_its_own() {
     let cors_origins = vec!["https://app.example.org".to_owned()];
     let config = ServerConfig { cors_origins, ..ServerConfig::default() };
-    let server = Running::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
+    let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     let get = async |path: &str| server.client.get(server.url(path)).send().await.unwrap();
     let preflight = server
         .client
@@ -47,7 +47,7 @@ async fn every_answer_has_a_name_of_its_own() {
 
 #[tokio::test]
 async fn a_name_that_the_caller_gives_is_kept_if_it_is_plain() {
-    let server = Running::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let named = |id: String| server.client.get(server.url("/health")).header("x-request-id", id).send();
     assert_eq!(id_of(&named("order-66/a".to_owned()).await.unwrap()), "order-66/a");
     let longest = "x".repeat(128);
@@ -55,7 +55,7 @@ async fn a_name_that_the_caller_gives_is_kept_if_it_is_plain() {
     for odd in ["two words".to_owned(), "x".repeat(129), String::new()] {
         assert!(id_of(&named(odd).await.unwrap()).starts_with("req_"));
     }
-    let mut raw = Raw::connect(&server).await;
+    let mut raw = RawConnection::connect(&server).await;
     raw.send("GET /health HTTP/1.0\r\nx-request-id: caf\u{e9}\r\n\r\n").await;
     assert!(raw.rest().await.contains("x-request-id: req_"));
 }
@@ -107,7 +107,7 @@ async fn what_is_logged_of_a_request_has_its_name_and_who_was_refused_is_logged(
     });
     let api_key = Some("s3cret".to_owned().into());
     let config = ServerConfig { api_key, ..ServerConfig::default() };
-    let server = Running::start_with(Arc::new(engine), config).await;
+    let server = TestServer::start_with(Arc::new(engine), config).await;
     let streaming = server.client.post(server.url("/v1/chat/completions")).bearer_auth("s3cret");
     let streaming = streaming.header("x-request-id", "in-a-stream").json(&asking(json!({ "stream": true })));
     streaming.send().await.unwrap().text().await.unwrap();

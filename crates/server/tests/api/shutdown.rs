@@ -9,8 +9,8 @@ use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::client::{FINISH, PATIENCE, Raw, asking, chunk, models};
-use crate::support::{Running, engine_at};
+use crate::client::{RawConnection, asking, chunk};
+use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
 /// An engine whose answers wait in their middle for `hold`.
 async fn held(hold: &Hold) -> FakeServer {
@@ -26,7 +26,7 @@ async fn held(hold: &Hold) -> FakeServer {
 async fn a_running_stream_ends_whole_while_new_connections_are_refused() {
     let hold = Hold::new();
     let fake = held(&hold).await;
-    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let response = server.chat(&asking(json!({ "stream": true }))).await;
     server.shutdown.cancel();
     let refused = async { while TcpStream::connect(server.address).await.is_ok() {} };
@@ -40,11 +40,11 @@ async fn a_running_stream_ends_whole_while_new_connections_are_refused() {
 #[tokio::test]
 async fn connections_without_a_request_do_not_hold_it_up() {
     let fake = held(&Hold::new()).await;
-    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
-    let mut used = Raw::connect(&server).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let mut used = RawConnection::connect(&server).await;
     used.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     used.until(r#"{"status":"ok"}"#).await;
-    let mut fresh = Raw::connect(&server).await;
+    let mut fresh = RawConnection::connect(&server).await;
     // Proof that the fresh one is accepted: connections are taken in the order they came.
     assert_eq!(server.client.get(server.url("/health")).send().await.unwrap().status(), 200);
 
@@ -58,7 +58,7 @@ async fn an_answer_that_outlasts_the_grace_period_is_cut_and_counted() {
     let fake = held(&Hold::new()).await;
     let shutdown_grace = Duration::from_millis(50);
     let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
-    let server = Running::start_with(engine_at(&fake, Style::VLLM), config).await;
+    let server = TestServer::start_with(engine_at(&fake, Style::VLLM), config).await;
     let response = server.chat(&asking(json!({ "stream": true }))).await;
     let (stopped, text) = tokio::join!(tokio::time::timeout(PATIENCE, server.stop()), response.text());
     assert_eq!(stopped.expect("the grace period ends"), 1);
@@ -80,7 +80,7 @@ async fn a_whole_answer_that_outlasts_the_grace_period_is_a_status() {
     .await;
     let shutdown_grace = Duration::from_millis(50);
     let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
-    let server = Running::start_with(engine_at(&fake, Style::VLLM), config).await;
+    let server = TestServer::start_with(engine_at(&fake, Style::VLLM), config).await;
     let (client, url) = (server.client.clone(), server.url("/v1/chat/completions"));
     let answer = tokio::spawn(client.post(url).json(&asking(json!({}))).send());
     let asked = async {
@@ -107,7 +107,7 @@ async fn a_thread_that_something_holds_up_does_not_hold_up_the_end() {
         let _ = released.lock().unwrap().recv();
         Vec::new()
     });
-    let server = Running::start(Arc::new(engine)).await;
+    let server = TestServer::start(Arc::new(engine)).await;
     let question = server.client.post(server.url("/v1/chat/completions")).json(&asking(json!({}))).send();
     let asking = tokio::spawn(question);
     seen.recv().await.unwrap();

@@ -10,7 +10,7 @@ use hob_engines::{EndpointOptions, Style};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 use crate::TURN;
-use crate::support::{Running, engine_with};
+use crate::support::{TestServer, engine_with};
 
 #[global_allocator]
 pub static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -98,7 +98,7 @@ fn ask(server: SocketAddr, kind: &str, end: &[u8]) -> usize {
 
 async fn counted(answer: String, kind: &'static str, end: &'static [u8]) -> usize {
     let url = format!("http://{}", engine(answer));
-    let server = Running::start(engine_with(EndpointOptions::new("vllm", url), Style::VLLM)).await;
+    let server = TestServer::start(engine_with(EndpointOptions::new("vllm", url), Style::VLLM)).await;
     let address = server.address;
     let count = tokio::task::spawn_blocking(move || ask(address, kind, end)).await.unwrap();
     server.stop().await;

@@ -22,15 +22,9 @@ use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::support::{Running, engine_at};
+use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
 static TURN: Mutex<()> = Mutex::const_new(());
-
-/// Far longer than anything here takes: a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-const FINISH: &str =
-    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// The `count` tokens that the engine says to `prompt`. No two prompts get the same.
 fn tokens(prompt: &str, count: usize) -> impl Iterator<Item = String> {
@@ -50,10 +44,6 @@ fn chunks(prompt: &str, count: usize) -> String {
 fn prompt_of(request: &Recorded) -> String {
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     body["messages"][0]["content"].as_str().unwrap().to_owned()
-}
-
-fn models() -> Reply {
-    Reply::json(200, r#"{"object":"list","data":[{"id":"m"}]}"#)
 }
 
 fn asking(prompt: &str) -> Value {
@@ -86,7 +76,7 @@ async fn two_hundred_streams_at_once_arrive_byte_for_byte() {
         _ => Reply::sse(chunks(&prompt_of(request), TOKENS) + FINISH).in_packets_of(997),
     })
     .await;
-    let server = Running::start(engine_at(&fake, Style::VLLM)).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let streams = (0..STREAMS).map(async |number| {
         let prompt = format!("prompt {number}");
         let text = server.chat(&asking(&prompt)).await.text().await.unwrap();
@@ -118,7 +108,7 @@ impl Held {
 }
 
 /// Sends `count` requests, 50 at a time. Every tenth is hung up in the middle of its stream.
-async fn ask_and_leave(server: &Running, fake: &FakeServer, count: usize) {
+async fn ask_and_leave(server: &TestServer, fake: &FakeServer, count: usize) {
     stream::iter(0..count)
         .for_each_concurrent(50, async |number| {
             if number % 10 == 0 {
@@ -153,7 +143,7 @@ async fn ten_thousand_requests_with_every_tenth_hung_up_leave_nothing_behind() {
     let mut hang_ups = 0;
     let mut held = Vec::new();
     for count in [1_000, 10_000] {
-        let server = Running::start_with(engine_at(&fake, Style::VLLM), ServerConfig::default()).await;
+        let server = TestServer::start_with(engine_at(&fake, Style::VLLM), ServerConfig::default()).await;
         ask_and_leave(&server, &fake, count).await;
         hang_ups += count / 10;
         tokio::time::timeout(PATIENCE, fake.hung_up(hang_ups))

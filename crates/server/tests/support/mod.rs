@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus, Unrecorded};
@@ -9,20 +10,20 @@ use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_net::install_crypto;
 use hob_server::{Server, ServerParts, Stopped};
 use hob_system::{System, SystemParts, ToolSet};
-use hob_testkit::FakeServer;
+use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The running server.
-pub struct Running {
+pub struct TestServer {
     pub address: SocketAddr,
     pub client: reqwest::Client,
     pub shutdown: CancellationToken,
     serving: JoinHandle<Stopped>,
 }
 
-impl Running {
+impl TestServer {
     /// Starts on a free port of this machine.
     pub async fn start(engine: Arc<dyn Engine>) -> Self {
         Self::start_with(engine, ServerConfig::default()).await
@@ -30,16 +31,8 @@ impl Running {
 
     /// The same with other settings; `host` and `port` are seen to.
     pub async fn start_with(engine: Arc<dyn Engine>, config: ServerConfig) -> Self {
-        let parts = SystemParts {
-            engine,
-            default_model: None,
-            agent: None,
-            tools: ToolSet::default(),
-            max_turns: 10,
-            bus: EventBus::new(),
-            log: Arc::new(Unrecorded),
-        };
-        Self::start_system(parts, ServerConfig { host: "127.0.0.1".into(), port: 0, ..config }).await
+        Self::start_system(plain_parts(engine), ServerConfig { host: "127.0.0.1".into(), port: 0, ..config })
+            .await
     }
 
     /// The same with a whole system, on exactly the address of `config`.
@@ -53,7 +46,7 @@ impl Running {
         let address = server.address();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
-        Running { address, client: client(), shutdown, serving }
+        TestServer { address, client: client(), shutdown, serving }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -76,6 +69,31 @@ fn client() -> reqwest::Client {
     install_crypto();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
+
+/// A system without an agent, without tools and without a record.
+pub fn plain_parts(engine: Arc<dyn Engine>) -> SystemParts {
+    SystemParts {
+        engine,
+        default_model: None,
+        agent: None,
+        tools: ToolSet::default(),
+        max_turns: 10,
+        bus: EventBus::new(),
+        log: Arc::new(Unrecorded),
+    }
+}
+
+/// Far longer than anything here takes: a test that waits this long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a chat-completions style engine says to `GET /v1/models`.
+pub fn models() -> Reply {
+    Reply::json(200, r#"{"object":"list","data":[{"id":"m"}]}"#)
+}
+
+/// How such an engine ends a stream.
+pub const FINISH: &str =
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// An engine of the kind `style` that talks to `fake`.
 pub fn engine_at(fake: &FakeServer, style: Style) -> Arc<dyn Engine> {

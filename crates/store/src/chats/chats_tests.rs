@@ -2,11 +2,10 @@ use std::time::{Duration, SystemTime};
 
 use super::keep::{CUT, KEPT_BYTES, KEPT_BYTES_OF_ONE, KEPT_CHATS, KEPT_TURNS, LONGEST_TEXT};
 use super::*;
-use crate::migrations::Schema;
 use crate::time::Moment;
 
 fn chats() -> Chats {
-    Chats::new(Store::in_memory(Schema::HOB).expect("opened"))
+    Chats::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -30,7 +29,7 @@ fn questions(chats: &Chats, chat: ChatId) -> Vec<String> {
 fn a_conversation_is_found_again_as_it_was() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
-    let open = || Chats::new(Store::open(&path, Schema::HOB).expect("opened"));
+    let open = || Chats::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
     let stopped = Turn { ending: TurnEnding::Stopped, ..turn("And\nthen?", "Then the") };
     let chat = open().add(None, &turn("What  is\na hob?", "A spirit."), at(1)).expect("written").chat;
     let last = open().add(Some(chat), &stopped, at(2)).expect("written");

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::SystemTime;
 
+use hob_db::DatabaseError;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Transaction, params};
 
 use super::Chats;
-use crate::error::StoreError;
 use crate::time::Moment;
 
 /// Conversations that are kept.
@@ -112,13 +112,13 @@ pub struct Turn {
 impl Chats {
     /// Adds a turn to a conversation, or begins one with it. Returns where it is, which is a new conversation too when the
     /// given one is gone.
-    pub fn add(&self, chat: Option<ChatId>, turn: &Turn, now: SystemTime) -> Result<Kept, StoreError> {
-        self.store.write(|transaction| add(transaction, chat, turn, now))
+    pub fn add(&self, chat: Option<ChatId>, turn: &Turn, now: SystemTime) -> Result<Kept, DatabaseError> {
+        self.database.write(|transaction| add(transaction, chat, turn, now))
     }
 
     /// Puts a turn in the place of another. Where that is gone, adds it: what others have kept since then is not touched.
-    pub fn replace(&self, kept: Kept, turn: &Turn, now: SystemTime) -> Result<Kept, StoreError> {
-        self.store.write(|transaction| {
+    pub fn replace(&self, kept: Kept, turn: &Turn, now: SystemTime) -> Result<Kept, DatabaseError> {
+        self.database.write(|transaction| {
             if !is_kept(transaction, kept)? {
                 return add(transaction, Some(kept.chat), turn, now);
             }
@@ -129,8 +129,8 @@ impl Chats {
     }
 
     /// Forgets a conversation; `false` when there is none of that number.
-    pub fn forget(&self, chat: ChatId) -> Result<bool, StoreError> {
-        self.store.write(|transaction| {
+    pub fn forget(&self, chat: ChatId) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
             let gone = transaction.execute("DELETE FROM chat WHERE id = ?1", [chat.get()])?;
             Ok(gone > 0)
         })

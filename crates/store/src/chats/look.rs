@@ -1,7 +1,8 @@
 //! Finding conversations again.
 
+use hob_db::DatabaseError;
+
 use super::{ChatId, Chats, Kept, Turn, TurnNumber};
-use crate::error::StoreError;
 use crate::time::Moment;
 
 /// A conversation in a list.
@@ -25,9 +26,9 @@ pub struct Conversation {
 
 impl Chats {
     /// The conversations that were used last, the newest first.
-    pub fn list(&self, most: usize) -> Result<Vec<ChatSummary>, StoreError> {
+    pub fn list(&self, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.store.read(|connection| {
+        self.database.read(|connection| {
             let mut statement = connection.prepare(
                 "SELECT id, title, (SELECT count(*) FROM chat_turn WHERE chat = chat.id), last_used
                  FROM chat ORDER BY last_used DESC, id DESC LIMIT ?1",
@@ -45,13 +46,13 @@ impl Chats {
     }
 
     /// The conversation that was used last.
-    pub fn latest(&self) -> Result<Option<ChatId>, StoreError> {
+    pub fn latest(&self) -> Result<Option<ChatId>, DatabaseError> {
         Ok(self.list(1)?.first().map(|chat| chat.id))
     }
 
     /// A conversation; `None` when there is none of that number.
-    pub fn conversation(&self, chat: ChatId) -> Result<Option<Conversation>, StoreError> {
-        self.store.read(|connection| {
+    pub fn conversation(&self, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
+        self.database.read(|connection| {
             let mut statement = connection.prepare(
                 "SELECT question, answer, ending, model, number FROM chat_turn WHERE chat = ?1 ORDER BY number",
             )?;

@@ -5,20 +5,27 @@
 mod keep;
 mod look;
 
+use hob_db::{Database, Migrations};
+
 pub use keep::{ChatId, Kept, Turn, TurnEnding, TurnNumber};
 pub use look::{ChatSummary, Conversation};
 
-use crate::store::Store;
+/// The steps that make its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "conversations",
+    steps: &[include_str!("../../migrations/conversations/1_chats.sql")],
+    legacy_versions: &[5],
+};
 
-/// The conversations in a store. Cheap to clone. Everything blocks.
+/// The conversations in a database. Cheap to clone. Everything blocks.
 #[derive(Clone)]
 pub struct Chats {
-    store: Store,
+    database: Database,
 }
 
 impl Chats {
-    pub fn new(store: Store) -> Self {
-        Chats { store }
+    pub fn new(database: Database) -> Self {
+        Chats { database }
     }
 }
 

@@ -3,10 +3,9 @@ use std::time::SystemTime;
 use super::history::KEPT_OF_ONE;
 use super::inbox::REMEMBERED;
 use super::*;
-use crate::migrations::Schema;
 
 fn conversations() -> Conversations {
-    Conversations::new(Store::in_memory(Schema::HOB).expect("opened"))
+    Conversations::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -49,7 +48,7 @@ fn a_message_without_an_identity_is_always_new() {
 fn what_was_taken_in_survives_the_end_of_the_process() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
-    let open = || Conversations::new(Store::open(&path, Schema::HOB).expect("opened"));
+    let open = || Conversations::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
     let id = open().take(Some("a"), "hello", NOW).expect("written").expect("new");
     said(&open(), "t1", "ann", "hi");
     let conversations = open();
@@ -65,7 +64,7 @@ fn old_messages_are_forgotten() {
     // As if as many others had come since.
     let skip =
         format!("UPDATE sqlite_sequence SET seq = {} WHERE name = 'channel_inbox'", first + REMEMBERED - 1);
-    conversations.store.writer().execute_batch(&skip).expect("written");
+    conversations.database.writer().execute_batch(&skip).expect("written");
     conversations.take(Some("b"), "x", NOW).expect("written").expect("new");
     assert_eq!(conversations.unsettled().expect("read").len(), 1);
     assert!(conversations.take(Some("a"), "hello", NOW).expect("written").is_some());

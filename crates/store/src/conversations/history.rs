@@ -2,11 +2,11 @@
 
 use std::time::SystemTime;
 
+use hob_db::DatabaseError;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Transaction, params};
 
 use super::Conversations;
-use crate::error::StoreError;
 use crate::time::Moment;
 
 /// Lines of one conversation that are kept.
@@ -68,9 +68,9 @@ pub struct Exchange<'a> {
 
 impl Conversations {
     /// The last lines of a conversation, oldest first.
-    pub fn history(&self, thread: Thread<'_>, most: usize) -> Result<Vec<Line>, StoreError> {
+    pub fn history(&self, thread: Thread<'_>, most: usize) -> Result<Vec<Line>, DatabaseError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX).min(KEPT_OF_ONE);
-        let mut lines = self.store.read(|connection| {
+        let mut lines = self.database.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT speaker, sender, content FROM conversation_line
                  WHERE channel = ?1 AND conversation = ?2 ORDER BY id DESC LIMIT ?3",
@@ -90,9 +90,9 @@ impl Conversations {
         thread: Thread<'_>,
         exchange: Exchange<'_>,
         now: SystemTime,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), DatabaseError> {
         let said = Moment::of(now).microseconds();
-        self.store.write(|transaction| {
+        self.database.write(|transaction| {
             add(transaction, thread, Speaker::Person, exchange.sender, exchange.question, said)?;
             let last = add(transaction, thread, Speaker::Hob, exchange.sender, exchange.answer, said)?;
             transaction

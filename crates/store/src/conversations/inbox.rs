@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
+use hob_db::DatabaseError;
 use rusqlite::{OptionalExtension, params};
 
 use super::Conversations;
-use crate::error::StoreError;
 use crate::time::Moment;
 
 /// As many messages as are remembered. One that comes again after so many others is taken for a new one.
@@ -26,9 +26,9 @@ impl Conversations {
         identity: Option<&str>,
         message: &str,
         now: SystemTime,
-    ) -> Result<Option<i64>, StoreError> {
+    ) -> Result<Option<i64>, DatabaseError> {
         let received = Moment::of(now).microseconds();
-        self.store.write(|transaction| {
+        self.database.write(|transaction| {
             let id: Option<i64> = transaction
                 .prepare_cached(
                     "INSERT INTO channel_inbox (identity, message, received) VALUES (?1, ?2, ?3)
@@ -46,8 +46,8 @@ impl Conversations {
     }
 
     /// The message has been dealt with; its text is forgotten, its identity not.
-    pub fn settle(&self, id: i64) -> Result<(), StoreError> {
-        self.store.write(|transaction| {
+    pub fn settle(&self, id: i64) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| {
             transaction
                 .prepare_cached("UPDATE channel_inbox SET message = NULL WHERE id = ?1")?
                 .execute([id])
@@ -56,8 +56,8 @@ impl Conversations {
     }
 
     /// The message has not been dealt with after all.
-    pub fn reopen(&self, id: i64, message: &str) -> Result<(), StoreError> {
-        self.store.write(|transaction| {
+    pub fn reopen(&self, id: i64, message: &str) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| {
             transaction
                 .prepare_cached("UPDATE channel_inbox SET message = ?2 WHERE id = ?1")?
                 .execute(params![id, message])
@@ -66,8 +66,8 @@ impl Conversations {
     }
 
     /// What was taken in and not dealt with, in the order it came.
-    pub fn unsettled(&self) -> Result<Vec<Unsettled>, StoreError> {
-        self.store.read(|connection| {
+    pub fn unsettled(&self) -> Result<Vec<Unsettled>, DatabaseError> {
+        self.database.read(|connection| {
             let mut statement = connection
                 .prepare("SELECT id, message FROM channel_inbox WHERE message IS NOT NULL ORDER BY id")?;
             let rows =

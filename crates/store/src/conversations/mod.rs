@@ -5,20 +5,27 @@
 mod history;
 mod inbox;
 
+use hob_db::{Database, Migrations};
+
 pub use history::{Exchange, Line, Speaker, Thread};
 pub use inbox::Unsettled;
 
-use crate::store::Store;
+/// The steps that make its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "channels",
+    steps: &[include_str!("../../migrations/channels/1_messages.sql")],
+    legacy_versions: &[3],
+};
 
-/// The conversations in a store. Cheap to clone. Everything blocks.
+/// The conversations in a database. Cheap to clone. Everything blocks.
 #[derive(Clone)]
 pub struct Conversations {
-    store: Store,
+    database: Database,
 }
 
 impl Conversations {
-    pub fn new(store: Store) -> Self {
-        Conversations { store }
+    pub fn new(database: Database) -> Self {
+        Conversations { database }
     }
 }
 

@@ -1,10 +1,9 @@
 //! How much there is.
 
+use hob_db::{DatabaseError, Durability};
 use serde::Serialize;
 
 use super::MemoryStore;
-use crate::error::StoreError;
-use crate::store::Durability;
 use crate::time::Moment;
 
 /// The memory in numbers.
@@ -28,8 +27,8 @@ pub struct MemoryFigures {
 }
 
 impl MemoryStore {
-    pub fn figures(&self) -> Result<MemoryFigures, StoreError> {
-        self.store.read(|connection| {
+    pub fn figures(&self) -> Result<MemoryFigures, DatabaseError> {
+        self.database.read(|connection| {
             let mut figures = connection.query_row(
                 "SELECT count(*), count(*) FILTER (WHERE path LIKE 'note:%'), coalesce(sum(chunks), 0), \
                      coalesce(sum(tokens), 0), coalesce(sum(size), 0), max(indexed), \
@@ -59,7 +58,7 @@ impl MemoryStore {
     }
 
     /// Compares the index of words with the chunks it is of, which takes as long as making it. Fails where they differ.
-    pub fn check(&self) -> Result<(), StoreError> {
+    pub fn check(&self) -> Result<(), DatabaseError> {
         self.write(Durability::ProcessEnd, |transaction| {
             transaction
                 .execute_batch("INSERT INTO memory_words (memory_words, rank) VALUES ('integrity-check', 1)")

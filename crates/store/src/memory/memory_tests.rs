@@ -261,7 +261,7 @@ fn a_reader_that_has_missed_more_than_is_listed_reads_all_codes_again() {
     assert_eq!(sources_near(&memory, &topic, 1), ["/boiler"]);
     memory.remove(&["/boiler".into(), "/others".into()]).unwrap();
     memory
-        .store
+        .database
         .write(|transaction| transaction.execute("DELETE FROM memory_vector_gone WHERE id < 4000", []))
         .unwrap();
     add(&memory, "/new", &[near(&topic, 0.1, 1)]);
@@ -351,7 +351,7 @@ fn a_question_of_a_megabyte_is_answered() {
 fn the_words_of_chunks_that_come_together_are_written_in_one_piece() {
     let chunks = (0..500).map(|number| chunk("Number", &format!("the number {number}"))).collect();
     let memory = memory(&[source("/a", chunks), source("/b", vec![chunk("", "one more")])]);
-    let pieces = memory.store.read(|connection| {
+    let pieces = memory.database.read(|connection| {
         connection
             .query_row("SELECT count(DISTINCT segid) FROM memory_words_idx", [], |row| row.get::<_, i64>(0))
     });

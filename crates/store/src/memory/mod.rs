@@ -28,6 +28,7 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use hob_db::{Database, DatabaseError, Durability, Migrations};
 use rusqlite::{Connection, Transaction};
 
 pub use figures::MemoryFigures;
@@ -36,10 +37,18 @@ pub use query::WordQuery;
 pub use sources::{Forgotten, NewChunk, NewSource, Stamp};
 pub use vectors::{ChunkText, NewVector};
 
-use crate::error::StoreError;
-use crate::migrations::Schema;
-use crate::store::{Durability, Store};
 use codes::Codes;
+
+/// The steps that make its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "memory",
+    steps: &[
+        include_str!("../../migrations/memory/1_chunks.sql"),
+        include_str!("../../migrations/memory/2_words_by_hand.sql"),
+        include_str!("../../migrations/memory/3_vectors_gone.sql"),
+    ],
+    legacy_versions: &[1, 2, 3],
+};
 
 /// Pages that the writer keeps in memory, in KiB: the index of words is merged as it grows.
 const WRITER_CACHE_KIB: i64 = 64 * 1024;
@@ -57,48 +66,50 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// The memory in a store. Cheap to clone; all clones are the same one.
+/// The memory in a database. Cheap to clone; all clones are the same one.
 #[derive(Clone)]
 pub struct MemoryStore {
-    store: Store,
+    database: Database,
     codes: Arc<RwLock<Codes>>,
 }
 
 impl MemoryStore {
+    /// The memory in an open database, which gives its writer more room.
+    pub fn new(database: Database) -> Result<Self, DatabaseError> {
+        let resized = database.writer().pragma_update(None, "cache_size", -WRITER_CACHE_KIB);
+        resized.map_err(|error| database.explain(error))?;
+        Ok(MemoryStore { database, codes: Arc::default() })
+    }
+
     /// Opens the memory at `path`, and creates it where there is none.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let store = Store::open(path, Schema::MEMORY)?;
-        let writer = store.writer();
-        writer
-            .pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
-            .map_err(|error| StoreError::explain(path, error))?;
-        drop(writer);
-        Ok(MemoryStore { store, codes: Arc::default() })
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
+        Self::new(Database::open(path, &[MIGRATIONS])?)
     }
 
     /// The same where there is one already; creates nothing.
-    pub fn find(path: &Path) -> Result<Option<Self>, StoreError> {
+    pub fn find(path: &Path) -> Result<Option<Self>, DatabaseError> {
         if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
     }
 
     /// One that nobody else sees and that ends with its last clone.
-    pub fn in_memory() -> Result<Self, StoreError> {
-        Ok(MemoryStore { store: Store::in_memory(Schema::MEMORY)?, codes: Arc::default() })
+    pub fn in_memory() -> Result<Self, DatabaseError> {
+        Self::new(Database::in_memory(&[MIGRATIONS])?)
     }
 
     /// Runs `work` on the memory as it is at one moment: what is found in it can also be read, whatever others write meanwhile.
-    /// `work` must not use the store itself.
+    /// `work` must not use the database itself.
     pub fn snapshot<T>(
         &self,
-        work: impl FnOnce(&Snapshot<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.store
-            .read(|connection| Ok(work(&Snapshot { connection, store: &self.store, codes: &self.codes })))?
+        work: impl FnOnce(&Snapshot<'_>) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        self.database.read(|connection| {
+            Ok(work(&Snapshot { connection, database: &self.database, codes: &self.codes }))
+        })?
     }
 
     /// Brings to the disk what was indexed: until then a power cut may take it.
-    pub fn sync(&self) -> Result<(), StoreError> {
-        stubborn(|| self.store.sync())
+    pub fn sync(&self) -> Result<(), DatabaseError> {
+        stubborn(|| self.database.sync())
     }
 
     /// Writes when other processes that index let us.
@@ -106,18 +117,18 @@ impl MemoryStore {
         &self,
         durability: Durability,
         work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        stubborn(|| self.store.write_with(durability, &work))
+    ) -> Result<T, DatabaseError> {
+        stubborn(|| self.database.write_with(durability, &work))
     }
 }
 
 /// SQLite has no queue for writers, so whoever writes again and again has to leave room, and whoever waits has to be stubborn.
-fn stubborn<T>(write: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+fn stubborn<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
     let mut tries = 0;
     loop {
         tries += 1;
         match write() {
-            Err(StoreError::Busy { .. }) if tries < TRIES => {}
+            Err(DatabaseError::Busy { .. }) if tries < TRIES => {}
             written => {
                 std::thread::sleep(TURN);
                 return written;
@@ -129,13 +140,16 @@ fn stubborn<T>(write: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreErro
 /// The memory at one moment.
 pub struct Snapshot<'a> {
     connection: &'a Connection,
-    store: &'a Store,
+    database: &'a Database,
     codes: &'a RwLock<Codes>,
 }
 
 impl Snapshot<'_> {
-    fn explained<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        work(self.connection).map_err(|error| self.store.explain(error))
+    fn explained<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseError> {
+        work(self.connection).map_err(|error| self.database.explain(error))
     }
 }
 

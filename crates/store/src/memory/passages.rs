@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use hob_core::PassagePlace;
+use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{MemoryStore, Snapshot, WordQuery};
-use crate::error::StoreError;
 
 /// What stands around a word that was found. No text in the database has these characters.
 pub(super) const MARK_START: char = '\u{2}';
@@ -36,7 +36,7 @@ impl MemoryStore {
         &self,
         chunks: &[i64],
         query: Option<&WordQuery>,
-    ) -> Result<Vec<StoredPassage>, StoreError> {
+    ) -> Result<Vec<StoredPassage>, DatabaseError> {
         self.snapshot(|snapshot| snapshot.passages(chunks, query))
     }
 }
@@ -47,7 +47,7 @@ impl Snapshot<'_> {
         &self,
         chunks: &[i64],
         query: Option<&WordQuery>,
-    ) -> Result<Vec<StoredPassage>, StoreError> {
+    ) -> Result<Vec<StoredPassage>, DatabaseError> {
         self.explained(|connection| {
             let mut passages = Vec::with_capacity(chunks.len());
             for chunk in chunks {

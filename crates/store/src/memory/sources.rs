@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use hob_core::PassagePlace;
+use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::vectors::shorten_list_of_gone;
 use super::{MemoryStore, words};
-use crate::error::StoreError;
 use crate::memory::passages::{MARK_END, MARK_START, place_name};
-use crate::store::Durability;
 use crate::time::Moment;
 
 /// By what a file is known to be the same as last time.
@@ -54,9 +53,9 @@ pub struct Forgotten {
 
 impl MemoryStore {
     /// What is known of `path` and of everything below it.
-    pub fn known_below(&self, path: &str) -> Result<HashMap<String, Stamp>, StoreError> {
+    pub fn known_below(&self, path: &str) -> Result<HashMap<String, Stamp>, DatabaseError> {
         let (exact, first, end) = range(path);
-        self.store.read(|connection| {
+        self.database.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT path, hash, modified, size, recipe FROM memory_source \
                  WHERE path = ?1 OR (path >= ?2 AND path < ?3)",
@@ -76,12 +75,12 @@ impl MemoryStore {
 
     /// Puts sources in, all of them or none, each of another path; what was known of their paths goes. A power cut may take
     /// them before [`Self::sync`].
-    pub fn replace(&self, sources: &[NewSource], now: SystemTime) -> Result<(), StoreError> {
+    pub fn replace(&self, sources: &[NewSource], now: SystemTime) -> Result<(), DatabaseError> {
         self.replace_with(Durability::ProcessEnd, sources, now)
     }
 
     /// The same with one source that is nowhere else: it is on the disk when this returns.
-    pub fn save(&self, source: &NewSource, now: SystemTime) -> Result<(), StoreError> {
+    pub fn save(&self, source: &NewSource, now: SystemTime) -> Result<(), DatabaseError> {
         self.replace_with(Durability::PowerCut, std::slice::from_ref(source), now)
     }
 
@@ -90,7 +89,7 @@ impl MemoryStore {
         durability: Durability,
         sources: &[NewSource],
         now: SystemTime,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), DatabaseError> {
         let indexed = Moment::of(now).microseconds();
         self.write(durability, |transaction| {
             // Each removal makes the index of words write down what it has, so all of them come first.
@@ -105,7 +104,7 @@ impl MemoryStore {
     }
 
     /// The files are the same as before, only their dates are not.
-    pub fn restamp(&self, stamps: &[(String, Stamp)]) -> Result<(), StoreError> {
+    pub fn restamp(&self, stamps: &[(String, Stamp)]) -> Result<(), DatabaseError> {
         self.write(Durability::ProcessEnd, |transaction| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE memory_source SET modified = ?2, size = ?3 WHERE path = ?1 AND hash = ?4",
@@ -118,7 +117,7 @@ impl MemoryStore {
     }
 
     /// Removes single sources.
-    pub fn remove(&self, paths: &[String]) -> Result<Forgotten, StoreError> {
+    pub fn remove(&self, paths: &[String]) -> Result<Forgotten, DatabaseError> {
         self.write(Durability::ProcessEnd, |transaction| {
             let mut forgotten = Forgotten::default();
             for path in paths {
@@ -133,9 +132,9 @@ impl MemoryStore {
     }
 
     /// Some sources at `path` or below it, at most `count`.
-    pub fn paths_below(&self, path: &str, count: usize) -> Result<Vec<String>, StoreError> {
+    pub fn paths_below(&self, path: &str, count: usize) -> Result<Vec<String>, DatabaseError> {
         let (exact, first, end) = range(path);
-        self.store.read(|connection| {
+        self.database.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT path FROM memory_source WHERE path = ?1 OR (path >= ?2 AND path < ?3) LIMIT ?4",
             )?;

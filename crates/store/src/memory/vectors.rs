@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::sync::PoisonError;
 
+use hob_db::{DatabaseError, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::codes::{Codes, Version};
 use super::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
 use super::{Hit, MemoryStore, Snapshot};
-use crate::error::StoreError;
-use crate::store::Durability;
 
 /// Up to so many vectors are compared one by one.
 const FEW: usize = 4_096;
@@ -49,8 +48,8 @@ impl MemoryStore {
         model: &str,
         after: i64,
         count: usize,
-    ) -> Result<Vec<ChunkText>, StoreError> {
-        self.store.read(|connection| {
+    ) -> Result<Vec<ChunkText>, DatabaseError> {
+        self.database.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, title, text FROM memory_chunk WHERE id > ?2 AND NOT EXISTS (\
                      SELECT 1 FROM memory_vector JOIN memory_model ON memory_model.id = memory_vector.model \
@@ -65,8 +64,8 @@ impl MemoryStore {
     }
 
     /// How many chunks have no vector of this model.
-    pub fn count_without_vector(&self, model: &str) -> Result<u64, StoreError> {
-        self.store.read(|connection| {
+    pub fn count_without_vector(&self, model: &str) -> Result<u64, DatabaseError> {
+        self.database.read(|connection| {
             // The sums and the codes are small beside the chunks and the vectors they stand for.
             let lacking: i64 = connection.query_row(
                 "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source) - (\
@@ -81,7 +80,7 @@ impl MemoryStore {
 
     /// Gives chunks their vectors, in place of those they had. A chunk that is gone by now gets none, and a model whose
     /// vectors have another length than before starts anew.
-    pub fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), StoreError> {
+    pub fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), DatabaseError> {
         let Some(dimensions) = vectors.first().map(|new| new.vector.len()) else { return Ok(()) };
         self.write(Durability::ProcessEnd, |transaction| {
             let model = match find_model(transaction, model)? {
@@ -129,7 +128,7 @@ impl MemoryStore {
         model: &str,
         vector: &[f32],
         count: usize,
-    ) -> Result<Option<Vec<Hit>>, StoreError> {
+    ) -> Result<Option<Vec<Hit>>, DatabaseError> {
         self.snapshot(|snapshot| snapshot.find_vectors(model, vector, count))
     }
 }
@@ -141,7 +140,7 @@ impl Snapshot<'_> {
         model: &str,
         vector: &[f32],
         count: usize,
-    ) -> Result<Option<Vec<Hit>>, StoreError> {
+    ) -> Result<Option<Vec<Hit>>, DatabaseError> {
         self.explained(|connection| {
             let Some(model) = find_model(connection, model)? else { return Ok(None) };
             let normal = normalise(vector);

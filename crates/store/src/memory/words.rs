@@ -1,10 +1,10 @@
 //! Chunks by their words, best first.
 
+use hob_db::DatabaseError;
 use rusqlite::{Connection, Transaction, params};
 
 use super::plan::{MOST_RANKED, plan};
 use super::{Hit, MemoryStore, Snapshot, WordQuery};
-use crate::error::StoreError;
 
 /// One chunk in so many is in the sample.
 const SAMPLED: u64 = 64;
@@ -15,20 +15,20 @@ const TEXT_WEIGHT: f64 = 1.0;
 
 impl MemoryStore {
     /// As [`Snapshot::find_words`], of this moment.
-    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, StoreError> {
+    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, DatabaseError> {
         self.snapshot(|snapshot| snapshot.find_words(query, count))
     }
 }
 
 impl Snapshot<'_> {
     /// The chunks that fit best, at most `count`.
-    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, StoreError> {
+    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, DatabaseError> {
         self.explained(|connection| find(connection, query, count))
     }
 
     /// Of these chunks, those that have at least this share of the question's words. The others fit best only because
     /// nothing fits.
-    pub fn covering(&self, query: &WordQuery, hits: &[Hit], share: f64) -> Result<Vec<Hit>, StoreError> {
+    pub fn covering(&self, query: &WordQuery, hits: &[Hit], share: f64) -> Result<Vec<Hit>, DatabaseError> {
         self.explained(|connection| {
             let mut covering = Vec::with_capacity(hits.len());
             for hit in hits {

@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use hob_core::RequestSource;
+use hob_db::DatabaseError;
 use hob_routing::{ClassRecord, Rating};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
-use crate::error::StoreError;
 use crate::routing::{Kept, Routing, learn};
 use crate::telemetry::{Outcome, Row, Search, newest};
 use crate::time::Moment;
@@ -43,8 +43,8 @@ pub struct Ratings {
 
 impl Routing {
     /// The answer of a run; `None` where nobody knows of one.
-    pub fn answer(&self, run: &str, now: SystemTime) -> Result<Option<Answer>, StoreError> {
-        self.store.read(|connection| {
+    pub fn answer(&self, run: &str, now: SystemTime) -> Result<Option<Answer>, DatabaseError> {
+        self.database.read(|connection| {
             let sql = "SELECT run, engine, model, source, decided FROM router_decision WHERE run = ?1";
             if let Some(answer) = connection.prepare_cached(sql)?.query_row([run], read).optional()? {
                 return Ok(Some(answer));
@@ -57,8 +57,8 @@ impl Routing {
     }
 
     /// The last answer that somebody may have read: not that of a task or of a measurement.
-    pub fn last_answer(&self, now: SystemTime) -> Result<Option<Answer>, StoreError> {
-        self.store.read(|connection| {
+    pub fn last_answer(&self, now: SystemTime) -> Result<Option<Answer>, DatabaseError> {
+        self.database.read(|connection| {
             let since = oldest(now);
             let sql = format!(
                 "SELECT run, engine, model, source, decided FROM router_decision
@@ -85,8 +85,8 @@ impl Routing {
         rating: Rating,
         now: SystemTime,
         lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
-    ) -> Result<bool, StoreError> {
-        self.store.write(|transaction| {
+    ) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
             let before: Option<String> = transaction
                 .prepare_cached("SELECT rating FROM feedback WHERE run = ?1")?
                 .query_row([&answer.run], |row| row.get(0))
@@ -109,8 +109,8 @@ impl Routing {
     }
 
     /// What people have said so far.
-    pub fn ratings(&self) -> Result<Ratings, StoreError> {
-        self.store.read(|connection| {
+    pub fn ratings(&self) -> Result<Ratings, DatabaseError> {
+        self.database.read(|connection| {
             Ok(Ratings { good: count(connection, Rating::Good)?, bad: count(connection, Rating::Bad)? })
         })
     }

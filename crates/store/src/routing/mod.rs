@@ -14,6 +14,7 @@ mod knowledge;
 
 use std::time::SystemTime;
 
+use hob_db::{Database, DatabaseError, Durability, Migrations};
 use hob_routing::{ClassRecord, Knowledge, RoutingDecision};
 use rusqlite::Connection;
 use rusqlite::types::Type;
@@ -21,23 +22,30 @@ use rusqlite::types::Type;
 pub use decisions::Kept;
 pub use feedback::{Answer, Ratings};
 
-use crate::error::StoreError;
-use crate::store::{Durability, Store};
+/// The steps that make its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "routing",
+    steps: &[
+        include_str!("../../migrations/routing/1_routing.sql"),
+        include_str!("../../migrations/routing/2_outcomes.sql"),
+    ],
+    legacy_versions: &[4, 9],
+};
 
-/// What routing keeps in a store. Cheap to clone. Everything blocks.
+/// What routing keeps in a database. Cheap to clone. Everything blocks.
 #[derive(Clone)]
 pub struct Routing {
-    store: Store,
+    database: Database,
 }
 
 impl Routing {
-    pub fn new(store: Store) -> Self {
-        Routing { store }
+    pub fn new(database: Database) -> Self {
+        Routing { database }
     }
 
     /// Keeps a choice, and counts it as a try of the model. Only the last ten thousand are kept.
-    pub fn keep(&self, decision: &RoutingDecision) -> Result<(), StoreError> {
-        self.store.write_with(Durability::ProcessEnd, |transaction| {
+    pub fn keep(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| {
             knowledge::count_try(transaction, decision.class, &decision.model)?;
             decisions::insert(transaction, decision)?;
             decisions::prune(transaction)
@@ -45,8 +53,8 @@ impl Routing {
     }
 
     /// Keeps a choice no longer, because another model has answered. It stays a try.
-    pub fn withdraw(&self, run: &str) -> Result<(), StoreError> {
-        self.store.write_with(Durability::ProcessEnd, |transaction| decisions::delete(transaction, run))
+    pub fn withdraw(&self, run: &str) -> Result<(), DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| decisions::delete(transaction, run))
     }
 
     /// The last choice since a moment for the question of another one, asked by the same way; `None` where it was not asked.
@@ -54,8 +62,8 @@ impl Routing {
         &self,
         decision: &RoutingDecision,
         since: SystemTime,
-    ) -> Result<Option<String>, StoreError> {
-        self.store.read(|connection| decisions::asked_before(connection, decision, since))
+    ) -> Result<Option<String>, DatabaseError> {
+        self.database.read(|connection| decisions::asked_before(connection, decision, since))
     }
 
     /// Has `lesson` change what is kept of a choice and of its class; says whether there is such a choice.
@@ -63,24 +71,24 @@ impl Routing {
         &self,
         run: &str,
         lesson: impl FnOnce(&mut Kept, &mut ClassRecord),
-    ) -> Result<bool, StoreError> {
-        self.store.write_with(Durability::ProcessEnd, |transaction| learn(transaction, run, lesson))
+    ) -> Result<bool, DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| learn(transaction, run, lesson))
     }
 
     /// Everything that was learnt.
-    pub fn knowledge(&self) -> Result<Knowledge, StoreError> {
-        self.store.read(knowledge::read)
+    pub fn knowledge(&self) -> Result<Knowledge, DatabaseError> {
+        self.database.read(knowledge::read)
     }
 
     /// How many choices are kept.
-    pub fn decisions(&self) -> Result<u64, StoreError> {
-        self.store.read(decisions::count)
+    pub fn decisions(&self) -> Result<u64, DatabaseError> {
+        self.database.read(decisions::count)
     }
 
     /// Forgets what was learnt and the choices it was learnt from, and says how many of those there were. What people said
     /// stays.
-    pub fn reset(&self) -> Result<u64, StoreError> {
-        self.store.write(|transaction| {
+    pub fn reset(&self) -> Result<u64, DatabaseError> {
+        self.database.write(|transaction| {
             let forgotten = transaction.execute("DELETE FROM router_decision", [])?;
             transaction.execute_batch("DELETE FROM router_class; DELETE FROM router_model")?;
             Ok(forgotten as u64)
@@ -106,6 +114,8 @@ fn odd(column: usize, kind: Type) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, kind, "not as Hob writes it".into())
 }
 
+#[cfg(test)]
+mod migrations_tests;
 #[cfg(test)]
 #[path = "routing_tests.rs"]
 mod tests;

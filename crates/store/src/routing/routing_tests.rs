@@ -4,7 +4,6 @@ use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 use hob_routing::{ModelRecord, QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, Rating};
 
 use super::*;
-use crate::migrations::Schema;
 use crate::savings::Prices;
 use crate::telemetry::Telemetry;
 use crate::time::Moment;
@@ -41,11 +40,11 @@ fn kept_anew(run: &str, seconds: u64) -> Kept {
 }
 
 fn routing() -> Routing {
-    Routing::new(Store::in_memory(Schema::HOB).expect("opened"))
+    Routing::new(Database::in_memory(&[MIGRATIONS, crate::telemetry::MIGRATIONS]).expect("opened"))
 }
 
 /// A call on record by nobody's choice but the caller's.
-fn recorded(store: &Store, run: &str, source: RequestSource, seconds: u64) {
+fn recorded(store: &Database, run: &str, source: RequestSource, seconds: u64) {
     let inference = Inference {
         started: at(seconds),
         run: run.into(),
@@ -77,7 +76,8 @@ fn what_was_learnt_is_there_after_the_next_start() {
         dollars: None,
     };
     {
-        let routing = Routing::new(Store::open(&path, Schema::HOB).expect("opened"));
+        let routing =
+            Routing::new(Database::open(&path, &[MIGRATIONS, crate::telemetry::MIGRATIONS]).expect("opened"));
         routing.keep(&decision("r", 0)).expect("kept");
         let found = routing.learn("r", |kept, record| {
             assert_eq!(*kept, kept_anew("r", 0));
@@ -95,7 +95,8 @@ fn what_was_learnt_is_there_after_the_next_start() {
         });
         assert!(found.expect("learnt"));
     }
-    let routing = Routing::new(Store::open(&path, Schema::HOB).expect("opened"));
+    let routing =
+        Routing::new(Database::open(&path, &[MIGRATIONS, crate::telemetry::MIGRATIONS]).expect("opened"));
     let record = ClassRecord { recent: vec![0.5, 0.75], models: [("a".to_owned(), learnt)].into() };
     assert_eq!(routing.knowledge().expect("read"), Knowledge::from([(CODE, record.clone())]));
     let found = routing.learn("r", |kept, known| {
@@ -165,7 +166,7 @@ fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
 #[test]
 fn any_answer_on_record_can_be_rated_and_a_second_rating_replaces_the_first() {
     let routing = routing();
-    recorded(&routing.store, "chatcmpl-1", RequestSource::Server, 5);
+    recorded(&routing.database, "chatcmpl-1", RequestSource::Server, 5);
     let answer = routing.answer("chatcmpl-1", at(10)).expect("looked").expect("found");
     let expected = Answer {
         run: "chatcmpl-1".into(),
@@ -205,7 +206,7 @@ fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
     routing.learn("r", |_, _| {}).expect("learnt");
     let answer = routing.answer("r", at(1)).expect("looked").expect("found");
     let broken = "UPDATE router_class SET recent = 'nonsense'";
-    routing.store.write(|transaction| transaction.execute(broken, [])).expect("written");
+    routing.database.write(|transaction| transaction.execute(broken, [])).expect("written");
     assert!(routing.rate(&answer, Rating::Good, at(1), |_, _| {}).is_err());
     assert_eq!(routing.ratings().expect("counted"), Ratings::default());
 }
@@ -215,15 +216,15 @@ fn the_last_answer_is_one_that_somebody_may_have_read() {
     let routing = routing();
     let last = || routing.last_answer(at(100)).expect("looked").map(|answer| answer.run);
     assert_eq!(last(), None);
-    recorded(&routing.store, "chatcmpl-1", RequestSource::Server, 1);
-    recorded(&routing.store, "task", RequestSource::Scheduler, 2);
-    recorded(&routing.store, "measured", RequestSource::Bench, 3);
+    recorded(&routing.database, "chatcmpl-1", RequestSource::Server, 1);
+    recorded(&routing.database, "task", RequestSource::Scheduler, 2);
+    recorded(&routing.database, "measured", RequestSource::Bench, 3);
     assert_eq!(last().as_deref(), Some("chatcmpl-1"));
     routing.keep(&decision("ask-1", 4)).expect("kept");
     assert_eq!(last().as_deref(), Some("chatcmpl-1"), "nobody can have read what was not answered");
     routing.learn("ask-1", |kept, _| kept.answered = true).expect("learnt");
     assert_eq!(last().as_deref(), Some("ask-1"));
-    recorded(&routing.store, "ask-2", RequestSource::Ask, 5);
+    recorded(&routing.database, "ask-2", RequestSource::Ask, 5);
     assert_eq!(last().as_deref(), Some("ask-2"));
 }
 
@@ -232,7 +233,7 @@ fn choices_are_not_kept_without_end() {
     let routing = routing();
     let many = 10_003;
     routing
-        .store
+        .database
         .write(|transaction| {
             (0..many).try_for_each(|n| decisions::insert(transaction, &decision(&n.to_string(), n)))
         })

@@ -5,11 +5,11 @@ use std::time::Duration;
 use hob_core::schedule::Change;
 use hob_core::schedule::Missed;
 use hob_core::{ScheduleError, Task, TaskId, TaskRun, TaskStatus};
+use hob_db::DatabaseError;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::{Tasks, rows};
-use crate::error::StoreError;
 
 /// Runs of one task that are kept.
 pub(super) const MOST_RUNS: i64 = 1000;
@@ -52,11 +52,11 @@ impl Tasks {
         now: Timestamp,
         limit: usize,
         claimant: &Claimant,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<Claimed>, DatabaseError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        self.store.write(|transaction| {
+        self.database.write(|transaction| {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let mut due = transaction.prepare_cached(DUE)?;
             let ids = due
@@ -76,8 +76,8 @@ impl Tasks {
         id: &TaskId,
         now: Timestamp,
         claimant: &Claimant,
-    ) -> Result<Result<Claimed, ScheduleError>, StoreError> {
-        self.store.write(|transaction| {
+    ) -> Result<Result<Claimed, ScheduleError>, DatabaseError> {
+        self.database.write(|transaction| {
             let Some(task) = rows::find(transaction, id)? else {
                 return Ok(Err(ScheduleError::NotFound { id: id.to_string() }));
             };
@@ -101,8 +101,8 @@ impl Tasks {
     }
 
     /// Says that the run is alive.
-    pub fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, StoreError> {
-        self.store.write(|transaction| {
+    pub fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError> {
+        self.database.write(|transaction| {
             let status: Option<String> = transaction
                 .prepare_cached(
                     "UPDATE task_run SET lease = ?3 WHERE id = ?1 AND owner = ?2 AND finished_at IS NULL

@@ -6,13 +6,13 @@
 
 use hob_core::schedule::ScheduleSpec;
 use hob_core::{Task, TaskId};
+use hob_db::DatabaseError;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Transaction, params};
 
 use super::claim::MOST_RUNS;
 use super::end::LONGEST_BACK_OFF;
 use super::{Tasks, rows};
-use crate::error::StoreError;
 
 /// Clocks are corrected by seconds all the time, and a slot that one run has made up for must not run after such a correction.
 /// Further ahead than this nothing is settled by a clock that is only a little off.
@@ -30,7 +30,7 @@ pub struct Recalculated {
 impl Tasks {
     /// Recalculates the next run of active tasks that wait for a time the clock showed by mistake; these tasks. To be called
     /// when the clock has been steady for a while: one that is behind for a moment must not undo what was settled.
-    pub fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, StoreError> {
+    pub fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, DatabaseError> {
         let (settled, retry) = (furthest(now, TOLERANCE), furthest(now, signed_back_off()));
         let carried = |connection: &rusqlite::Connection| {
             let mut statement = connection.prepare_cached(
@@ -40,10 +40,10 @@ impl Tasks {
             ids.collect::<rusqlite::Result<Vec<TaskId>>>()
         };
         // Mostly there are none, and then nobody needs to be waited for.
-        if self.store.read(carried)?.is_empty() {
+        if self.database.read(carried)?.is_empty() {
             return Ok(Vec::new());
         }
-        self.store.write(|transaction| {
+        self.database.write(|transaction| {
             let mut recalculated = Vec::new();
             for id in carried(transaction)? {
                 recalculated.extend(recalculate(transaction, &id, now)?);

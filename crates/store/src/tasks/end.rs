@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use hob_core::schedule::RunOutcome;
 use hob_core::{TaskId, TaskRun};
+use hob_db::DatabaseError;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::claim::Claimant;
 use super::{Tasks, rows};
-use crate::error::StoreError;
 
 /// The wait before the first retry; it doubles from one to the next.
 const FIRST_BACK_OFF: Duration = Duration::from_secs(30);
@@ -49,8 +49,8 @@ impl Tasks {
         end: &RunEnd,
         now: Timestamp,
         claimant: &Claimant,
-    ) -> Result<bool, StoreError> {
-        self.store.write(|transaction| {
+    ) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
             let owner: Option<String> = transaction
                 .query_row("SELECT owner FROM task_run WHERE id = ?1 AND finished_at IS NULL", [run], |row| {
                     row.get(0)
@@ -70,7 +70,7 @@ impl Tasks {
         &self,
         now: Timestamp,
         longest_lease: Duration,
-    ) -> Result<Vec<TaskRun>, StoreError> {
+    ) -> Result<Vec<TaskRun>, DatabaseError> {
         let furthest =
             now.as_microsecond().saturating_add(crate::time::microseconds(longest_lease.saturating_mul(2)));
         let expired = |connection: &rusqlite::Connection| {
@@ -79,7 +79,7 @@ impl Tasks {
             ids.collect::<rusqlite::Result<Vec<i64>>>()
         };
         // Mostly there are none, and then nobody needs to be waited for.
-        if self.store.read(expired)?.is_empty() {
+        if self.database.read(expired)?.is_empty() {
             return Ok(Vec::new());
         }
         let end = RunEnd {
@@ -88,7 +88,7 @@ impl Tasks {
             error: Some("the process that ran it is gone".to_owned()),
             retry: Retry::IfLeft,
         };
-        self.store.write(|transaction| {
+        self.database.write(|transaction| {
             expired(transaction)?.into_iter().map(|run| write_end(transaction, run, &end, now)).collect()
         })
     }

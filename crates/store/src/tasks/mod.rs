@@ -9,14 +9,20 @@ mod rows;
 
 use hob_core::schedule::{Change, ScheduleSpec};
 use hob_core::{ScheduleError, Task, TaskId, TaskRun, TaskStatus};
+use hob_db::{ChangeWatch, Database, DatabaseError, Migrations};
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 
-use crate::error::StoreError;
-use crate::store::{ChangeWatch, Store};
 pub use claim::{Claimant, Claimed, Renewal};
 pub use clock::Recalculated;
 pub use end::{Retry, RunEnd, back_off};
+
+/// The steps that make its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "tasks",
+    steps: &[include_str!("../../migrations/tasks/1_tasks.sql")],
+    legacy_versions: &[2],
+};
 
 /// More than anybody reads, and enough to hold in memory.
 const MOST_LISTED: i64 = 100_000;
@@ -24,42 +30,42 @@ const MOST_LISTED: i64 = 100_000;
 /// The tasks in a database. Cheap to clone.
 #[derive(Clone)]
 pub struct Tasks {
-    store: Store,
+    database: Database,
 }
 
 impl Tasks {
-    pub fn new(store: Store) -> Self {
-        Tasks { store }
+    pub fn new(database: Database) -> Self {
+        Tasks { database }
     }
 
     /// Keeps a new task.
-    pub fn insert(&self, task: &Task) -> Result<(), StoreError> {
+    pub fn insert(&self, task: &Task) -> Result<(), DatabaseError> {
         self.insert_all(std::slice::from_ref(task))
     }
 
     /// Keeps several, all or none of them.
-    pub fn insert_all(&self, tasks: &[Task]) -> Result<(), StoreError> {
-        self.store.write(|transaction| tasks.iter().try_for_each(|task| rows::insert(transaction, task)))
+    pub fn insert_all(&self, tasks: &[Task]) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| tasks.iter().try_for_each(|task| rows::insert(transaction, task)))
     }
 
-    pub fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.store.read(|connection| rows::find(connection, id))
+    pub fn get(&self, id: &TaskId) -> Result<Option<Task>, DatabaseError> {
+        self.database.read(|connection| rows::find(connection, id))
     }
 
     /// All tasks, or those in one state: first those that run next, then the youngest.
-    pub fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, StoreError> {
-        self.store.read(|connection| rows::list(connection, status, MOST_LISTED))
+    pub fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, DatabaseError> {
+        self.database.read(|connection| rows::list(connection, status, MOST_LISTED))
     }
 
     /// The newest runs of a task, newest first.
-    pub fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, StoreError> {
+    pub fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, DatabaseError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.store.read(|connection| rows::runs(connection, id, limit))
+        self.database.read(|connection| rows::runs(connection, id, limit))
     }
 
     /// Removes a task and its runs. Whoever runs it finds out when they renew their lease.
-    pub fn delete(&self, id: &TaskId) -> Result<bool, StoreError> {
-        self.store.write(|transaction| {
+    pub fn delete(&self, id: &TaskId) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
             let deleted = transaction.execute("DELETE FROM task WHERE id = ?1", [id.as_str()])?;
             Ok(deleted > 0)
         })
@@ -71,8 +77,8 @@ impl Tasks {
         id: &TaskId,
         change: Change,
         now: Timestamp,
-    ) -> Result<Result<Task, ScheduleError>, StoreError> {
-        self.store.write(|transaction| {
+    ) -> Result<Result<Task, ScheduleError>, DatabaseError> {
+        self.database.write(|transaction| {
             let Some(task) = rows::find(transaction, id)? else {
                 return Ok(Err(ScheduleError::NotFound { id: id.to_string() }));
             };
@@ -103,13 +109,13 @@ impl Tasks {
     }
 
     /// For noticing tasks that other processes make or change; `None` where there can be no others.
-    pub fn watch(&self) -> Result<Option<ChangeWatch>, StoreError> {
-        self.store.watch()
+    pub fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
+        self.database.watch()
     }
 
     /// When the next task is due.
-    pub fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store.read(|connection| {
+    pub fn next_due(&self) -> Result<Option<Timestamp>, DatabaseError> {
+        self.database.read(|connection| {
             let due: Option<i64> = connection.query_row(NEXT_DUE, [], |row| row.get(0))?;
             due.map(|due| rows::moment(0, due)).transpose()
         })

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use hob_core::Task;
 use hob_core::schedule::{RunOutcome, ScheduleType};
+use hob_db::{Database, DatabaseError};
 use jiff::SignedDuration;
 
 use super::simulation_tests::{check, log};
 use super::tests::{after, asked, claimant, planned, success};
 use super::{Claimed, Tasks};
-use crate::{Schema, Store, StoreError};
+use crate::tasks::MIGRATIONS;
 
 /// Tells the other process which file it is about, and who it is.
 const FILE: &str = "HOB_TEST_STORE";
@@ -21,7 +22,7 @@ const OWNER: &str = "HOB_TEST_OWNER";
 const UNTIL: i64 = 3000;
 
 fn open(path: &Path) -> Tasks {
-    Tasks::new(Store::open(path, Schema::HOB).expect("opened"))
+    Tasks::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
 }
 
 fn file() -> (tempfile::TempDir, PathBuf) {
@@ -47,10 +48,10 @@ fn of_this_process() -> (Tasks, String) {
 
 /// Tries again while the other process holds the database, as the scheduler does at its next poll. Both write without a pause, and
 /// SQLite promises no turns: on a busy machine one of them can wait for longer than a write does.
-fn once_free<T>(work: impl Fn() -> Result<T, StoreError>) -> T {
+fn once_free<T>(work: impl Fn() -> Result<T, DatabaseError>) -> T {
     loop {
         match work() {
-            Err(StoreError::Busy { .. }) => std::thread::yield_now(),
+            Err(DatabaseError::Busy { .. }) => std::thread::yield_now(),
             done => return done.expect("the store works"),
         }
     }
@@ -110,7 +111,7 @@ fn two_processes_on_one_store_run_every_slot_once() {
         check(task, &log(&tasks, task), after(UNTIL));
     }
     let owners: i64 = tasks
-        .store
+        .database
         .read(|connection| {
             connection.query_row("SELECT count(DISTINCT owner) FROM task_run", [], |row| row.get(0))
         })

@@ -7,7 +7,6 @@ use hob_core::{NewTask, Permit, Reach};
 use jiff::SignedDuration;
 
 use super::*;
-use crate::migrations::Schema;
 
 pub(super) fn at(text: &str) -> Timestamp {
     text.parse().expect("a moment")
@@ -22,7 +21,7 @@ pub(super) fn after(seconds: i64) -> Timestamp {
 }
 
 pub(super) fn tasks() -> Tasks {
-    Tasks::new(Store::in_memory(Schema::HOB).expect("opened"))
+    Tasks::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
 
 pub(super) fn claimant(owner: &str) -> Claimant {
@@ -411,7 +410,7 @@ fn a_task_that_cannot_be_read_does_not_hold_up_the_others() {
         tasks.insert(&planned(id, often())).expect("kept");
     }
     tasks
-        .store
+        .database
         .writer()
         .execute_batch("UPDATE task SET timezone = 'Mars/Olympus' WHERE id = 'a'")
         .expect("spoilt");
@@ -437,7 +436,7 @@ fn the_log_of_a_busy_task_does_not_grow_for_ever() {
 #[test]
 fn a_poll_reads_indexes_only() {
     let tasks = tasks();
-    let writer = tasks.store.writer();
+    let writer = tasks.database.writer();
     let plan = |sql: &str, parameters: usize| {
         let mut statement = writer.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
         let zeros = rusqlite::params_from_iter(vec![0_i64; parameters]);

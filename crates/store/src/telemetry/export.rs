@@ -1,9 +1,8 @@
 //! All inferences as a stream that takes the same memory however many there are.
 
+use hob_db::{Database, DatabaseError};
 use rusqlite::{Connection, params};
 
-use crate::error::StoreError;
-use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::rows::{Names, Row, page_of};
 use crate::time::{Moment, UtcDay};
@@ -23,7 +22,7 @@ impl Telemetry {
     pub fn export(&self, since: Option<UtcDay>) -> Export {
         let before = since.map_or(-1, |day| day.start().microseconds() - 1);
         Export {
-            store: self.store.clone(),
+            database: self.database.clone(),
             newest: None,
             last: Position { first_started: before, id: i64::MAX },
             held: Vec::new(),
@@ -46,7 +45,7 @@ struct Position {
 /// Pages overlap, as calls are recorded when they end: a row waits until no page that is still to come begins before it.
 /// Only where more than `MOST_HELD` would have to wait, some come earlier than they should.
 pub struct Export {
-    store: Store,
+    database: Database,
     /// Pages above this id came after the export began, and are left out so that it ends.
     newest: Option<i64>,
     last: Position,
@@ -62,9 +61,9 @@ enum ExportState {
 }
 
 impl Export {
-    fn fetch(&mut self) -> Result<(), StoreError> {
+    fn fetch(&mut self) -> Result<(), DatabaseError> {
         let (newest, mut last, held) = (self.newest, self.last, &mut self.held);
-        let (newest, next) = self.store.read(|connection| {
+        let (newest, next) = self.database.read(|connection| {
             let newest = newest.map_or_else(|| newest_page(connection), Ok)?;
             let mut names = Names::new(connection)?;
             let mut statement = connection.prepare_cached(PAGES)?;
@@ -103,7 +102,7 @@ impl Export {
 }
 
 impl Iterator for Export {
-    type Item = Result<Row, StoreError>;
+    type Item = Result<Row, DatabaseError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.len() == 0 && self.state == ExportState::More {

@@ -90,7 +90,7 @@ fn what_is_recorded_during_an_export_is_not_part_of_it_and_need_not_wait() {
 fn an_export_of_nothing_is_empty_and_an_error_ends_it() {
     let telemetry = telemetry();
     assert_eq!(telemetry.export(None).count(), 0);
-    telemetry.store.writer().execute_batch("DROP TABLE telemetry_page").expect("spoilt");
-    let rows: Vec<Result<Row, StoreError>> = telemetry.export(None).collect();
-    assert!(matches!(rows[..], [Err(StoreError::Failed { .. })]), "{rows:?}");
+    telemetry.database.writer().execute_batch("DROP TABLE telemetry_page").expect("spoilt");
+    let rows: Vec<Result<Row, DatabaseError>> = telemetry.export(None).collect();
+    assert!(matches!(rows[..], [Err(DatabaseError::Failed { .. })]), "{rows:?}");
 }

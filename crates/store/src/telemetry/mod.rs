@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `answered` | whether an engine has answered, without opening the database for work |
 //! | `entry` | an inference in the database's terms, within bounds |
 //! | `packed` | an inference as it stands in a page |
 //! | `pages` | writes pages: a row of the database for many inferences of one day |
@@ -14,6 +15,7 @@
 //! | `timing` | how long calls took, and how fast models write |
 //! | `writer` | takes records without blocking and writes them from its own thread |
 
+mod answered;
 mod entry;
 mod export;
 mod histogram;
@@ -29,6 +31,7 @@ mod writer;
 
 use std::sync::Arc;
 
+pub use answered::has_answered;
 pub use export::Export;
 pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
 pub use rows::{Outcome, Row};
@@ -37,36 +40,48 @@ pub use timing::{ModelSpeed, Timing, Timings};
 pub use writer::TelemetryWriter;
 
 use hob_core::Energy;
+use hob_db::{Database, DatabaseError, Migrations};
 use serde::{Serialize, Serializer};
 
-use crate::error::StoreError;
 use crate::savings::Prices;
-use crate::store::Store;
+
+/// The steps that make its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "telemetry",
+    steps: &[
+        include_str!("../../migrations/telemetry/1_telemetry.sql"),
+        include_str!("../../migrations/telemetry/2_energy.sql"),
+        include_str!("../../migrations/telemetry/3_series_totals.sql"),
+        include_str!("../../migrations/telemetry/4_pages.sql"),
+        include_str!("../../migrations/telemetry/5_completed_tokens.sql"),
+    ],
+    legacy_versions: &[1, 6, 7, 8, 10],
+};
 
 /// The key of the engine whose calls cost money.
 const CLOUD: &str = "cloud";
 
-/// The telemetry in a store. Cheap to clone. Everything blocks.
+/// The telemetry in a database. Cheap to clone. Everything blocks.
 #[derive(Clone)]
 pub struct Telemetry {
-    store: Store,
+    database: Database,
     prices: Arc<Prices>,
 }
 
 impl Telemetry {
     /// `prices` are those that calls to the cloud are charged with when they are recorded.
-    pub fn new(store: Store, prices: Prices) -> Self {
-        Telemetry { store, prices: Arc::new(prices) }
+    pub fn new(database: Database, prices: Prices) -> Self {
+        Telemetry { database, prices: Arc::new(prices) }
     }
 
     /// Brings to the disk what was recorded: until then a power cut may take it.
-    pub fn sync(&self) -> Result<(), StoreError> {
-        self.store.sync()
+    pub fn sync(&self) -> Result<(), DatabaseError> {
+        self.database.sync()
     }
 
     /// Moves what was recorded, and all else in the log beside the database, into the database itself.
-    pub fn checkpoint(&self) -> Result<(), StoreError> {
-        self.store.checkpoint()
+    pub fn checkpoint(&self) -> Result<(), DatabaseError> {
+        self.database.checkpoint()
     }
 }
 
@@ -78,6 +93,10 @@ pub(crate) fn as_joules_if_known<S: Serializer>(
     energy.map(Energy::joules).serialize(serializer)
 }
 
+#[cfg(test)]
+mod migrations_tests;
+#[cfg(test)]
+mod processes_tests;
 #[cfg(test)]
 #[path = "telemetry_tests.rs"]
 mod tests;

@@ -89,7 +89,7 @@ mod tests {
     fn pages(telemetry: &Telemetry) -> Vec<(usize, usize)> {
         let read =
             |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize));
-        let found = telemetry.store.read(|connection| {
+        let found = telemetry.database.read(|connection| {
             let mut statement = connection
                 .prepare("SELECT count, octet_length(inferences) FROM telemetry_page ORDER BY id")?;
             statement.query_map([], read)?.collect()

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use hob_core::Inference;
+use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use crate::error::StoreError;
-use crate::store::Durability;
 use crate::telemetry::Telemetry;
 use crate::telemetry::entry::{Cost, Entry, Series};
 use crate::telemetry::histogram::Durations;
@@ -68,8 +67,8 @@ const INSERT_SERIES: &str =
 
 impl Telemetry {
     /// Records all of them or, when that fails, none.
-    pub fn record_batch(&self, batch: &[Inference]) -> Result<(), StoreError> {
-        self.store.write_with(Durability::ProcessEnd, |transaction| {
+    pub fn record_batch(&self, batch: &[Inference]) -> Result<(), DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| {
             let mut pages = Pages::new(transaction, batch.len())?;
             let mut series = SeriesIds::default();
             let mut sums = Sums::default();

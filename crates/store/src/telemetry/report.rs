@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use hob_core::Energy;
+use hob_db::DatabaseError;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use crate::error::StoreError;
 use crate::savings::Dollars;
 use crate::telemetry::timing::{Times, Timing, Timings, durations};
 use crate::telemetry::{Telemetry, as_joules_if_known};
@@ -78,8 +78,8 @@ pub struct DayFigures {
 
 impl Telemetry {
     /// All calls from the day `since` on; `None` is from the beginning, here and below.
-    pub fn overview(&self, since: Option<UtcDay>) -> Result<Overview, StoreError> {
-        self.store.read(|connection| {
+    pub fn overview(&self, since: Option<UtcDay>) -> Result<Overview, DatabaseError> {
+        self.database.read(|connection| {
             let figures = groups(connection, Grouping::Together, since)?;
             Ok(Overview {
                 recorded_since: first_moment(connection)?,
@@ -89,20 +89,20 @@ impl Telemetry {
     }
 
     /// The models with the most calls, and at most so many.
-    pub fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, StoreError> {
+    pub fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, DatabaseError> {
         let models = self.ranked(Grouping::Model, since)?;
         let named = |(Group(model, engine), figures)| ModelFigures { model, engine, figures };
         Ok(models.into_iter().take(most).map(named).collect())
     }
 
     /// The engines, those with the most calls first.
-    pub fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, StoreError> {
+    pub fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError> {
         let engines = self.ranked(Grouping::Engine, since)?;
         Ok(engines.into_iter().map(|(Group(engine, _), figures)| EngineFigures { engine, figures }).collect())
     }
 
     /// The agents, those with the most calls first.
-    pub fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, StoreError> {
+    pub fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
         let agents = self.ranked(Grouping::Agent, since)?;
         let named = |(Group(agent, _), figures)| {
             let agent = Some(agent).filter(|agent: &String| !agent.is_empty());
@@ -112,10 +112,10 @@ impl Telemetry {
     }
 
     /// The last `days` days, today included, oldest first; days without calls too.
-    pub fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, StoreError> {
+    pub fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {
         let today = UtcDay::of(now);
         let first = today.minus(days.saturating_sub(1));
-        let mut found = self.store.read(|connection| groups(connection, Grouping::Day, Some(first)))?;
+        let mut found = self.database.read(|connection| groups(connection, Grouping::Day, Some(first)))?;
         let of_day = |ago| {
             let day = today.minus(ago);
             let figures = found.remove(&Group(day.days().to_string(), String::new())).unwrap_or_default();
@@ -124,8 +124,12 @@ impl Telemetry {
         Ok((0..days).rev().map(of_day).collect())
     }
 
-    fn ranked(&self, grouping: Grouping, since: Option<UtcDay>) -> Result<Vec<(Group, Figures)>, StoreError> {
-        let groups = self.store.read(|connection| groups(connection, grouping, since))?;
+    fn ranked(
+        &self,
+        grouping: Grouping,
+        since: Option<UtcDay>,
+    ) -> Result<Vec<(Group, Figures)>, DatabaseError> {
+        let groups = self.database.read(|connection| groups(connection, grouping, since))?;
         // They come sorted by name, which therefore decides between equals.
         let mut ranked: Vec<_> = groups.into_iter().collect();
         ranked.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.calls));

@@ -3,10 +3,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};
 
+use hob_db::{DatabaseError, Durability};
 use rusqlite::Connection;
 
-use crate::error::StoreError;
-use crate::store::Durability;
 use crate::telemetry::Telemetry;
 use crate::telemetry::report::first_moment;
 use crate::time::UtcDay;
@@ -27,8 +26,8 @@ const SUBTRACT_DAY: &str = "
 
 impl Telemetry {
     /// Deletes all records, and says how many there were.
-    pub fn clear(&self) -> Result<u64, StoreError> {
-        self.store.write(|transaction| {
+    pub fn clear(&self) -> Result<u64, DatabaseError> {
+        self.database.write(|transaction| {
             let deleted = recorded(transaction, i64::MIN, i64::MAX)?;
             transaction.execute_batch(
                 "DELETE FROM telemetry_page; DELETE FROM telemetry_day; DELETE FROM telemetry_latency;
@@ -44,17 +43,17 @@ impl Telemetry {
         &self,
         retention_days: u32,
         now: SystemTime,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<u64>, DatabaseError> {
         let oldest_kept = UtcDay::of(now).minus(retention_days);
-        match self.store.read(first_moment)? {
+        match self.database.read(first_moment)? {
             Some(first) if first.day() < oldest_kept => self.delete_day(first.day()).map(Some),
             _ => Ok(None),
         }
     }
 
-    fn delete_day(&self, day: UtcDay) -> Result<u64, StoreError> {
+    fn delete_day(&self, day: UtcDay) -> Result<u64, DatabaseError> {
         let (start, end) = (day.start().microseconds(), day.next().start().microseconds());
-        self.store.write_with(Durability::ProcessEnd, |transaction| {
+        self.database.write_with(Durability::ProcessEnd, |transaction| {
             let deleted = recorded(transaction, start, end)?;
             transaction.execute(
                 "DELETE FROM telemetry_page WHERE first_started >= ?1 AND first_started < ?2",

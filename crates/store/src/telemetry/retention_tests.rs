@@ -49,7 +49,7 @@ fn zero_days_of_retention_is_for_ever() {
 fn a_disk_that_refuses_is_asked_again_after_a_while_and_not_all_the_time() {
     let (telemetry, clock) = (four_days(), Instant::now());
     let refuse = |refuse: bool| {
-        telemetry.store.writer().pragma_update(None, "query_only", refuse).expect("set");
+        telemetry.database.writer().pragma_update(None, "query_only", refuse).expect("set");
     };
     let mut retention = Retention::new(2);
     refuse(true);

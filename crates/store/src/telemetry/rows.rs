@@ -5,11 +5,11 @@ use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use hob_core::Energy;
+use hob_db::DatabaseError;
 use rusqlite::types::FromSqlError;
 use rusqlite::{CachedStatement, Connection, params};
 use serde::{Deserialize, Serialize};
 
-use crate::error::StoreError;
 use crate::savings::Dollars;
 use crate::telemetry::packed::{Packed, unpack};
 use crate::telemetry::{Telemetry, as_joules_if_known};
@@ -76,8 +76,8 @@ pub struct Row {
 
 impl Telemetry {
     /// The last `most` inferences, newest first.
-    pub fn recent(&self, most: usize) -> Result<Vec<Row>, StoreError> {
-        self.store.read(|connection| recent(connection, most))
+    pub fn recent(&self, most: usize) -> Result<Vec<Row>, DatabaseError> {
+        self.database.read(|connection| recent(connection, most))
     }
 }
 

@@ -42,7 +42,7 @@ proptest! {
         let quoted = serde_json::Value::from(wanted.as_str()).to_string();
         let search = Search { since, text: &quoted };
         let found = telemetry
-            .store
+            .database
             .read(|connection| newest(connection, &search, |inference, _| inference.run == wanted))
             .expect("readable");
         let expected = all.iter().find(|(started, its)| *its == run && *started >= since);

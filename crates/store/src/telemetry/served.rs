@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use hob_core::RequestSource;
+use hob_db::DatabaseError;
 use rusqlite::{Connection, params};
 
-use crate::error::StoreError;
 use crate::savings::{Dollars, MeasuredEnergy, Quarter, Savings, Served, ServedModel, savings};
 use crate::telemetry::report::{dollars, energy, first_moment};
 use crate::telemetry::rows::recent;
@@ -21,9 +21,9 @@ const DAYS: u32 = 30;
 
 impl Telemetry {
     /// What local answers have saved so far, with days as they are in `zone`.
-    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, StoreError> {
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
         let today = UtcDay::of(now);
-        let served = self.store.read(|connection| {
+        let served = self.database.read(|connection| {
             let timings = served_timings(connection, today.minus(DAYS - 1))?;
             let mut models = local_models(connection)?;
             for model in &mut models {

@@ -8,7 +8,6 @@ use hob_core::{Ending, Energy, FinishReason, Inference, RequestSource, Usage};
 use proptest::prelude::*;
 
 use super::*;
-use crate::migrations::Schema;
 use crate::savings::Span;
 use crate::time::{UtcDay, Zone};
 
@@ -39,7 +38,7 @@ pub(super) fn inference() -> Inference {
 }
 
 pub(super) fn telemetry() -> Telemetry {
-    Telemetry::new(Store::in_memory(Schema::HOB).expect("opened"), Prices::standard())
+    Telemetry::new(Database::in_memory(&[MIGRATIONS]).expect("opened"), Prices::standard())
 }
 
 pub(super) fn with(records: &[Inference]) -> Telemetry {
@@ -256,7 +255,7 @@ fn an_engine_that_counts_nonsense_does_not_spoil_the_sums() {
     };
     let mut prices = Prices::standard();
     prices.set("dear", crate::savings::Price { input: u64::MAX, output: u64::MAX });
-    let telemetry = Telemetry::new(Store::in_memory(Schema::HOB).expect("opened"), prices);
+    let telemetry = Telemetry::new(Database::in_memory(&[MIGRATIONS]).expect("opened"), prices);
     for _ in 0..3 {
         telemetry.record_batch(&[absurd.clone(), absurd.clone()]).expect("recorded");
     }
@@ -274,7 +273,7 @@ fn clearing_leaves_nothing() {
     let overview = telemetry.overview(None).expect("readable");
     assert_eq!(overview, Overview { recorded_since: None, figures: Figures::default() });
     let series: i64 = telemetry
-        .store
+        .database
         .read(|connection| {
             connection.query_row("SELECT count(*) FROM telemetry_series", [], |row| row.get(0))
         })

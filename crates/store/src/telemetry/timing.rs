@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hob_core::RequestSource;
+use hob_db::DatabaseError;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use crate::error::StoreError;
 use crate::telemetry::histogram::{Durations, Histogram};
 use crate::telemetry::report::{Group, Grouping};
 use crate::telemetry::{CLOUD, Telemetry};
@@ -50,8 +50,8 @@ const SPEEDS: &str = "
 
 impl Telemetry {
     /// How fast models have written from the day `since` on; of those with the most calls, and at most of so many.
-    pub fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, StoreError> {
-        self.store.read(|connection| {
+    pub fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
+        self.database.read(|connection| {
             let mut statement = connection.prepare_cached(SPEEDS)?;
             let speeds = statement.query_map([since.days(), i64::from(most)], |row| {
                 Ok(ModelSpeed { engine: row.get(0)?, model: row.get(1)?, tokens_per_second: row.get(2)? })

@@ -14,9 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Inference, InferenceLog};
+use hob_db::DatabaseError;
 use tracing::{debug, info, warn};
 
-use crate::error::StoreError;
 use crate::telemetry::Telemetry;
 use crate::telemetry::entry::shorten;
 use crate::telemetry::retention::{Pruning, Retention};
@@ -49,7 +49,7 @@ const LOOK_AT_DATE: Duration = Duration::from_secs(10 * 60);
 /// How often to say that records are lost.
 const REMIND: Duration = Duration::from_secs(60);
 
-/// Keeps inferences in a store. Dropping it writes what still waits.
+/// Keeps inferences in a database. Dropping it writes what still waits.
 pub struct TelemetryWriter {
     shared: Arc<Shared>,
     /// `None` once it was closed.
@@ -92,7 +92,7 @@ impl TelemetryWriter {
     /// The same with a database that could not be opened just now: `open` is tried again until it can be. Until then records
     /// wait, as many as there is room for.
     pub fn start_unopened(
-        open: impl FnMut() -> Result<Telemetry, StoreError> + Send + 'static,
+        open: impl FnMut() -> Result<Telemetry, DatabaseError> + Send + 'static,
         retention_days: u32,
     ) -> io::Result<Self> {
         Self::spawn(retention_days, |shared| open_in_the_end(shared, open))
@@ -263,7 +263,7 @@ enum AfterFailure {
 /// Opens the database when that becomes possible; `None` when everything ends before.
 fn open_in_the_end(
     shared: &Shared,
-    mut open: impl FnMut() -> Result<Telemetry, StoreError>,
+    mut open: impl FnMut() -> Result<Telemetry, DatabaseError>,
 ) -> Option<Telemetry> {
     let mut pause = REOPEN;
     loop {

@@ -1,19 +1,19 @@
 //! The writer when all is well, when it cannot keep up, and when the disk says no.
 
 use hob_core::{Ending, FinishReason};
+use hob_db::Database;
 
 use super::*;
-use crate::migrations::Schema;
 use crate::savings::Prices;
-use crate::store::Store;
+use crate::telemetry::MIGRATIONS;
 use crate::telemetry::tests::{DAY, inference};
 
 /// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
 const LONG: Duration = Duration::from_secs(60);
 
-fn in_memory() -> (Store, Telemetry) {
-    let store = Store::in_memory(Schema::HOB).expect("opened");
-    (store.clone(), Telemetry::new(store, Prices::standard()))
+fn in_memory() -> (Database, Telemetry) {
+    let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
+    (database.clone(), Telemetry::new(database, Prices::standard()))
 }
 
 fn calls(telemetry: &Telemetry) -> u64 {
@@ -21,8 +21,8 @@ fn calls(telemetry: &Telemetry) -> u64 {
 }
 
 /// While this is set, the database takes no writes.
-fn refuse_writes(store: &Store, refuse: bool) {
-    store.writer().pragma_update(None, "query_only", refuse).expect("set");
+fn refuse_writes(database: &Database, refuse: bool) {
+    database.writer().pragma_update(None, "query_only", refuse).expect("set");
 }
 
 fn flush_in_the_end(writer: &TelemetryWriter) {
@@ -55,13 +55,13 @@ fn what_is_too_old_is_deleted_by_the_thread_that_writes() {
 
 #[test]
 fn old_records_that_cannot_be_deleted_do_not_keep_new_ones_from_being_written() {
-    let (store, telemetry) = in_memory();
+    let (database, telemetry) = in_memory();
     telemetry
         .record_batch(&[Inference { started: SystemTime::UNIX_EPOCH, ..inference() }])
         .expect("recorded");
     let refuses =
         "CREATE TRIGGER refuses BEFORE DELETE ON telemetry_page BEGIN SELECT raise(FAIL, 'no'); END";
-    store.writer().execute_batch(refuses).expect("set");
+    database.writer().execute_batch(refuses).expect("set");
     let writer = TelemetryWriter::start(telemetry.clone(), 30).expect("started");
     writer.record(inference());
     assert!(writer.flush(LONG));
@@ -105,10 +105,10 @@ fn many_callers_at_once_lose_nothing() {
 
 #[test]
 fn a_full_queue_blocks_nobody_and_counts_what_it_loses() {
-    let (store, telemetry) = in_memory();
+    let (database, telemetry) = in_memory();
     let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     // Whoever holds this keeps the thread from writing.
-    let held = store.writer();
+    let held = database.writer();
     let sent = CAPACITY + BATCH + 1000;
     for _ in 0..sent {
         writer.record(inference());
@@ -123,25 +123,25 @@ fn a_full_queue_blocks_nobody_and_counts_what_it_loses() {
 
 #[test]
 fn a_disk_that_refuses_costs_nothing_once_it_works_again() {
-    let (store, telemetry) = in_memory();
+    let (database, telemetry) = in_memory();
     let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
-    refuse_writes(&store, true);
+    refuse_writes(&database, true);
     for _ in 0..600 {
         writer.record(inference());
     }
     assert!(!writer.flush(LONG), "it cannot have been written");
-    refuse_writes(&store, false);
+    refuse_writes(&database, false);
     flush_in_the_end(&writer);
     assert_eq!((calls(&telemetry), writer.dropped()), (600, 0));
 }
 
 #[test]
 fn a_full_disk_keeps_the_queue_bounded() {
-    let (store, telemetry) = in_memory();
+    let (database, telemetry) = in_memory();
     let pages: i64 =
-        store.writer().pragma_query_value(None, "page_count", |row| row.get(0)).expect("counted");
+        database.writer().pragma_query_value(None, "page_count", |row| row.get(0)).expect("counted");
     let limit_pages = |pages: i64| {
-        store.writer().pragma_update(None, "max_page_count", pages).expect("set");
+        database.writer().pragma_update(None, "max_page_count", pages).expect("set");
     };
     limit_pages(pages);
     let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
@@ -160,9 +160,9 @@ fn a_full_disk_keeps_the_queue_bounded() {
 
 #[test]
 fn a_disk_that_refuses_to_the_end_does_not_keep_the_process_from_ending() {
-    let (store, telemetry) = in_memory();
+    let (database, telemetry) = in_memory();
     let writer = TelemetryWriter::start(telemetry, 0).expect("started");
-    refuse_writes(&store, true);
+    refuse_writes(&database, true);
     for _ in 0..2000 {
         writer.record(inference());
     }
@@ -174,15 +174,15 @@ fn a_disk_that_refuses_to_the_end_does_not_keep_the_process_from_ending() {
 
 #[test]
 fn what_a_full_disk_has_not_taken_is_counted_at_the_end() {
-    let (store, telemetry) = in_memory();
+    let (database, telemetry) = in_memory();
     let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
     for _ in 0..10 {
         writer.record(inference());
     }
     assert!(writer.flush(LONG));
     let pages: i64 =
-        store.writer().pragma_query_value(None, "page_count", |row| row.get(0)).expect("counted");
-    store.writer().pragma_update(None, "max_page_count", pages).expect("set");
+        database.writer().pragma_query_value(None, "page_count", |row| row.get(0)).expect("counted");
+    database.writer().pragma_update(None, "max_page_count", pages).expect("set");
     for _ in 0..3000 {
         writer.record(inference());
     }
@@ -222,21 +222,22 @@ fn a_database_that_can_never_be_opened_costs_a_bounded_queue_and_is_counted() {
     assert_eq!(writer.dropped(), CAPACITY as u64 + 500);
 }
 
-fn locked() -> StoreError {
+fn locked() -> DatabaseError {
     let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-    StoreError::explain(std::path::Path::new("hob.db"), rusqlite::Error::SqliteFailure(busy, None))
+    DatabaseError::explain(std::path::Path::new("hob.db"), rusqlite::Error::SqliteFailure(busy, None))
 }
 
 #[test]
 fn a_record_is_on_the_disk_within_about_a_second() {
     let root = tempfile::tempdir().expect("a directory");
-    let store = Store::open(&root.path().join("hob.db"), Schema::HOB).expect("opened");
-    let telemetry = Telemetry::new(store.clone(), Prices::standard());
+    let database = Database::open(&root.path().join("hob.db"), &[MIGRATIONS]).expect("opened");
+    let telemetry = Telemetry::new(database.clone(), Prices::standard());
     let writer = TelemetryWriter::start(telemetry, 0).expect("started");
     writer.record(inference());
     assert!(writer.flush(LONG));
-    let synchronous =
-        || -> i64 { store.writer().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("set") };
+    let synchronous = || -> i64 {
+        database.writer().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("set")
+    };
     let deadline = Instant::now() + LONG;
     // The last write of this connection is then the one that syncs.
     while synchronous() < 2 {

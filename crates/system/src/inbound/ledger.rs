@@ -5,7 +5,8 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use hob_channel::{Entry, Ledger, Recent, identity};
 use hob_core::ChannelMessage;
-use hob_store::{Conversations, StoreError};
+use hob_db::DatabaseError;
+use hob_store::Conversations;
 
 use super::blocking;
 
@@ -20,7 +21,7 @@ impl StoredLedger {
         StoredLedger { conversations, recent: Recent::default() }
     }
 
-    async fn try_take(&self, message: &ChannelMessage) -> Result<Option<Entry>, StoreError> {
+    async fn try_take(&self, message: &ChannelMessage) -> Result<Option<Entry>, DatabaseError> {
         let (conversations, identity, text) = (self.conversations.clone(), identity(message), text(message));
         blocking(move || conversations.take(identity.as_deref(), &text, SystemTime::now()))
             .await

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::engine::CLOUD;
 use hob_core::{RequestSource, Usage};
+use hob_db::{Database, DatabaseError};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use hob_routing::{ClassRecord, Knowledge, QuestionClass, Rating, RoutingDecision};
 use hob_store::routing::{Answer, Kept};
-use hob_store::{Routing, Schema, Store, StoreError};
+use hob_store::{HOB_MIGRATIONS, Routing};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
@@ -73,7 +74,7 @@ pub enum RateError {
     #[error("there is no answer yet that could be rated")]
     NoAnswer,
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] DatabaseError),
     /// The program ends.
     #[error("the rating was not written")]
     Stopped,
@@ -94,7 +95,7 @@ impl RouterBook {
     }
 
     /// What is kept, for reports; `None` where nothing ever was. Creates nothing. Blocks.
-    pub fn find(&self) -> Result<Option<Routing>, StoreError> {
+    pub fn find(&self) -> Result<Option<Routing>, DatabaseError> {
         self.inner.shelf.find()
     }
 
@@ -202,7 +203,7 @@ struct Known {
 
 impl Shelf {
     /// Keeps a choice. If it is for a question that was just answered, that answer was not good enough.
-    pub(super) fn keep(&self, decision: &RoutingDecision) -> Result<(), StoreError> {
+    pub(super) fn keep(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let asked_by_people = !matches!(decision.source, RequestSource::Scheduler | RequestSource::Bench);
@@ -215,12 +216,12 @@ impl Shelf {
     }
 
     /// Another model has answered.
-    pub(super) fn withdraw(&self, run: &str) -> Result<(), StoreError> {
+    pub(super) fn withdraw(&self, run: &str) -> Result<(), DatabaseError> {
         self.open()?.map_or(Ok(()), |routing| routing.withdraw(run))
     }
 
     /// Learns from the end of an answer.
-    pub(super) fn end(&self, run: &str, end: &AnswerOutcome) -> Result<(), StoreError> {
+    pub(super) fn end(&self, run: &str, end: &AnswerOutcome) -> Result<(), DatabaseError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         routing.learn(run, |kept, record| ended(kept, record, end)).map(drop)
     }
@@ -245,7 +246,7 @@ impl Shelf {
     }
 
     /// Reads what was learnt, and from time to time how fast models are.
-    pub(super) fn read(&self) -> Result<(), StoreError> {
+    pub(super) fn read(&self) -> Result<(), DatabaseError> {
         if let Some(routing) = self.find()? {
             self.read_knowledge(&routing)?;
         }
@@ -261,11 +262,11 @@ impl Shelf {
     }
 
     /// Reads what was just learnt.
-    pub(super) fn renew(&self) -> Result<(), StoreError> {
+    pub(super) fn renew(&self) -> Result<(), DatabaseError> {
         self.open()?.map_or(Ok(()), |routing| self.read_knowledge(&routing))
     }
 
-    fn read_knowledge(&self, routing: &Routing) -> Result<(), StoreError> {
+    fn read_knowledge(&self, routing: &Routing) -> Result<(), DatabaseError> {
         let knowledge = routing.knowledge()?;
         let mut known = self.known();
         known.knowledge = knowledge;
@@ -273,7 +274,7 @@ impl Shelf {
         Ok(())
     }
 
-    fn measure(&self) -> Result<HashMap<String, HashMap<String, f64>>, StoreError> {
+    fn measure(&self) -> Result<HashMap<String, HashMap<String, f64>>, DatabaseError> {
         let mut speeds: HashMap<String, HashMap<String, f64>> = HashMap::new();
         let Some(measurements) = &self.measurements else { return Ok(speeds) };
         for speed in measurements.speeds(SPEED_DAYS, MOST_SPEEDS)? {
@@ -284,16 +285,16 @@ impl Shelf {
     }
 
     /// The book, made where there is none yet; `None` where it is kept nowhere.
-    fn open(&self) -> Result<Option<Routing>, StoreError> {
+    fn open(&self) -> Result<Option<Routing>, DatabaseError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let (None, Some(path)) = (&*opened, &self.path) {
-            *opened = Some(Routing::new(Store::open(path, Schema::HOB)?));
+            *opened = Some(Routing::new(Database::open(path, HOB_MIGRATIONS)?));
         }
         Ok(opened.clone())
     }
 
     /// The book where there is one.
-    fn find(&self) -> Result<Option<Routing>, StoreError> {
+    fn find(&self) -> Result<Option<Routing>, DatabaseError> {
         match &self.path {
             Some(path) if !path.exists() => Ok(None),
             _ => self.open(),

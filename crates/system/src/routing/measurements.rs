@@ -1,12 +1,12 @@
 //! What the router wants to know of models from whatever measures them.
 
 use hob_core::Usage;
-use hob_store::StoreError;
+use hob_db::DatabaseError;
 
 /// Says how fast models are and what their answers cost.
 pub trait Measurements: Send + Sync {
     /// How fast models wrote in the last `days`, for `most` models at most. Blocks.
-    fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, StoreError>;
+    fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError>;
 
     /// What an answer of a cloud model cost in dollars; `None` where that is not known.
     fn price(&self, model: &str, usage: Usage) -> Option<f64>;

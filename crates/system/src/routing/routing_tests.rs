@@ -6,8 +6,9 @@ use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
     Role, ToolCallDelta, Unrecorded, Usage,
 };
+use hob_db::{Database, DatabaseError};
 use hob_routing::{Knowledge, Rating};
-use hob_store::{Routing, Schema, Store, StoreError};
+use hob_store::{HOB_MIGRATIONS, Routing};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -50,7 +51,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
 
 /// A house that learns, with random numbers that are the same every time.
 fn learning(engine: ScriptedEngine) -> System {
-    let book = RouterBook::over(Routing::new(Store::in_memory(Schema::HOB).unwrap()));
+    let book = RouterBook::over(Routing::new(Database::in_memory(HOB_MIGRATIONS).unwrap()));
     let drawn = Mutex::new(fastrand::Rng::with_seed(7));
     let draw_fn: DrawFn = Arc::new(move || RandomDraw::new(drawn.lock().unwrap().f64()));
     system(engine, None).0.with_router(Router::new(PolicyName::Grpo, book).drawing(draw_fn))
@@ -359,7 +360,7 @@ async fn handing_over(stand_in: ScriptedEngine) -> System {
     let vllm = Arc::new(ScriptedEngine::saying(&["yes"]).called("vllm").with_models(&[LARGE]));
     let shared = || Arc::clone(&vllm) as Arc<dyn Engine>;
     let ollama = Arc::new(stand_in.called("ollama").with_models(&[SMALL])) as Arc<dyn Engine>;
-    let book = RouterBook::over(Routing::new(Store::in_memory(Schema::HOB).unwrap()));
+    let book = RouterBook::over(Routing::new(Database::in_memory(HOB_MIGRATIONS).unwrap()));
     let system = system(engine(), None).0.with_pool(Arc::new(Pool::new(shared(), vec![ollama])));
     let system = system
         .with_fallback(Some(Fallback::new(SMALL, None)))
@@ -428,7 +429,7 @@ async fn an_answer_that_never_came_is_not_the_last_one() {
 struct PriceList;
 
 impl Measurements for PriceList {
-    fn speeds(&self, _days: u32, _most: u32) -> Result<Vec<MeasuredSpeed>, StoreError> {
+    fn speeds(&self, _days: u32, _most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
         Ok(Vec::new())
     }
 

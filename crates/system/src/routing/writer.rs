@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendErro
 use std::thread;
 use std::time::Duration;
 
+use hob_db::DatabaseError;
 use hob_routing::RoutingDecision;
 use hob_routing::reward::AnswerOutcome;
-use hob_store::StoreError;
 
 use super::book::Shelf;
 
@@ -153,7 +153,7 @@ enum Outcome {
 }
 
 impl Use {
-    fn note(&mut self, result: Result<(), StoreError>) -> Outcome {
+    fn note(&mut self, result: Result<(), DatabaseError>) -> Outcome {
         let was_refusing = std::mem::replace(&mut self.refusing, result.is_err());
         match result {
             Ok(()) => {

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use hob_core::schedule::{Change, Field, Zone};
 use hob_core::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
-use hob_store::{ChangeWatch, Schema, Store, StoreError, Tasks};
+use hob_db::{ChangeWatch, Database, DatabaseError};
+use hob_store::{HOB_MIGRATIONS, Tasks};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -103,7 +104,7 @@ impl TaskBook {
     /// Works with the database on a thread that may wait.
     pub(super) async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Tasks) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Tasks) -> Result<T, DatabaseError> + Send + 'static,
     ) -> Result<T, ScheduleError> {
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || inner.tasks().and_then(|tasks| work(&tasks))).await;
@@ -157,12 +158,12 @@ impl TaskBook {
 }
 
 impl Inner {
-    fn tasks(&self) -> Result<Tasks, StoreError> {
+    fn tasks(&self) -> Result<Tasks, DatabaseError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tasks) = &*opened {
             return Ok(tasks.clone());
         }
-        let tasks = Tasks::new(Store::open(&self.path, Schema::HOB)?);
+        let tasks = Tasks::new(Database::open(&self.path, HOB_MIGRATIONS)?);
         *opened = Some(tasks.clone());
         Ok(tasks)
     }

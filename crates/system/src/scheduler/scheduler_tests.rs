@@ -10,7 +10,8 @@ use hob_core::{
     AgentPreference, Ask, Engine, EngineError, EventBus, GenerateRequest, Generation, GenerationStream,
     ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus,
 };
-use hob_store::{Schema, Store, Tasks};
+use hob_db::Database;
+use hob_store::{HOB_MIGRATIONS, Tasks};
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -107,7 +108,7 @@ impl World {
     }
 
     fn of(engine: Arc<dyn Engine>, options: SchedulerOptions, deliver: Arc<dyn Deliver>) -> Self {
-        let tasks = Tasks::new(Store::in_memory(Schema::HOB).unwrap());
+        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
         let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());

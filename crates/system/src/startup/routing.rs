@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use hob_config::{Config, RouterKey};
 use hob_core::Usage;
-use hob_store::{StoreError, UtcDay};
+use hob_db::DatabaseError;
+use hob_store::UtcDay;
 
 use crate::databases::DATABASE;
 use crate::record::Record;
@@ -40,7 +41,7 @@ struct RecordMeasurements {
 }
 
 impl Measurements for RecordMeasurements {
-    fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, StoreError> {
+    fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
         let Some(telemetry) = self.record.telemetry() else { return Ok(Vec::new()) };
         let speeds = telemetry.speeds(UtcDay::of(SystemTime::now()).minus(days), most)?;
         let measured = speeds.into_iter().map(|speed| MeasuredSpeed {

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use hob_config::Config;
+use hob_db::DatabaseError;
+use hob_store::Telemetry;
 use hob_store::savings::{Price, Prices};
-use hob_store::{StoreError, Telemetry};
 
 use crate::databases::DATABASE;
 use crate::record::{self, Record, TelemetryOptions};
@@ -15,7 +16,7 @@ pub fn open_record(config: &Config, home: &Path) -> Record {
 }
 
 /// The record in `home`, for those who only read it; `None` where nothing was ever recorded. Creates nothing.
-pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, StoreError> {
+pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, DatabaseError> {
     let database = home.join(DATABASE);
     match database.exists() {
         true => record::open_telemetry(&database, prices(config)).map(Some),

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
+use hob_db::DatabaseError;
 use hob_system::open_chats;
+use hob_system::store::Chats;
 use hob_system::store::chats::{ChatId, ChatSummary, Conversation, Kept};
-use hob_system::store::{Chats, StoreError};
 
 use super::session::{SaveTarget, SaveTurn};
 
@@ -61,7 +62,7 @@ impl SavedChats {
 
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Chats) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Chats) -> Result<T, DatabaseError> + Send + 'static,
     ) -> Result<T> {
         let chats = self.chats.clone();
         blocking(move || work(&chats)).await
@@ -75,7 +76,7 @@ fn no_such(chat: ChatId) -> Error {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
 ) -> Result<T> {
     Ok(tokio::task::spawn_blocking(work).await.context("the database cannot be waited for")??)
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_system::store::StoreError;
-use hob_system::{Database, DatabaseKind, inspect_databases};
+use hob_db::DatabaseError;
+use hob_system::{DatabaseKind, DatabaseReport, inspect_databases};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::memory;
@@ -13,11 +13,11 @@ pub fn check(home: &Path) -> Vec<DoctorCheck> {
     inspect_databases(home).iter().map(check_one).collect()
 }
 
-fn check_one(database: &Database) -> DoctorCheck {
-    let Database { path, kind, condition } = database;
+fn check_one(database: &DatabaseReport) -> DoctorCheck {
+    let DatabaseReport { path, kind, state } = database;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let shown = path.display();
-    let error = match condition {
+    let error = match state {
         Ok(None) => {
             let message = match kind {
                 DatabaseKind::Record => "not there yet; the first answer makes it",
@@ -36,32 +36,32 @@ fn check_one(database: &Database) -> DoctorCheck {
         Err(error) => error,
     };
     let (message, advice) = match error {
-        StoreError::Damaged { .. } => {
+        DatabaseError::Damaged { .. } => {
             let again = match kind {
                 DatabaseKind::Record => "Hob starts with a new one",
                 DatabaseKind::Memory => "fill a new one with 'hob memory index PATH'",
             };
             ("the file is damaged, or no database of Hob's".to_owned(), move_away(path, "damaged", again))
         }
-        StoreError::Busy { .. } => (
+        DatabaseError::Busy { .. } => (
             "another process keeps it locked".to_owned(),
             format!("Wait until it is done, or find and stop it: 'fuser {shown}' tells its number"),
         ),
-        StoreError::Newer { found, known, .. } => (
+        DatabaseError::Newer { found, known, .. } => (
             format!("it was written by a newer Hob: its version is {found}, and this one knows {known}"),
             "Update Hob, or set HOB_HOME to another directory".to_owned(),
         ),
-        StoreError::Full { .. } => {
+        DatabaseError::Full { .. } => {
             ("there is no space left for it".to_owned(), "Make room on its disk".to_owned())
         }
-        StoreError::Directory { .. }
-        | StoreError::Create { .. }
-        | StoreError::Open { .. }
-        | StoreError::ReadOnly { .. } => (
+        DatabaseError::Directory { .. }
+        | DatabaseError::Create { .. }
+        | DatabaseError::Open { .. }
+        | DatabaseError::ReadOnly { .. } => (
             "it cannot be opened for reading and writing".to_owned(),
             format!("Make it yours with 'chown \"$USER\" {shown}' and 'chmod u+rw {shown}'"),
         ),
-        StoreError::Failed { source, .. } => {
+        DatabaseError::Failed { source, .. } => {
             (format!("it cannot be used: {source}"), move_away(path, "failed", "try again"))
         }
     };

@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use hob_db::DatabaseError;
+use hob_system::store::Telemetry;
 use hob_system::store::telemetry::Row;
-use hob_system::store::{StoreError, Telemetry};
 
 use super::note_empty;
 use crate::args::ExportFormat;
@@ -27,7 +28,7 @@ pub fn run(telemetry: Option<&Telemetry>, format: ExportFormat, output: Option<&
 }
 
 fn write(
-    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    rows: impl Iterator<Item = Result<Row, DatabaseError>>,
     format: ExportFormat,
     out: impl Write,
 ) -> Result<()> {
@@ -38,7 +39,7 @@ fn write(
 }
 
 /// One array, with a row on each line.
-fn write_json(rows: impl Iterator<Item = Result<Row, StoreError>>, mut out: impl Write) -> Result<()> {
+fn write_json(rows: impl Iterator<Item = Result<Row, DatabaseError>>, mut out: impl Write) -> Result<()> {
     let mut separator = "";
     out.write_all(b"[")?;
     for row in rows {
@@ -52,7 +53,7 @@ fn write_json(rows: impl Iterator<Item = Result<Row, StoreError>>, mut out: impl
 }
 
 /// With a header, unless there is not a single row.
-fn write_csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: impl Write) -> Result<()> {
+fn write_csv(rows: impl Iterator<Item = Result<Row, DatabaseError>>, out: impl Write) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for row in rows {
         writer.serialize(row?).map_err(as_io)?;

@@ -3,10 +3,11 @@
 use std::time::SystemTime;
 
 use anyhow::Result;
+use hob_db::DatabaseError;
+use hob_system::store::Telemetry;
 use hob_system::store::telemetry::{
     AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview,
 };
-use hob_system::store::{StoreError, Telemetry};
 use serde::Serialize;
 
 use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, timing};
@@ -32,7 +33,7 @@ struct StatsReport {
 }
 
 impl StatsReport {
-    fn read(telemetry: &Telemetry, top: usize, now: SystemTime) -> Result<Self, StoreError> {
+    fn read(telemetry: &Telemetry, top: usize, now: SystemTime) -> Result<Self, DatabaseError> {
         Ok(StatsReport {
             overview: telemetry.overview(None)?,
             models: telemetry.top_models(None, top)?,

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use hob_system::store::{Schema, Store};
+use hob_db::{Database, Migrations};
+use hob_system::store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -21,9 +22,9 @@ async fn in_order() -> (Home, hob_testkit::FakeServer) {
     (home(&[("ollama", &ollama.url())]), ollama)
 }
 
-fn made(home: &Home, file: &str, schema: Schema) -> String {
+fn made(home: &Home, file: &str, migrations: &[Migrations]) -> String {
     let path = home.directory().join(file);
-    drop(Store::open(&path, schema).expect("made"));
+    drop(Database::open(&path, migrations).expect("made"));
     path.display().to_string()
 }
 
@@ -40,8 +41,8 @@ fn python(database: &Path, lines: &str) -> Command {
 #[tokio::test]
 async fn good_databases_are_good() {
     let (home, _ollama) = in_order().await;
-    made(&home, "hob.db", Schema::HOB);
-    made(&home, "memory.db", Schema::MEMORY);
+    made(&home, "hob.db", HOB_MIGRATIONS);
+    made(&home, "memory.db", MEMORY_MIGRATIONS);
     let found = Diagnosis::of(&home).await;
     found.shows("hob.db", "good", " KB").shows("memory.db", "good", " KB").is_ready_and_next_is("hob ask");
 }
@@ -78,7 +79,7 @@ async fn a_damaged_database_is_moved_away_with_all_that_belongs_to_it() {
 #[tokio::test]
 async fn a_database_of_another_age_is_told() {
     let (home, _ollama) = in_order().await;
-    let path = made(&home, "hob.db", Schema::HOB);
+    let path = made(&home, "hob.db", HOB_MIGRATIONS);
     let set = |version: &'static str| {
         python(Path::new(&path), &format!("db.execute('PRAGMA user_version = {version}')")).status()
     };
@@ -101,9 +102,9 @@ async fn locked(path: &Path) -> Child {
 
 #[tokio::test]
 async fn a_locked_database_is_told_from_a_broken_one() {
-    for (file, schema) in [("hob.db", Schema::HOB), ("memory.db", Schema::MEMORY)] {
+    for (file, migrations) in [("hob.db", HOB_MIGRATIONS), ("memory.db", MEMORY_MIGRATIONS)] {
         let (home, _ollama) = in_order().await;
-        let path = made(&home, file, schema);
+        let path = made(&home, file, migrations);
         let _holder = locked(Path::new(&path)).await;
         let found = Diagnosis::of(&home).await;
         found.shows(file, "warning", "another process keeps it locked").is_ready_and_next_is("fuser");

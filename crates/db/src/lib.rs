@@ -1,0 +1,14 @@
+//! SQLite files: how they are opened, brought up to date, read and written. Has no tables of its own except the one that counts
+//! migrations, and knows nothing of what a capability keeps in its tables.
+//!
+//! Every call blocks, so asynchronous callers use `spawn_blocking`.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
+
+mod error;
+mod sqlite;
+
+pub use error::DatabaseError;
+pub use sqlite::database::{ChangeWatch, Database, Durability};
+pub use sqlite::inspect::{DatabaseState, inspect, peek};
+pub use sqlite::migrations::Migrations;

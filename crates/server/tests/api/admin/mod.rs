@@ -1,0 +1,12 @@
+//! Routes of Hob's own API, one file each.
+
+mod channels;
+mod events;
+mod feedback;
+mod health;
+mod memory;
+mod metrics;
+pub mod openapi;
+mod openapi_bodies;
+pub mod savings;
+mod tasks;

@@ -1,0 +1,136 @@
+//! `/openapi.json` tells the truth: every route is in it, everything in it answers, and the answers fit its schemas.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hob_testkit::ScriptedEngine;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::client::asking;
+use crate::support::TestServer;
+
+async fn server_and_document() -> (TestServer, Value) {
+    let engine = ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["m"]);
+    let server = TestServer::start(Arc::new(engine)).await;
+    let document = document_of(&server).await;
+    (server, document)
+}
+
+pub async fn document_of(server: &TestServer) -> Value {
+    let response = server.client.get(server.url("/openapi.json")).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/json");
+    response.json().await.unwrap()
+}
+
+/// Asserts that `value` fits the schema of that name.
+pub fn assert_fits(document: &Value, schema: &str, value: &Value) {
+    let root =
+        json!({ "$ref": format!("#/components/schemas/{schema}"), "components": document["components"] });
+    let validator = jsonschema::draft202012::new(&root).unwrap();
+    let faults: Vec<String> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+    assert_eq!(faults, Vec::<String>::new(), "{schema}: {value}");
+}
+
+#[tokio::test]
+async fn the_document_names_its_version() {
+    let (_server, document) = server_and_document().await;
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+}
+
+#[tokio::test]
+async fn every_route_is_in_the_document_and_nothing_else() {
+    let (_server, document) = server_and_document().await;
+    let routes: BTreeSet<String> = include_str!("../../../src/router.rs")
+        .split("\n        (\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        // The document has no word for "and everything below".
+        .map(|path| path.replace("{*", "{"))
+        .collect();
+    let described: BTreeSet<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
+    assert!(!routes.is_empty());
+    assert_eq!(described, routes);
+}
+
+#[tokio::test]
+async fn everything_in_the_document_answers() {
+    let (server, document) = server_and_document().await;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            let url = server.url(&path.replace("{id}", "m"));
+            let status = server.client.request(method.clone(), url).send().await.unwrap().status();
+            assert!(![404, 405].contains(&status.as_u16()), "{method} {path}: {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_and_answers_fit_their_schemas() {
+    let (server, document) = server_and_document().await;
+    let request = asking(json!({
+        "temperature": 0.5,
+        "max_tokens": null,
+        "stop": ["a"],
+        "tools": [{ "type": "function", "function": { "name": "f" } }],
+        "tool_choice": "auto",
+        "response_format": { "type": "json_schema", "json_schema": { "name": "x", "schema": { "type": "object" } } },
+        "top_k": 40,
+    }));
+    assert_fits(&document, "ChatRequest", &request);
+    let response = server.chat(&request).await;
+    assert_eq!(response.status(), 200);
+    assert_fits(&document, "ChatCompletion", &response.json().await.unwrap());
+
+    let streaming = asking(json!({ "stream": true, "stream_options": { "include_usage": true } }));
+    assert_fits(&document, "ChatRequest", &streaming);
+    let text = server.chat(&streaming).await.text().await.unwrap();
+    let chunks: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: {")).collect();
+    assert_eq!(chunks.len(), 5, "{text}");
+    for chunk in chunks {
+        assert_fits(&document, "ChatCompletionChunk", &serde_json::from_str(&format!("{{{chunk}")).unwrap());
+    }
+
+    for format in [json!("float"), json!("base64"), json!(null)] {
+        let request = json!({ "model": "m", "input": ["a"], "encoding_format": format, "user": "ada" });
+        assert_fits(&document, "EmbeddingsRequest", &request);
+        let response = server.client.post(server.url("/v1/embeddings")).json(&request).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_fits(&document, "EmbeddingList", &response.json().await.unwrap());
+    }
+
+    let get = async |path: &str| -> Value {
+        server.client.get(server.url(path)).send().await.unwrap().json().await.unwrap()
+    };
+    assert_fits(&document, "ModelList", &get("/v1/models").await);
+    assert_fits(&document, "Model", &get("/v1/models/m").await);
+    assert_fits(&document, "Error", &get("/v1/models/nope").await);
+    assert_fits(&document, "Error", &get("/nothing").await);
+    assert_fits(&document, "Error", &server.chat(&json!({})).await.json().await.unwrap());
+}
+
+#[tokio::test]
+async fn what_the_document_forbids_is_refused() {
+    let (server, document) = server_and_document().await;
+    let root = json!({ "$ref": "#/components/schemas/ChatRequest", "components": document["components"] });
+    let validator = jsonschema::draft202012::new(&root).unwrap();
+    for wrong in [
+        json!({ "model": null }),
+        json!({ "messages": [] }),
+        json!({ "messages": [{ "role": "robot", "content": "x" }] }),
+        json!({ "temperature": 2.5 }),
+        json!({ "temperature": "hot" }),
+        json!({ "max_tokens": 0 }),
+        json!({ "n": 0 }),
+        json!({ "top_p": 2 }),
+        json!({ "tools": [{ "type": "web_search" }] }),
+        json!({ "tool_choice": "perhaps" }),
+        json!({ "response_format": { "type": "xml" } }),
+    ] {
+        let body = asking(wrong);
+        assert!(!validator.is_valid(&body), "{body}");
+        assert_eq!(server.chat(&body).await.status(), 400, "{body}");
+    }
+}

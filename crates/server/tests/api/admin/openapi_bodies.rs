@@ -1,0 +1,421 @@
+//! Bodies made from our own document. One that fits its schema is refused only for a reason that the document names, and whatever
+//! is sent, the status of the answer is one that the document lists for that path.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use hob_core::ChannelStatus;
+use hob_testkit::ScriptedEngine;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Map, Number, Value, json};
+use tokio::runtime::Runtime;
+
+use super::{channels, memory, tasks};
+use crate::admin::openapi::document_of;
+use crate::fixtures::loopback_config;
+use crate::support::TestServer;
+
+/// Enough to meet every field of a schema a few times, and a few seconds in all.
+const CASES: u32 = 96;
+/// What is not about names is accepted, unless a JSON Schema that was made up leads to itself or there are no vectors.
+const AT_LEAST_HALF: u32 = CASES / 2;
+const AT_LEAST_NONE: u32 = 0;
+
+/// What answers at one path.
+struct Route<'a> {
+    server: &'a TestServer,
+    runtime: &'a Runtime,
+    document: &'a Value,
+    path: &'static str,
+}
+
+impl Route<'_> {
+    fn operation(&self) -> &Value {
+        &self.document["paths"][self.path]["post"]
+    }
+
+    fn schema(&self) -> &Value {
+        &self.operation()["requestBody"]["content"]["application/json"]["schema"]
+    }
+
+    fn post(&self, body: &Value) -> (u16, Value) {
+        self.runtime.block_on(async {
+            let response =
+                self.server.client.post(self.server.url(self.path)).json(body).send().await.unwrap();
+            let status = response.status().as_u16();
+            let text = response.text().await.unwrap();
+            // A stream has only its status to tell.
+            (status, serde_json::from_str(&text).unwrap_or_default())
+        })
+    }
+
+    fn is_listed(&self, status: u16) -> bool {
+        self.operation()["responses"].get(status.to_string()).is_some()
+    }
+
+    /// Whether the document says that such a body may be refused although it fits its schema.
+    fn names(&self, param: &str) -> bool {
+        let reasons = self.operation()["x-also-refused"].as_array().map_or(&[][..], Vec::as_slice);
+        reasons.iter().any(|reason| reason["param"] == without_indices(param).as_str())
+    }
+
+    /// Bodies that fit the schema. `prepare` puts in what the document cannot know, such as the name of a model.
+    fn good(&self, prepare: fn(&mut Value)) -> impl Strategy<Value = Value> + use<> {
+        let root = json!({ "$ref": self.schema()["$ref"], "components": self.document["components"] });
+        let validator = jsonschema::draft202012::new(&root).unwrap();
+        let bodies = values(self.document, self.schema(), 0).prop_map(move |mut body| {
+            prepare(&mut body);
+            body
+        });
+        bodies.prop_filter("a body that fits", move |body| validator.is_valid(body))
+    }
+
+    /// What a body that fits is answered with. At least so many are accepted: where none is, little would be shown.
+    fn check_good(&self, prepare: fn(&mut Value), at_least: u32) {
+        let accepted = Cell::new(0);
+        run(&self.good(prepare), |body| {
+            let (status, answer) = self.post(&body);
+            prop_assert!(
+                self.is_listed(status),
+                "{status} is not listed for {}: {answer} for {body}",
+                self.path
+            );
+            prop_assert!(status != 500, "{answer} for {body}");
+            let param = answer["error"]["param"].as_str().unwrap_or_default();
+            prop_assert!(status != 400 || self.names(param), "{}: {answer} for {body}", self.path);
+            accepted.set(accepted.get() + u32::from(status < 300));
+            Ok(())
+        });
+        assert!(accepted.get() >= at_least, "{}: only {} were accepted", self.path, accepted.get());
+    }
+
+    /// What a body is answered with of which one value was changed into something else.
+    fn check_changed(&self, prepare: fn(&mut Value)) {
+        let changed = (self.good(prepare), any::<prop::sample::Index>(), odd_value());
+        run(&changed, |(mut body, at, odd)| {
+            let count = positions(&body).len();
+            let position = positions(&body)[at.index(count)].clone();
+            *body.pointer_mut(&position).unwrap() = odd;
+            let (status, answer) = self.post(&body);
+            prop_assert!(
+                self.is_listed(status),
+                "{status} is not listed for {}: {answer} for {body}",
+                self.path
+            );
+            prop_assert!(status != 500, "{answer} for {body}");
+            Ok(())
+        });
+    }
+}
+
+fn run<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let config =
+        Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    if let Err(error) = TestRunner::new(config).run(strategy, test) {
+        panic!("{error}");
+    }
+}
+
+/// `messages[3].name` → `messages[].name`.
+fn without_indices(param: &str) -> String {
+    let mut digits = false;
+    let keep = |c: &char| {
+        digits = *c == '[' || (digits && c.is_ascii_digit());
+        !(digits && c.is_ascii_digit())
+    };
+    param.chars().filter(keep).collect()
+}
+
+/// Where the values of a body lie, its own included.
+fn positions(value: &Value) -> Vec<String> {
+    let mut positions = vec![String::new()];
+    let mut below = |name: &str, value: &Value| {
+        positions.extend(positions_below(name, value));
+    };
+    match value {
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| below(&at.to_string(), item)),
+        Value::Object(fields) => fields.iter().for_each(|(name, field)| below(name, field)),
+        _ => {}
+    }
+    positions
+}
+
+fn positions_below(name: &str, value: &Value) -> impl Iterator<Item = String> {
+    let name = name.replace('~', "~0").replace('/', "~1");
+    positions(value).into_iter().map(move |rest| format!("/{name}{rest}"))
+}
+
+/// Something that hardly any field expects.
+fn odd_value() -> impl Strategy<Value = Value> {
+    let mut deep = json!(0);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+    prop::sample::select(vec![
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(0.5),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(""),
+        json!(" "),
+        json!("x".repeat(2_000)),
+        json!("\u{0}\u{1F600}"),
+        json!([]),
+        json!({}),
+        json!([null]),
+        json!({ "$ref": "#" }),
+        json!({ "type": "function", "role": "function", "name": "f" }),
+        json!(vec![0; 3_000]),
+        deep,
+    ])
+}
+
+/// Values of a schema.
+fn values(document: &Value, schema: &Value, depth: u32) -> BoxedStrategy<Value> {
+    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix('#')) {
+        return values(document, document.pointer(name).unwrap(), depth);
+    }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let choices = choices.iter().map(|choice| values(document, choice, depth));
+        return prop::strategy::Union::new(choices).boxed();
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        return prop::sample::select(choices.clone()).boxed();
+    }
+    if let Some(only) = schema.get("const") {
+        return Just(only.clone()).boxed();
+    }
+    match &schema["type"] {
+        Value::String(name) => of_type(document, schema, name, depth),
+        Value::Array(names) => {
+            let types = names.iter().map(|name| of_type(document, schema, name.as_str().unwrap(), depth));
+            prop::strategy::Union::new(types).boxed()
+        }
+        _ => any_value().boxed(),
+    }
+}
+
+fn of_type(document: &Value, schema: &Value, name: &str, depth: u32) -> BoxedStrategy<Value> {
+    match name {
+        "null" => Just(Value::Null).boxed(),
+        "boolean" => any::<bool>().prop_map(Value::from).boxed(),
+        "string" => strings(schema),
+        "integer" => integers(schema),
+        "number" => {
+            let least = schema["minimum"].as_f64().unwrap_or(-1e9);
+            let most = schema["maximum"].as_f64().unwrap_or(1e9);
+            prop_oneof![Just(least), Just(most), least..=most].prop_map(Value::from).boxed()
+        }
+        "array" => {
+            let least = bound(schema, "minItems", 0);
+            let most = bound(schema, "maxItems", usize::MAX).min(least + 3);
+            let items = values(document, &schema["items"], depth + 1);
+            prop::collection::vec(items, least..=most).prop_map(Value::from).boxed()
+        }
+        "object" => objects(document, schema, depth),
+        other => panic!("the document has the type {other}"),
+    }
+}
+
+fn bound(schema: &Value, name: &str, usual: usize) -> usize {
+    schema[name].as_u64().map_or(usual, |bound| usize::try_from(bound).unwrap())
+}
+
+fn strings(schema: &Value) -> BoxedStrategy<Value> {
+    if let Some(examples) = schema["examples"].as_array() {
+        return prop::sample::select(examples.clone()).boxed();
+    }
+    let text = match schema["pattern"].as_str() {
+        None => any::<String>().boxed(),
+        Some("\\S") => "[a-zü]\\PC{0,12}".boxed(),
+        Some(other) => panic!("the document has the pattern {other} and no examples"),
+    };
+    let least = bound(schema, "minLength", 0);
+    let most = bound(schema, "maxLength", 200);
+    let fitted = move |text: String| {
+        let missing = least.saturating_sub(text.chars().count());
+        text.chars().chain("x".repeat(missing).chars()).take(most).collect::<String>()
+    };
+    let longest = most.min(2_000);
+    prop_oneof![8 => text.prop_map(fitted), 1 => Just("ü".repeat(longest))].prop_map(Value::from).boxed()
+}
+
+/// Whole numbers, some of them written with a fraction of zero.
+fn integers(schema: &Value) -> BoxedStrategy<Value> {
+    let least = schema["minimum"].as_i64().unwrap_or(-1_000_000);
+    let most = schema["maximum"].as_i64().unwrap_or(1_000_000);
+    let numbers =
+        prop_oneof![Just(least), Just(most), least..=most, least..=least.saturating_add(9).min(most)];
+    (numbers, any::<bool>())
+        .prop_map(|(number, as_float)| match Number::from_f64(number as f64) {
+            Some(float) if as_float && number.unsigned_abs() < 1 << 53 => Value::Number(float),
+            _ => Value::from(number),
+        })
+        .boxed()
+}
+
+fn objects(document: &Value, schema: &Value, depth: u32) -> BoxedStrategy<Value> {
+    let Some(properties) = schema["properties"].as_object() else {
+        let least = bound(schema, "minProperties", 0);
+        let inner = match &schema["additionalProperties"] {
+            inner @ Value::Object(_) => values(document, inner, depth + 1),
+            _ => any_value().boxed(),
+        };
+        let names = prop::sample::select(vec!["type", "properties", "a", "b", "7", "url", "$ref"]);
+        let fields = prop::collection::btree_map(names, inner, least..=least + 3);
+        return fields
+            .prop_map(|fields| {
+                fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
+            })
+            .boxed();
+    };
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    // Deep within, most that may be left out is.
+    let share = if depth == 0 { 0.3 } else { 0.15 };
+    let mut fields: Vec<BoxedStrategy<Option<(String, Value)>>> = Vec::new();
+    for (name, schema) in properties {
+        let (named, value) = (name.clone(), values(document, schema, depth + 1));
+        let field = value.prop_map(move |value| (named.clone(), value));
+        fields.push(match required.iter().any(|required| required == name.as_str()) {
+            true => field.prop_map(Some).boxed(),
+            false => prop::option::weighted(share, field).boxed(),
+        });
+    }
+    fields.push(
+        prop::option::weighted(0.1, any_value().prop_map(|value| ("x_future".to_owned(), value))).boxed(),
+    );
+    fields.prop_map(|fields| fields.into_iter().flatten().collect::<Map<_, _>>().into()).boxed()
+}
+
+/// Any small value.
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        prop::sample::select(vec!["", "string", "object", "#", "data:,x"]).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        let names = prop::sample::select(vec!["type", "$ref", "properties", "x"]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map(names, inner, 0..3).prop_map(|fields| fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect::<Map<_, _>>()
+                .into()),
+        ]
+    })
+}
+
+fn set(body: &mut Value, field: &str, value: Value) {
+    if let Some(fields) = body.as_object_mut() {
+        fields.insert(field.to_owned(), value);
+    }
+}
+
+fn as_it_is(_: &mut Value) {}
+
+/// Puts in the one model there is.
+fn ask_the_model(body: &mut Value) {
+    set(body, "model", json!("m"));
+}
+
+/// The same, without what the document says may be refused: names of agents, tools and functions that are nowhere.
+fn ask_plainly(body: &mut Value) {
+    ask_the_model(body);
+    for field in ["agent", "tool_choice", "functions", "function_call"] {
+        set(body, field, Value::Null);
+    }
+    for message in body["messages"].as_array_mut().into_iter().flatten() {
+        if message["role"] == "function" {
+            set(message, "role", json!("tool"));
+        }
+    }
+}
+
+/// Starts a server by `start`, and checks one of its routes. What `start` returns lives until the check has ended.
+fn check_route<S: AsRef<TestServer>>(
+    path: &'static str,
+    start: impl Future<Output = S>,
+    check: impl FnOnce(&Route<'_>),
+) {
+    let runtime = Runtime::new().unwrap();
+    let started = runtime.block_on(start);
+    let server = started.as_ref();
+    let document = runtime.block_on(document_of(server));
+    check(&Route { server, runtime: &runtime, document: &document, path });
+}
+
+async fn server_with_channels() -> TestServer {
+    channels::server(ChannelStatus::Connected, loopback_config()).await.0
+}
+
+#[test]
+fn a_chat_request_that_fits_the_document_is_answered() {
+    let start = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hel", "lo"])));
+    check_route("/v1/chat/completions", start, |route| {
+        route.check_good(ask_plainly, AT_LEAST_HALF);
+        route.check_good(ask_the_model, AT_LEAST_NONE);
+        route.check_changed(ask_the_model);
+    });
+}
+
+#[test]
+fn a_request_for_embeddings_that_fits_the_document_is_answered() {
+    let engine = ScriptedEngine::saying(&["hi"]).with_embedding_models(&["e"]);
+    check_route("/v1/embeddings", TestServer::start(Arc::new(engine)), |route| {
+        let ask = |body: &mut Value| set(body, "model", json!("e"));
+        route.check_good(ask, CASES);
+        route.check_changed(ask);
+    });
+}
+
+#[test]
+fn a_message_that_fits_the_document_is_sent() {
+    check_route("/v1/channels/send", server_with_channels(), |route| {
+        route.check_good(as_it_is, CASES);
+        route.check_changed(as_it_is);
+    });
+}
+
+#[test]
+fn a_search_that_fits_the_document_is_done() {
+    let start = memory::memory_server(Some("# Garden gate\n\nThe code is 4711."));
+    check_route("/v1/memory/search", start, |route| {
+        route.check_good(as_it_is, AT_LEAST_HALF);
+        route.check_changed(as_it_is);
+    });
+}
+
+#[test]
+fn a_task_that_fits_the_document_is_made_unless_its_schedule_is_none() {
+    // Names of agents, tools, channels and time zones are not the document's to list.
+    let plan = |body: &mut Value| {
+        set(body, "schedule_type", json!("cron"));
+        set(body, "schedule_value", json!("@daily"));
+        for field in ["agent", "tools", "channel", "conversation_id", "timezone"] {
+            set(body, field, Value::Null);
+        }
+    };
+    check_route("/v1/tasks", tasks::TaskServer::open(), |route| {
+        route.check_good(plan, CASES);
+        route.check_good(as_it_is, AT_LEAST_NONE);
+        route.check_changed(plan);
+    });
+}
+
+#[test]
+fn a_rating_that_fits_the_document_is_refused_only_because_nothing_was_asked() {
+    check_route("/v1/feedback", server_with_channels(), |route| {
+        run(&route.good(as_it_is), |body| {
+            let (status, answer) = route.post(&body);
+            prop_assert!([200, 404].contains(&status), "{answer} for {body}");
+            Ok(())
+        });
+        route.check_changed(as_it_is);
+    });
+}

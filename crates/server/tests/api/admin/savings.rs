@@ -1,0 +1,203 @@
+//! `GET /v1/savings` as clients see it.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hob_config::{Config, ServerConfig};
+use hob_core::{Ending, Energy, Engine, FinishReason, Inference, RequestSource, Usage};
+use hob_engines::Style;
+use hob_server::ServerParts;
+use hob_system::startup::telemetry::open_record;
+use hob_system::{Record, System, SystemParts};
+use hob_testkit::{FakeServer, Hold, Outside, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::admin::openapi::{assert_fits, document_of};
+use crate::client::{asking, chunk};
+use crate::fixtures::parts;
+use crate::support::{FINISH, TestServer, engine_at, models};
+
+/// A server that records into a home of its own, or not at all.
+async fn recording(
+    engine: Arc<dyn Engine>,
+    telemetry: bool,
+    config: ServerConfig,
+) -> (TempDir, Record, TestServer) {
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = Config::default();
+    settings.telemetry.enabled = telemetry;
+    let record = open_record(&settings, home.path());
+    let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
+    let server = TestServer::start_parts(recorded_in(&record, engine), config).await;
+    (home, record, server)
+}
+
+/// A house without agents whose every call goes into this record.
+pub fn recorded_in(record: &Record, engine: Arc<dyn Engine>) -> ServerParts {
+    let system = System::new(SystemParts { agent: None, log: Arc::new(record.clone()), ..parts(engine) });
+    ServerParts { record: record.clone(), ..ServerParts::from(Arc::new(system)) }
+}
+
+async fn savings(server: &TestServer, query: &str) -> Value {
+    let answer = server.client.get(server.url(&format!("/v1/savings{query}"))).send().await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["cache-control"]),
+        (200, &"no-store".parse().unwrap())
+    );
+    answer.json().await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_answered_is_counted_and_priced() {
+    let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]));
+    let (_home, record, server) = recording(engine, true, ServerConfig::default()).await;
+    for fields in [json!({}), json!({ "stream": true })] {
+        let answer = server.chat(&asking(fields)).await;
+        assert_eq!(answer.status(), 200);
+        answer.bytes().await.unwrap();
+    }
+    record.close().await;
+
+    let body = savings(&server, "?timezone=Europe/Berlin").await;
+    assert_fits(&document_of(&server).await, "Savings", &body);
+    assert_eq!(
+        [
+            &body["total_calls"],
+            &body["total_prompt_tokens"],
+            &body["total_completion_tokens"],
+            &body["total_tokens"]
+        ],
+        [&json!(2), &json!(6), &json!(4), &json!(10)]
+    );
+    // 6 × $1.75 and 4 × $14 per million.
+    assert_eq!(body["per_provider"][0]["total_cost"], json!(0.0000665));
+    assert_eq!((&body["per_model"][0]["model"], &body["per_model"][0]["calls"]), (&json!("m"), &json!(2)));
+    assert_eq!(body["recent"].as_array().unwrap().len(), 2);
+    assert_eq!(body["live"], json!({ "in_flight": 0, "queued": 0 }));
+    assert_eq!(body["engine"], json!({ "key": "scripted", "healthy": true }));
+    assert_eq!(body["over_time"]["timezone"], "Europe/Berlin");
+    assert_eq!(body["over_time"]["days"][29]["calls"], 2);
+    assert_eq!(body.get("message"), None);
+    assert!(body["first_token"]["p50"].as_f64() > Some(0.0), "{body}");
+}
+
+#[tokio::test]
+async fn a_stranger_is_told_the_sums_and_not_the_calls() {
+    let network = Outside::find();
+    let home = tempfile::tempdir().unwrap();
+    let record = open_record(&Config::default(), home.path());
+    record.telemetry().unwrap().record_batch(&[call(None, None)]).unwrap();
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };
+    let mut server = TestServer::start_parts(recorded_in(&record, engine), config).await;
+    server.address.set_ip(Ipv4Addr::LOCALHOST.into());
+    assert_eq!(savings(&server, "").await["recent"].as_array().unwrap().len(), 1);
+    server.address.set_ip(network.address());
+    let told = savings(&server, "").await;
+    assert_eq!((&told["total_calls"], told.get("recent")), (&json!(1), None));
+    assert_fits(&document_of(&server).await, "Savings", &told);
+}
+
+#[tokio::test]
+async fn a_call_that_was_just_answered_is_in_the_next_report() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, _record, server) = recording(engine, true, ServerConfig::default()).await;
+    for calls in 1..=5 {
+        assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
+        assert_eq!(savings(&server, "").await["total_calls"], json!(calls));
+    }
+}
+
+#[tokio::test]
+async fn energy_is_told_where_it_was_measured_and_is_null_where_not() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, record, server) = recording(engine, true, ServerConfig::default()).await;
+    let document = document_of(&server).await;
+    let before = savings(&server, "").await;
+    assert_fits(&document, "Savings", &before);
+    assert_eq!(before["energy"], Value::Null);
+
+    // As from another machine's time: this one has no meter.
+    let failed = Ending::Failed("out of memory".to_owned());
+    let calls = [call(Some(2_500_000), None), call(None, None), call(Some(1_000_000), Some(failed))];
+    record.telemetry().unwrap().record_batch(&calls).unwrap();
+    let after = savings(&server, "").await;
+    assert_fits(&document, "Savings", &after);
+    assert_eq!(after["energy"], json!({ "joules": 3.5, "calls": 2, "measured": true, "meter": null }));
+}
+
+/// A call that used so many microjoules, and ended well or like this.
+pub fn call(microjoules: Option<u64>, ending: Option<Ending>) -> Inference {
+    Inference {
+        started: SystemTime::now(),
+        run: "run".into(),
+        source: RequestSource::Server,
+        engine: "ollama".into(),
+        model: "qwen3:8b".into(),
+        agent: None,
+        streamed: false,
+        usage: Usage { prompt_tokens: 10, completion_tokens: 5, cached_tokens: None },
+        estimated: false,
+        latency: Duration::from_millis(20),
+        first_token: None,
+        energy: microjoules.map(Energy::from_microjoules),
+        ending: ending.unwrap_or(Ending::Complete(FinishReason::Stop)),
+    }
+}
+
+#[tokio::test]
+async fn without_a_record_there_are_zeros_and_the_reason() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, _record, server) = recording(engine, false, ServerConfig::default()).await;
+    assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
+    let body = savings(&server, "").await;
+    assert_fits(&document_of(&server).await, "Savings", &body);
+    assert_eq!((&body["total_calls"], &body["since"]), (&json!(0), &Value::Null));
+    assert_eq!(body["per_provider"].as_array().unwrap().len(), 3);
+    assert!(body["message"].as_str().unwrap().contains("[telemetry] enabled = true"), "{body}");
+}
+
+#[tokio::test]
+async fn a_request_under_way_is_seen() {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let fake = FakeServer::start(move |request| match request.path.as_str() {
+        "/v1/models" => models(),
+        _ => Reply::sse(chunk("{\"content\":\"Hel\"}")).then_held(&held, FINISH),
+    })
+    .await;
+    let engine = engine_at(&fake, Style::VLLM);
+    let (_home, _record, server) = recording(engine, true, ServerConfig::default()).await;
+    let answer = server.chat(&asking(json!({ "stream": true }))).await;
+    assert_eq!(savings(&server, "").await["live"], json!({ "in_flight": 1, "queued": 0 }));
+    hold.release();
+    answer.bytes().await.unwrap();
+    assert_eq!(savings(&server, "").await["live"], json!({ "in_flight": 0, "queued": 0 }));
+}
+
+#[tokio::test]
+async fn a_time_zone_nobody_knows_is_named() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, _record, server) = recording(engine, true, ServerConfig::default()).await;
+    for zone in ["Mars/Olympus", "..%2F..%2Fetc%2Fpasswd", "", &"x".repeat(5000)] {
+        let url = server.url(&format!("/v1/savings?timezone={zone}"));
+        let answer = server.client.get(url).send().await.unwrap();
+        assert_eq!(answer.status(), 400, "{zone}");
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["error"]["param"], "timezone");
+        assert!(body["detail"].as_str().unwrap().len() < 200, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn with_a_key_the_page_is_open_and_the_figures_are_not() {
+    let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_home, _record, server) = recording(engine, true, config).await;
+    let get = |path: &str| server.client.get(server.url(path));
+    assert_eq!(get("/dashboard").send().await.unwrap().status(), 200);
+    assert_eq!(get("/v1/savings").send().await.unwrap().status(), 401);
+    assert_eq!(get("/v1/savings").bearer_auth("s3cret").send().await.unwrap().status(), 200);
+}

@@ -1,0 +1,242 @@
+//! `/v1/tasks`, over a book of tasks in a home of its own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_config::ServerConfig;
+use hob_core::schedule::Zone;
+use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels};
+use hob_server::ServerParts;
+use hob_system::scheduler::{SchedulerOptions, SchedulerParts, TaskOptions};
+use hob_system::startup::tasks::{open_tasks, task_options};
+use hob_system::{Record, Scheduler, System};
+use hob_testkit::ScriptedEngine;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::admin::openapi::{assert_fits, document_of};
+use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
+use crate::support::{PATIENCE, TestServer};
+
+pub struct TaskServer {
+    _home: TempDir,
+    scheduler: Arc<Scheduler>,
+    pub http: TestServer,
+}
+
+/// A gateway with one channel.
+struct Telegram;
+
+#[async_trait]
+impl Channels for Telegram {
+    async fn send(&self, _: &str, _: &str, _: Option<&str>) -> Result<(), ChannelError> {
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<String>, ChannelError> {
+        Ok(vec!["telegram".to_owned()])
+    }
+
+    fn report(&self) -> ChannelReport {
+        ChannelReport { status: ChannelStatus::Connected, ..NoChannels.report() }
+    }
+}
+
+impl AsRef<TestServer> for TaskServer {
+    fn as_ref(&self) -> &TestServer {
+        &self.http
+    }
+}
+
+impl TaskServer {
+    pub async fn open() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
+        let system = Arc::new(System::new(parts(engine)));
+        let scheduler = Arc::new(Scheduler::new(SchedulerParts {
+            book: open_tasks(
+                home.path(),
+                TaskOptions { zone: Zone::utc(), ..task_options(Arc::new(Telegram)) },
+            ),
+            ask: Arc::clone(&system) as Arc<dyn Ask>,
+            bus: system.bus().clone(),
+            options: SchedulerOptions::default(),
+        }));
+        let parts =
+            ServerParts { system, record: Record::default(), scheduler: Some(Arc::clone(&scheduler)) };
+        TaskServer { _home: home, scheduler, http: TestServer::start_parts(parts, loopback_config()).await }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
+        let request = self.http.client.request(method, self.http.url(path));
+        let request = match body {
+            Some(body) => request.json(body),
+            // What changes something says that it is JSON, even where it has nothing to say.
+            None => request.header("content-type", "application/json"),
+        };
+        request.send().await.unwrap()
+    }
+
+    async fn ask(&self, method: Method, path: &str, expected: StatusCode) -> Value {
+        let response = self.send(method, path, None).await;
+        let (status, body) = (response.status(), response.json().await.unwrap());
+        assert_eq!(status, expected, "{path}: {body}");
+        body
+    }
+
+    async fn create(&self, body: &Value) -> (StatusCode, Value) {
+        let response = self.send(Method::POST, "/v1/tasks", Some(body)).await;
+        (response.status(), response.json().await.unwrap())
+    }
+}
+
+fn weekdays() -> Value {
+    json!({ "prompt": "Say hello.", "schedule_type": "cron", "schedule_value": "0 9 * * MON-FRI" })
+}
+
+#[tokio::test]
+async fn a_task_is_made_shown_changed_and_deleted() {
+    let server = TaskServer::open().await;
+    let document = document_of(&server.http).await;
+    let (status, task) = server.create(&weekdays()).await;
+    assert_eq!(status, StatusCode::CREATED, "{task}");
+    assert_fits(&document, "Task", &task);
+    assert_eq!(
+        (&task["status"], &task["timezone"], &task["agent"]),
+        (&json!("active"), &json!("UTC"), &json!("simple"))
+    );
+    assert!(task["next_run"].as_str().unwrap().ends_with("T09:00:00Z"), "{task}");
+
+    let id = task["id"].as_str().unwrap();
+    let path = format!("/v1/tasks/{id}");
+    assert_eq!(server.ask(Method::GET, &path, StatusCode::OK).await, task);
+    for (word, status) in [("pause", "paused"), ("resume", "active"), ("cancel", "cancelled")] {
+        let changed = server.ask(Method::POST, &format!("{path}/{word}"), StatusCode::OK).await;
+        assert_eq!(changed["status"], status);
+        assert_fits(&document, "Task", &changed);
+    }
+    let refused = server.ask(Method::POST, &format!("{path}/resume"), StatusCode::CONFLICT).await;
+    assert_eq!(refused["detail"], "a cancelled task stays cancelled");
+    assert_eq!(refused["error"]["code"], "task_state");
+
+    let list = server.ask(Method::GET, "/v1/tasks?status=cancelled", StatusCode::OK).await;
+    assert_fits(&document, "TaskList", &list);
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 1);
+    let list = server.ask(Method::GET, "/v1/tasks?status=active", StatusCode::OK).await;
+    assert_eq!(list, json!({ "tasks": [] }));
+    server.ask(Method::DELETE, &path, StatusCode::OK).await;
+    let gone = server.ask(Method::GET, &path, StatusCode::NOT_FOUND).await;
+    assert_eq!(gone["error"]["code"], "task_not_found");
+}
+
+#[tokio::test]
+async fn every_field_has_its_meaning() {
+    let server = TaskServer::open().await;
+    let body = json!({
+        "prompt": "p", "schedule_type": "interval", "schedule_value": 3600, "timezone": "Europe/Berlin",
+        "agent": "orchestrator", "tools": ["calculator"], "channel": "telegram", "conversation_id": "7", "retries": 2,
+        "timeout": 30, "missed": "skip", "metadata": { "by": "me" },
+    });
+    assert_fits(&document_of(&server.http).await, "NewTask", &body);
+    let (status, task) = server.create(&body).await;
+    assert_eq!(status, StatusCode::CREATED, "{task}");
+    for (field, value) in body.as_object().unwrap() {
+        let expected = match field.as_str() {
+            "schedule_value" => &json!("3600"),
+            "timeout" => &json!(30.0),
+            _ => value,
+        };
+        assert_eq!(&task[field], expected, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named() {
+    let server = TaskServer::open().await;
+    for (field, value, words) in [
+        ("prompt", json!(" "), "the prompt is empty"),
+        ("schedule_type", json!("sometimes"), "'sometimes' is none of cron, interval, once"),
+        ("schedule_value", json!("at nine"), "'at nine' is no cron expression"),
+        ("timezone", json!("Mars/Olympus"), "unknown time zone"),
+        ("agent", json!("jeeves"), "there is no agent 'jeeves'"),
+        ("tools", json!(["calculater"]), "did you mean calculator?"),
+        ("retries", json!(11), "10 times at most"),
+        ("timeout", json!(-1), "between 1 and 86400 seconds"),
+        ("missed", json!("never"), "neither once nor skip"),
+        ("conversation_id", json!("7"), "needs a channel"),
+        ("channel", json!("pigeons"), "there is no channel 'pigeons'; there are telegram"),
+    ] {
+        let mut body = weekdays();
+        body[field] = value;
+        let (status, answer) = server.create(&body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{field}: {answer}");
+        assert!(answer["detail"].as_str().unwrap().contains(words), "{field}: {answer}");
+        let param = if field == "conversation_id" { "channel" } else { field };
+        assert_eq!(answer["error"]["param"], param, "{answer}");
+    }
+    let (status, answer) = server.create(&json!({ "prompt": "p" })).await;
+    assert_eq!(
+        (status, &answer["error"]["param"]),
+        (StatusCode::BAD_REQUEST, &json!("schedule_type")),
+        "{answer}"
+    );
+    let (status, answer) = server.create(&json!([])).await;
+    let told = "the request body is wrong: expected an object, got an array";
+    assert_eq!((status, &answer["detail"]), (StatusCode::BAD_REQUEST, &json!(told)));
+    server.ask(Method::GET, "/v1/tasks?status=lazy", StatusCode::BAD_REQUEST).await;
+    server.ask(Method::GET, "/v1/tasks/%20", StatusCode::NOT_FOUND).await;
+}
+
+#[tokio::test]
+async fn a_run_by_hand_ends_in_the_logs() {
+    let server = TaskServer::open().await;
+    let document = document_of(&server.http).await;
+    let (_, task) = server.create(&weekdays()).await;
+    let path = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+    assert_eq!(server.ask(Method::GET, &format!("{path}/logs"), StatusCode::OK).await, json!({ "logs": [] }));
+    let run = server.ask(Method::POST, &format!("{path}/run"), StatusCode::ACCEPTED).await;
+    assert_fits(&document, "TaskRun", &run);
+    assert_eq!((&run["outcome"], &run["success"]), (&json!("running"), &Value::Null));
+    // The scheduler ends its runs before it closes.
+    server.scheduler.drain(PATIENCE).await;
+    let logs = server.ask(Method::GET, &format!("{path}/logs?limit=5"), StatusCode::OK).await;
+    assert_fits(&document, "TaskLogs", &logs);
+    assert_eq!((&logs["logs"][0]["success"], &logs["logs"][0]["result"]), (&json!(true), &json!("Hello")));
+    server.ask(Method::GET, &format!("{path}/logs?limit=many"), StatusCode::BAD_REQUEST).await;
+}
+
+#[tokio::test]
+async fn what_a_web_page_can_send_unasked_changes_no_task() {
+    let server = TaskServer::open().await;
+    let (_, task) = server.create(&weekdays()).await;
+    let path = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+    for word in ["pause", "resume", "cancel", "run"] {
+        let post = || server.http.client.post(server.http.url(&format!("{path}/{word}")));
+        for request in [post(), post().header("content-type", "text/plain").body("{}")] {
+            let refused = request.send().await.unwrap();
+            assert_eq!(refused.status(), 415, "{word}");
+            let message = refused.json::<Value>().await.unwrap()["detail"].take();
+            assert!(message.as_str().unwrap().contains("application/json"), "{message}");
+        }
+    }
+    assert_eq!(server.ask(Method::GET, &path, StatusCode::OK).await, task);
+    let logs = server.ask(Method::GET, &format!("{path}/logs"), StatusCode::OK).await;
+    assert_eq!(logs, json!({ "logs": [] }));
+}
+
+#[tokio::test]
+async fn strangers_have_no_tasks_and_neither_has_a_server_without_a_book() {
+    let engine = calculating();
+    let outside = reached_from_network(&engine, ServerConfig::default()).await;
+    for (method, path) in
+        [(Method::GET, "/v1/tasks"), (Method::POST, "/v1/tasks"), (Method::DELETE, "/v1/tasks/x")]
+    {
+        let refused = outside.client.request(method, outside.url(path)).send().await.unwrap();
+        assert_eq!(refused.status(), 403, "{path}");
+    }
+    let server = TestServer::start_system(parts(engine), loopback_config()).await;
+    let nothing = server.client.get(server.url("/v1/tasks")).send().await.unwrap();
+    assert_eq!(nothing.status(), 503);
+    assert_eq!(nothing.json::<Value>().await.unwrap()["error"]["code"], "no_tasks");
+}

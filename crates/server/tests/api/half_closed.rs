@@ -1,0 +1,107 @@
+//! Clients that close their sending side. TCP has one sign for "I have said all" and "I am gone"; what it means is told by whether
+//! the client said that this request is its last.
+
+use std::time::Duration;
+
+use hob_config::ServerConfig;
+use hob_engines::Style;
+use hob_testkit::{FakeServer, Hold, Reply};
+use serde_json::{Value, json};
+
+use crate::client::{RawConnection, asking, chunk, post_chat};
+use crate::fixtures::scripted;
+use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+
+/// The ways to say that no other request follows.
+fn last_requests(body: &Value) -> [String; 2] {
+    let close = post_chat("HTTP/1.1", body).replacen("\r\n", "\r\nconnection: close\r\n", 1);
+    [post_chat("HTTP/1.0", body), close]
+}
+
+/// An engine whose answers wait in their middle for `hold`.
+async fn held(hold: &Hold, stream: bool) -> FakeServer {
+    let hold = hold.clone();
+    let choice = json!({ "index": 0, "message": { "role": "assistant", "content": "all of it" }, "finish_reason": "stop" });
+    let whole = json!({ "choices": [choice] }).to_string();
+    let (half, rest) = whole.split_at(whole.len() / 2);
+    let (half, rest) = (half.to_owned(), rest.to_owned());
+    FakeServer::start(move |request| match (request.method.as_str(), stream) {
+        ("GET", _) => models(),
+        (_, true) => Reply::sse(chunk(r#"{"content":"hi"}"#)).then_held(&hold, FINISH),
+        (_, false) => Reply::json(200, half.clone()).then_held(&hold, rest.clone()),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_has_said_all_still_gets_its_answer() {
+    for stream in [false, true] {
+        for request in last_requests(&asking(json!({ "stream": stream }))) {
+            let hold = Hold::new();
+            let fake = held(&hold, stream).await;
+            let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+            let mut raw = RawConnection::connect(&server).await;
+            raw.send(&request).await;
+            raw.half_close().await;
+            let asked = async {
+                while !fake.requests().iter().any(|request| request.method == "POST") {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, asked).await.expect("the engine is asked");
+            hold.release();
+            let answer = raw.rest().await;
+            let end = if stream { "[DONE]" } else { "all of it" };
+            assert!(answer.contains(" 200 OK\r\n") && answer.contains(end), "{request:?} → {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_has_said_all_is_answered_however_its_bytes_arrive() {
+    let server = scripted(ServerConfig::default()).await;
+    for request in last_requests(&asking(json!({}))) {
+        for cut in [1, request.len() / 2, request.len() - 1] {
+            let mut raw = RawConnection::connect(&server).await;
+            raw.send(&request[..cut]).await;
+            tokio::task::yield_now().await;
+            raw.send(&request[cut..]).await;
+            raw.half_close().await;
+            let answer = raw.rest().await;
+            assert!(answer.contains(" 200 OK\r\n") && answer.ends_with('}'), "{cut}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_noticed_at_once() {
+    let server = scripted(ServerConfig::default()).await;
+    for request in last_requests(&asking(json!({}))) {
+        let mut raw = RawConnection::connect(&server).await;
+        raw.send(&request[..request.len() - 1]).await;
+        raw.half_close().await;
+        // Far sooner than the body's time-out, which is as long as this test waits three times over.
+        let answer = raw.rest().await;
+        assert!(answer.contains(" 400 Bad Request\r\n") && answer.contains("broke off"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_is_noticed_by_what_is_written_to_it() {
+    for request in last_requests(&asking(json!({ "stream": true }))) {
+        // More than the buffers of all sockets hold.
+        let piece = chunk(&format!(r#"{{"content":"{}"}}"#, "x".repeat(64 << 10)));
+        let endless = Reply::sse(piece.repeat(48 * 16)).in_packets_of(piece.len());
+        let fake = FakeServer::start(move |request| match request.method.as_str() {
+            "GET" => models(),
+            _ => endless.clone(),
+        })
+        .await;
+        let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+        let mut raw = RawConnection::connect(&server).await;
+        raw.send(&request).await;
+        raw.until("data: ").await;
+        drop(raw);
+        tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    }
+}

@@ -1,0 +1,84 @@
+//! Large bodies and slow bodies.
+
+use std::time::Duration;
+
+use hob_config::ServerConfig;
+use serde_json::{Value, json};
+
+use crate::client::{RawConnection, asking};
+use crate::fixtures::scripted;
+use crate::support::{PATIENCE, TestServer};
+
+#[tokio::test]
+async fn a_body_that_drips_does_not_hold_its_place_for_long() {
+    let body_timeout = Duration::from_millis(200);
+    let server = scripted(ServerConfig { body_timeout, ..ServerConfig::default() }).await;
+    let mut raw = RawConnection::connect(&server).await;
+    raw.send(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: 1000000\r\n\r\n",
+    )
+    .await;
+    // Never a pause that is too long by itself.
+    let dripping = async {
+        loop {
+            raw.send_what_is_taken(b" ").await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            if let Some(answer) = raw.ready().await {
+                return answer;
+            }
+        }
+    };
+    let answer = tokio::time::timeout(PATIENCE, dripping).await.expect("it is given up");
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("1024 bytes a second"), "{answer}");
+    assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
+}
+
+/// Begins a request whose body has this length, and waits until the server wants to have it.
+pub async fn announcing(server: &TestServer, length: usize) -> RawConnection {
+    let mut raw = RawConnection::connect(server).await;
+    raw.send(format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\nexpect: 100-continue\r\n\r\n"
+    ))
+    .await;
+    raw.until("HTTP/1.1 100 Continue\r\n\r\n").await;
+    raw
+}
+
+#[tokio::test]
+async fn large_bodies_have_so_much_room_in_all_and_small_ones_need_none() {
+    let queue_timeout = Duration::from_millis(20);
+    let server = scripted(ServerConfig { max_body_mb: 2, queue_timeout, ..ServerConfig::default() }).await;
+    let large = asking(json!({ "user": "x".repeat((2 << 20) - 200) }));
+    let mut under_way = Vec::new();
+    // What is announced takes no room.
+    for _ in 0..32 {
+        under_way.push(announcing(&server, 2 << 20).await);
+    }
+    assert_eq!(server.chat(&large).await.status(), 200);
+    under_way.truncate(16);
+    for raw in &mut under_way {
+        raw.send(vec![b' '; (2 << 20) - 1]).await;
+    }
+    // All of it is there as soon as the server has read it.
+    let refused = async {
+        loop {
+            let answer = server.chat(&large).await;
+            if answer.status() != 200 {
+                return answer;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(PATIENCE, refused).await.expect("there is no room for more");
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"5".parse().unwrap()));
+    let error = &refused.json::<Value>().await.unwrap()["error"];
+    assert_eq!(error["code"], "no_room", "{error}");
+    assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
+
+    // Whoever leaves makes room, as soon as the server has noticed.
+    drop(under_way.pop());
+    let made_room = async { while server.chat(&large).await.status() != 200 {} };
+    tokio::time::timeout(PATIENCE, made_room).await.expect("room for one more");
+}

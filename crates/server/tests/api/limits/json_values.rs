@@ -1,0 +1,88 @@
+//! Bodies that are small on the wire and large once they are read.
+
+#![cfg(target_os = "linux")]
+
+use hob_core::budget::{BODY_VALUES, EXTRA_VALUES};
+use serde_json::{Value, json};
+
+use crate::fixtures::scripted;
+use crate::support::TestServer;
+
+const MIB: usize = 1 << 20;
+/// Large enough that a hundred bytes for each value would be seen at once.
+const SIZE: usize = 8 * MIB;
+
+/// Posts a body, and says what came back and how much memory was in use at the most while it was answered, as far as that is
+/// more than before.
+async fn post(server: &TestServer, path: &str, body: Vec<u8>) -> (u16, Value, usize) {
+    // The peak begins anew where the kernel lets us; else an earlier one hides a part of this one.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let before = peak();
+    let request = server.client.post(server.url(path)).header("content-type", "application/json").body(body);
+    // A route that is not set up answers before it has read the body, and its client may see no more than a closed connection.
+    let Ok(response) = request.send().await else {
+        return (503, Value::Null, peak().saturating_sub(before));
+    };
+    let (status, answer) = (response.status().as_u16(), response.json().await.unwrap());
+    // The kernel counts by batches, so a peak may seem to go down.
+    (status, answer, peak().saturating_sub(before))
+}
+
+/// The most memory that this process has had so far.
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+}
+
+/// `before`, as many zeros as fit, `after`.
+fn zeros(before: &str, after: &str) -> Vec<u8> {
+    let count = (SIZE - before.len() - after.len()) / 2;
+    format!("{before}0{}{after}", ",0".repeat(count)).into_bytes()
+}
+
+#[tokio::test]
+async fn a_body_of_millions_of_values_costs_no_more_than_ten_times_its_size() {
+    let server = scripted(hob_config::ServerConfig::default()).await;
+    let message = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]"#;
+    for (path, body) in [
+        ("/v1/chat/completions", zeros(&format!(r#"{message},"unknown":["#), "]}")),
+        ("/v1/chat/completions", zeros(r#"{"model":"m","messages":["#, "]}")),
+        ("/v1/channels/send", zeros(r#"{"channel":["#, "]}")),
+        ("/v1/memory/search", zeros(r#"{"query":"a","unknown":["#, "]}")),
+    ] {
+        let (status, answer, grown) = post(&server, path, body).await;
+        let is_set_up = path == "/v1/chat/completions";
+        if is_set_up || status != 503 {
+            assert_eq!(status, 400, "{path}: {answer}");
+            let limit = hob_core::budget::thousands(BODY_VALUES);
+            let expected = format!("the request body has too many JSON values; the limit is {limit}");
+            assert_eq!(answer["detail"], expected.as_str(), "{path}");
+        }
+        assert!(grown <= 10 * SIZE, "{path}: {} MiB", grown / MIB);
+    }
+    for (body, expected) in [
+        (zeros(r#"{"model":"m","input":["#, "]}"), "input has 4,194,"),
+        (zeros(r#"{"model":"m","input":[["#, "]]}"), "input has 4,194,"),
+        (zeros(r#"{"input":"a","unknown":["#, "]}"), "'model' is required"),
+    ] {
+        let (status, answer, grown) = post(&server, "/v1/embeddings", body).await;
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer["detail"].as_str().unwrap().starts_with(expected), "{answer}");
+        assert!(grown <= 10 * SIZE, "{} MiB", grown / MIB);
+    }
+}
+
+#[tokio::test]
+async fn a_large_body_with_as_many_values_as_it_may_have_is_answered() {
+    let server = scripted(hob_config::ServerConfig::default()).await;
+    // A message is four values, and the fields around them few.
+    let messages = vec![json!({ "role": "user", "content": "x", "name": "y" }); 19_000];
+    let text = "x".repeat(SIZE - 2 * MIB);
+    let body =
+        json!({ "model": "m", "messages": messages, "user": text, "unknown": vec![0; EXTRA_VALUES - 10] });
+    let (status, answer, grown) =
+        post(&server, "/v1/chat/completions", serde_json::to_vec(&body).unwrap()).await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(grown <= 10 * SIZE, "{} MiB", grown / MIB);
+}

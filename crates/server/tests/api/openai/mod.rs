@@ -1,0 +1,12 @@
+//! OpenAI's API: chat completions, embeddings, models.
+
+mod agents;
+mod cancellation;
+mod chat;
+mod embedded_cancellation;
+mod embeddings;
+mod engine_pool;
+mod legacy_functions;
+mod models;
+mod recorded_tool_calls;
+pub mod routing;

@@ -1,0 +1,132 @@
+//! `model: "auto"`, and why a model answers.
+
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_core::Engine;
+use hob_system::startup::routing::open_router_book;
+use hob_system::{PolicyName, Record, Router, System, SystemParts};
+use hob_testkit::ScriptedEngine;
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::fixtures::{loopback_config, parts};
+use crate::support::TestServer;
+
+const REASON: &str = "x-hob-model-reason";
+
+pub struct RoutingServer {
+    _home: TempDir,
+    pub http: TestServer,
+}
+
+impl RoutingServer {
+    pub async fn open(config: ServerConfig) -> Self {
+        Self::open_with(config, None).await
+    }
+
+    /// The same with a default model.
+    async fn open_with(config: ServerConfig, default_model: Option<&str>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let engine = ScriptedEngine::saying(&["Hel", "lo"])
+            .with_models(&["large:70b", "small:1b"])
+            .with_embedding_models(&["vectors:1m"]);
+        let default_model = default_model.map(str::to_owned);
+        let system = System::new(SystemParts { default_model, ..parts(Arc::new(engine) as Arc<dyn Engine>) });
+        let book = open_router_book(home.path(), Record::default());
+        let system = Arc::new(system.with_router(Router::new(PolicyName::Heuristic, book)));
+        RoutingServer { _home: home, http: TestServer::start_parts(system, config).await }
+    }
+
+    pub async fn ask(&self, body: Value) -> Response {
+        self.http.chat(&body).await
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.http.client.get(self.http.url(path)).send().await.unwrap()
+    }
+
+    pub async fn rate(&self, body: &Value) -> (StatusCode, Value) {
+        let url = self.http.url("/v1/feedback");
+        let response = self.http.client.post(url).json(body).send().await.unwrap();
+        (response.status(), response.json().await.unwrap())
+    }
+}
+
+pub fn question(model: &str, text: &str, stream: bool) -> Value {
+    json!({ "model": model, "messages": [{ "role": "user", "content": text }], "stream": stream })
+}
+
+#[tokio::test]
+async fn whole_answers_and_streams_say_which_model_answered_and_why() {
+    let server = RoutingServer::open(loopback_config()).await;
+    let whole = server.ask(question("auto", "Hello", false)).await;
+    let why = "heuristic: the question is short and plain, so the smallest of 2 models";
+    assert_eq!((whole.status(), whole.headers()[REASON].to_str().unwrap()), (StatusCode::OK, why));
+    assert_eq!(whole.json::<Value>().await.unwrap()["model"], "small:1b");
+
+    let stream = server.ask(question("auto", "What is 17 * 23?", true)).await;
+    let why = "heuristic: it is about mathematics, so the largest of 2 models";
+    assert_eq!((stream.status(), stream.headers()[REASON].to_str().unwrap()), (StatusCode::OK, why));
+    let body = stream.text().await.unwrap();
+    assert!(body.contains(r#""model":"large:70b""#) && body.ends_with("data: [DONE]\n\n"), "{body}");
+}
+
+#[tokio::test]
+async fn who_names_a_model_gets_it_without_a_word() {
+    let server = RoutingServer::open(loopback_config()).await;
+    for stream in [false, true] {
+        let answer = server.ask(question("large:70b", "Hello", stream)).await;
+        assert_eq!(answer.headers().get(REASON), None);
+        assert!(answer.text().await.unwrap().contains("large:70b"));
+    }
+}
+
+#[tokio::test]
+async fn where_there_is_nothing_to_choose_the_error_says_so() {
+    let engine = ScriptedEngine::saying(&[]).with_models(&["nomic-embed-text"]);
+    let server = TestServer::start(Arc::new(engine)).await;
+    let refused = server.chat(&question("auto", "Hello", false)).await;
+    assert_eq!(refused.status(), StatusCode::NOT_FOUND);
+    let body: Value = refused.json().await.unwrap();
+    assert_eq!(
+        (&body["error"]["code"], &body["error"]["param"]),
+        (&json!("model_not_found"), &json!("model"))
+    );
+    assert!(body["detail"].as_str().unwrap().starts_with("'auto' leaves the choice"), "{body}");
+}
+
+#[tokio::test]
+async fn where_auto_is_the_default_those_who_choose_from_the_list_find_it() {
+    let server = RoutingServer::open_with(loopback_config(), Some("auto")).await;
+    let models = server.get("/v1/models").await.json::<Value>().await.unwrap();
+    let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob", "default": true });
+    assert_eq!(models["data"].as_array().unwrap().last(), Some(&auto));
+    assert_eq!(server.get("/v1/models/auto").await.json::<Value>().await.unwrap(), auto);
+    let answer = server.ask(question("auto", "Hello", false)).await;
+    assert_eq!(answer.json::<Value>().await.unwrap()["model"], "small:1b");
+}
+
+#[tokio::test]
+async fn where_it_is_not_the_list_is_that_of_the_engine() {
+    let server = RoutingServer::open(loopback_config()).await;
+    let models = server.get("/v1/models").await.json::<Value>().await.unwrap();
+    let ids: Vec<&Value> = models["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, ["vectors:1m", "large:70b", "small:1b"]);
+    // Who asks for it by name is told of it, because requests may name it.
+    let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob" });
+    assert_eq!(server.get("/v1/models/auto").await.json::<Value>().await.unwrap(), auto);
+}
+
+#[tokio::test]
+async fn a_model_of_that_name_is_listed_as_what_it_is() {
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["auto", "small:1b"]);
+    let parts = SystemParts { default_model: Some("auto".to_owned()), ..parts(Arc::new(engine)) };
+    let server = TestServer::start_system(parts, loopback_config()).await;
+    let models: Value =
+        server.client.get(server.url("/v1/models")).send().await.unwrap().json().await.unwrap();
+    let owners: Vec<(&Value, &Value)> =
+        models["data"].as_array().unwrap().iter().map(|model| (&model["id"], &model["owned_by"])).collect();
+    assert_eq!(owners, [(&json!("auto"), &json!("scripted")), (&json!("small:1b"), &json!("scripted"))]);
+}

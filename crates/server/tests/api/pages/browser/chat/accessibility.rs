@@ -1,0 +1,70 @@
+//! Whoever reads it, and on whatever.
+
+use std::sync::Arc;
+
+use hob_core::{Delta, FinishReason};
+use hob_testkit::ScriptedEngine;
+
+use serde_json::json;
+
+use super::{ESCAPE, ask, becomes, click, page_at, until};
+use crate::pages::browser::axe::assert_accessible;
+use crate::pages::browser::chromium::Reader;
+use crate::support::TestServer;
+
+#[tokio::test]
+async fn nothing_keeps_anybody_from_using_it() {
+    let text = "## Why\n\nA paragraph with `code`, a [link](https://example.org) and **weight**.\n\n\
+        ```rust\nlet a_line_that_is_longer_than_any_screen = \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\";\n```\n\n\
+        | a | rather | wide | table | with | many | columns | and | more | of | them |\n|-|-|-|-|-|-|-|-|-|-|-|\n| 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 |\n\n\
+        > quoted\n\n- [x] done\n- [ ] open\n\nAWordThatHasNoPlaceToBreakAWordThatHasNoPlaceToBreakAWordThatHasNoPlaceToBreakAWordThatHasNoPlaceToBreak";
+    let engine = ScriptedEngine::new(move |_| {
+        vec![
+            Ok(Delta::Reasoning { choice: 0, text: "Let me think.".into() }),
+            Ok(Delta::text(text)),
+            Ok(Delta::Finish { choice: 0, reason: FinishReason::Length }),
+            Ok(Delta::Done { usage: None }),
+        ]
+    });
+    let long = "a-very-long-name-of-a-model-that-somebody-made/at-home-Q4_K_M.gguf";
+    let server = TestServer::start(Arc::new(engine.with_models(&[long]))).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    assert_accessible(&browser, "empty").await;
+    ask(&browser, "Why? AndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreak").await;
+    becomes(&browser, "complete").await;
+    browser.shows("thread", "Cut here: the answer reached its length limit.").await;
+    for reader in [Reader::DESK, Reader::NIGHT, Reader::PHONE, Reader { scheme: "dark", ..Reader::PHONE }] {
+        browser.become_reader(reader).await;
+        assert_accessible(&browser, &format!("{reader:?}")).await;
+        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {reader:?}");
+    }
+
+    // On a phone the list is behind a button, and Escape puts it away.
+    let put_away = "getComputedStyle(document.getElementById('side')).visibility === 'hidden'";
+    until(&browser, put_away).await;
+    click(&browser, "#menu").await;
+    browser.shows("list", "Why?").await;
+    assert_accessible(&browser, "the list on a phone").await;
+    browser.press(ESCAPE).await;
+    until(&browser, put_away).await;
+    assert_eq!(browser.run("return document.activeElement.id").await, "menu");
+}
+
+#[tokio::test]
+async fn a_finger_presses_nothing_that_is_not_seen() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    for question in ["One", "Two"] {
+        click(&browser, "#new").await;
+        ask(&browser, question).await;
+        becomes(&browser, "complete").await;
+    }
+    let look = "const { opacity, pointerEvents } = getComputedStyle(document.querySelector('#list li:last-child button'));
+        return [opacity, pointerEvents]";
+    // A tablet: wide, and without a mouse.
+    browser.devtools("Emulation.setTouchEmulationEnabled", json!({ "enabled": true })).await;
+    until(&browser, "matchMedia('(hover: none)').matches").await;
+    assert_eq!(browser.run(look).await, json!(["1", "auto"]));
+    assert_accessible(&browser, "on a tablet").await;
+}

@@ -1,0 +1,256 @@
+//! Answers as they come, as they are stopped, and as they break.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hob_agents::agent;
+use hob_engines::Style;
+use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+
+use super::{ENTER, ESCAPE, SHIFT, ask, becomes, click, count, engine_saying, page_at, state, words, write};
+use crate::fixtures::{calculating, loopback_config, parts};
+use crate::pages::browser::axe::assert_accessible;
+use crate::pages::browser::chromium::{Browser, Reader};
+use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+
+/// Would be markup, were it not text; and links that would run something, were they followed.
+const HOSTILE: &str = "<script>document.title='broken in'</script>\n\n<img src=x onerror=\"document.title='broken in'\">\n\n\
+    [click](javascript:document.title='broken in') [here](data:text/html,<script>alert(1)</script>)\n\n\
+    ![pixel](https://tracker.example/pixel.png) and [fine](https://example.org/)\n\n\
+    <iframe src=\"https://tracker.example\"></iframe><b onmouseover=x>bold</b>\n\n";
+
+#[tokio::test]
+async fn an_answer_streams_in_and_its_markdown_is_rendered() {
+    let hold = Hold::new();
+    let rest = "\n\n```rust\nfn main() {\n    println!(\"<b>\");\n}\n```\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n1. one\n2. `two`\n";
+    let reply =
+        Reply::sse(words("# The sky\n\nIt is **blu")).then_held(&hold, words("e**.") + &words(rest) + FINISH);
+    let fake = engine_saying(reply).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    browser.shows("empty", "What is on your mind?").await;
+
+    write(&browser, &format!("Why is{SHIFT}{ENTER}{SHIFT}the sky blue?")).await;
+    assert_eq!(
+        browser.run("return document.getElementById('question').value").await,
+        "Why is\nthe sky blue?"
+    );
+    browser.press(ENTER).await;
+    browser.shows("thread", "It is **blu").await;
+    assert_eq!(browser.text("stop").await, "Stop");
+    assert_eq!(state(&browser).await, "running");
+    assert_eq!(browser.text("empty").await, "");
+
+    hold.release();
+    becomes(&browser, "complete").await;
+    let shown = browser
+        .run(
+            "const of = (selector) => [...document.querySelectorAll(`.answer ${selector}`)].map((one) => one.textContent);
+             return [of('h3'), of('strong'), of('pre code'), of('figcaption span'), of('th'), of('td.right'), of('ol li'), of('li code')]",
+        )
+        .await;
+    assert_eq!(
+        shown,
+        json!([
+            ["The sky"],
+            ["blue"],
+            ["fn main() {\n    println!(\"<b>\");\n}"],
+            ["rust"],
+            ["a", "b"],
+            ["2"],
+            ["one", "two"],
+            ["two"]
+        ])
+    );
+    assert_eq!(browser.text("send").await, "Send");
+    assert_eq!(browser.text("title").await, "Why is");
+    let said = browser.run("return document.getElementById('said').textContent").await;
+    assert!(said.as_str().unwrap().contains("It is blue."), "told once, at the end: {said}");
+
+    let sent: Value = serde_json::from_slice(&fake.requests().pop().unwrap().body).unwrap();
+    assert_eq!(sent["messages"], json!([{ "role": "user", "content": "Why is\nthe sky blue?" }]));
+    assert_eq!((&sent["stream"], &sent["model"]), (&json!(true), &json!("m")));
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn hostile_markdown_does_nothing() {
+    let table = "| x | y |\n|---|---|\n".to_owned() + &"| 1 | 2 |\n".repeat(6000) + "| the last | row |\n\n";
+    let text = format!("{HOSTILE}{table}```\nnever closed <script>alert(1)</script>");
+    let fake = engine_saying(Reply::sse(words(&text) + FINISH)).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Show me something").await;
+    becomes(&browser, "complete").await;
+
+    for shown in [
+        "<script>document.title",
+        "<img src=x onerror",
+        "<iframe src",
+        "<b onmouseover=x>bold</b>",
+        "the last",
+        "never closed <script>",
+    ] {
+        browser.shows("thread", shown).await;
+    }
+    assert_eq!(count(&browser, "main :is(script, img, iframe, b, object, embed, svg, [onerror])").await, 0);
+    let links = browser.run("return [...document.querySelectorAll('main a')].map((one) => [one.textContent, one.href, one.rel])").await;
+    let outward = "noopener noreferrer";
+    let expected = json!([
+        ["🖼 pixel", "https://tracker.example/pixel.png", outward],
+        ["fine", "https://example.org/", outward],
+        ["https://tracker.example", "https://tracker.example/", outward],
+    ]);
+    assert_eq!(links, expected);
+    let title = browser.run("return document.title").await;
+    assert_eq!(title, "Show me something · Hob");
+    let asked = browser
+        .run("return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)")
+        .await;
+    assert!(
+        asked.as_array().unwrap().iter().all(|host| *host == json!(server.address.to_string())),
+        "{asked}"
+    );
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn stopping_ends_the_engines_work_and_keeps_the_part() {
+    let fake = engine_saying(Reply::sse(words("It is bl")).then_silence()).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Why is the sky blue?").await;
+    browser.shows("thread", "It is bl").await;
+    browser.press(ESCAPE).await;
+    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    browser.shows("thread", "Stopped here.").await;
+    assert_eq!(state(&browser).await, "stopped");
+    browser.shows("thread", "It is bl").await;
+
+    // The button does the same.
+    click(&browser, ".message:last-child .actions > button:last-child").await;
+    browser.shows("stop", "Stop").await;
+    click(&browser, "#stop").await;
+    tokio::time::timeout(PATIENCE, fake.hung_up(2)).await.expect("the engine's request ends");
+    becomes(&browser, "stopped").await;
+}
+
+#[tokio::test]
+async fn a_broken_answer_looks_broken_and_can_be_asked_for_again() {
+    let whole = Arc::new(AtomicBool::new(false));
+    let mended = Arc::clone(&whole);
+    let fake =
+        FakeServer::start(move |request| match (request.method.as_str(), mended.load(Ordering::Relaxed)) {
+            ("GET", _) => models(),
+            (_, false) => Reply::sse(words("It is bl")).then_cut(),
+            (_, true) => Reply::sse(words("It is blue.") + FINISH),
+        })
+        .await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Why is the sky blue?").await;
+    browser.shows("thread", "Not complete:").await;
+    assert_eq!(state(&browser).await, "broken");
+    browser.shows("thread", "It is bl").await;
+    assert_accessible(&browser, "broken").await;
+
+    browser.go(&server.url("/dashboard")).await;
+    browser.run("history.back()").await;
+    browser.shows("thread", "Not complete:").await;
+
+    whole.store(true, Ordering::Relaxed);
+    click(&browser, ".message:last-child .actions > button:last-child").await;
+    browser.shows("thread", "It is blue.").await;
+    becomes(&browser, "complete").await;
+    assert_eq!(count(&browser, ".message").await, 2, "the broken one is gone");
+}
+
+#[tokio::test]
+async fn an_answer_without_its_end_is_never_complete() {
+    // Hob itself would send an error first. Whatever stands between it and the browser would not.
+    let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
+    let ends = [
+        (Reply::sse(words("It is bl")), "The answer broke off before its end."),
+        (Reply::sse(words("It is bl")).then_cut(), "The connection broke before the answer ended."),
+        (Reply::sse(words("It is bl") + "data: {\"choi\n\ndata: [DONE]\n\n"), "a part of it cannot be read"),
+        (Reply::new(200, "text/html", "<h1>Welcome to the hotel</h1>"), "is not Hob"),
+        (Reply::new(502, "text/html", "<h1>Bad Gateway</h1>"), "status 502"),
+    ];
+    let browser = Browser::open(Reader::DESK).await;
+    for (reply, told) in ends {
+        let page = page.clone();
+        let proxy = FakeServer::start(move |request| match request.path.as_str() {
+            "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
+            "/health" => Reply::json(200, r#"{"status":"ok"}"#),
+            "/v1/models" => models(),
+            _ => reply.clone(),
+        })
+        .await;
+        browser.go(&format!("{}/", proxy.url())).await;
+        browser.shows("pulse", "ready").await;
+        ask(&browser, "Why is the sky blue?").await;
+        browser.shows("thread", told).await;
+        assert_eq!(state(&browser).await, "broken", "{told}");
+    }
+}
+
+#[tokio::test]
+async fn how_an_answer_came_to_be_is_told_in_a_quiet_line() {
+    let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
+    let late = ": hob WARNING {\"warning\":\"loop-stopped\"}\n\n";
+    let ending = FINISH.replace("\"stop\"", "\"length\"");
+    let reply = Reply::sse(words("It is") + late + &ending).header("x-hob-warning", "context-compacted");
+    let proxy = FakeServer::start(move |request| match request.path.as_str() {
+        "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
+        "/health" => Reply::json(200, r#"{"status":"ok"}"#),
+        "/v1/models" => models(),
+        _ => reply.clone(),
+    })
+    .await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&format!("{}/", proxy.url())).await;
+    browser.shows("pulse", "ready").await;
+    ask(&browser, "What is it?").await;
+    becomes(&browser, "complete").await;
+    let told = "The conversation outgrew the model, so results of tools were left out of it. The model went in circles with a tool, so it was \
+        stopped here.";
+    let shown = "return ['warnings', 'outcome'].map((name) => document.querySelector(`.message:last-child .${name}`).innerText)";
+    assert_eq!(browser.run(shown).await, json!([told, ""]));
+    assert_accessible(&browser, "with warnings").await;
+    browser.reload().await;
+    browser.shows("thread", "went in circles").await;
+}
+
+#[tokio::test]
+async fn an_agents_steps_are_seen() {
+    let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    let offered =
+        browser.run("return [...document.getElementById('agent').options].map((one) => one.value)").await;
+    let offered: Vec<String> = serde_json::from_value(offered).unwrap();
+    assert_eq!(offered[0], "");
+    assert!(offered[1..].iter().all(|name| agent(name).is_some()), "{offered:?}");
+
+    browser
+        .run(
+            "const choice = document.getElementById('agent');
+             choice.value = 'orchestrator';
+             choice.dispatchEvent(new Event('change'));",
+        )
+        .await;
+    ask(&browser, "What is 17 times 23?").await;
+    browser.shows("thread", "It is 391.").await;
+    becomes(&browser, "complete").await;
+    let steps = browser
+        .run("return [...document.querySelectorAll('.steps li span')].map((one) => one.textContent)")
+        .await;
+    assert_eq!((&steps[0], &steps[1]), (&json!("calculator"), &json!(r#"{"expression":"17 * 23"}"#)));
+    assert!(steps[2].as_str().unwrap().contains("sec"), "{steps}");
+    assert_accessible(&browser, "with steps").await;
+    // The choice is remembered.
+    browser.go(&server.url("/")).await;
+    assert_eq!(browser.run("return document.getElementById('agent').value").await, "orchestrator");
+}

@@ -1,0 +1,70 @@
+//! What somebody who talks to the house in a browser sees.
+
+mod accessibility;
+mod answers;
+mod conversations;
+mod long_answers;
+mod rating;
+mod server;
+
+use hob_testkit::{FakeServer, Reply};
+use serde_json::{Value, json};
+
+use super::chromium::{Browser, Reader};
+use crate::client::chunk;
+use crate::support::{TestServer, models};
+
+const ENTER: &str = "\u{e007}";
+const SHIFT: &str = "\u{e008}";
+const ESCAPE: &str = "\u{e00c}";
+
+fn words(text: &str) -> String {
+    chunk(&json!({ "content": text }).to_string())
+}
+
+/// An engine of the chat-completions kind that answers every question alike.
+async fn engine_saying(reply: Reply) -> FakeServer {
+    FakeServer::start(move |request| if request.method == "GET" { models() } else { reply.clone() }).await
+}
+
+async fn page_at(server: &TestServer, reader: Reader) -> Browser {
+    let browser = Browser::open(reader).await;
+    browser.go(&server.url("/")).await;
+    browser.shows("pulse", "ready").await;
+    browser
+}
+
+async fn write(browser: &Browser, text: &str) {
+    browser.run("document.getElementById('question').focus()").await;
+    browser.press(text).await;
+}
+
+async fn ask(browser: &Browser, question: &str) {
+    write(browser, &format!("{question}{ENTER}")).await;
+}
+
+async fn click(browser: &Browser, selector: &str) {
+    browser.run(&format!("document.querySelector({selector:?}).click()")).await;
+}
+
+async fn count(browser: &Browser, selector: &str) -> Value {
+    browser.run(&format!("return document.querySelectorAll({selector:?}).length")).await
+}
+
+/// How the last answer stands: `running`, `complete`, `stopped` or `broken`.
+async fn state(browser: &Browser) -> Value {
+    browser.run("return document.querySelector('.message:last-child').dataset.state").await
+}
+
+/// Waits until a condition of the page holds, and gives its value.
+async fn until(browser: &Browser, condition: &str) -> Value {
+    let wait = "const done = arguments[0];
+        const look = () => { const found = {condition}; if (found) done(found); else setTimeout(look, 20); };
+        look();";
+    browser.run_async(&wait.replace("{condition}", condition)).await
+}
+
+async fn becomes(browser: &Browser, state: &str) {
+    until(browser, &format!("document.querySelector('.message:last-child')?.dataset.state === {state:?}"))
+        .await;
+}

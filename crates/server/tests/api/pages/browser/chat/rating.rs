@@ -1,0 +1,97 @@
+//! What the reader thinks of an answer.
+
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_core::Engine;
+use hob_engines::Style;
+use hob_system::startup::routing::open_router_book;
+use hob_system::{PolicyName, Record, Router, System};
+use hob_testkit::{Reply, ScriptedEngine};
+use serde_json::json;
+
+use super::{ask, becomes, click, count, engine_saying, page_at, until, words};
+use crate::fixtures::{loopback_config, parts, reached_from_network};
+use crate::pages::browser::axe::assert_accessible;
+use crate::pages::browser::chromium::Reader;
+use crate::support::{TestServer, engine_at};
+
+fn pressed(rating: &str) -> String {
+    format!("document.querySelector('.message:last-child .rating [aria-pressed=true]')?.value === {rating:?}")
+}
+
+#[tokio::test]
+async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
+    let book = open_router_book(home.path(), Record::default());
+    let system = System::new(parts(Arc::new(engine) as Arc<dyn Engine>));
+    let system = system.with_router(Router::new(PolicyName::Heuristic, book.clone()));
+    let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    browser
+        .run("chooseModel('auto'); document.getElementById('model').dispatchEvent(new Event('change'))")
+        .await;
+    ask(&browser, "Hello").await;
+    becomes(&browser, "complete").await;
+    assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 0);
+
+    click(&browser, ".rating [value=good]").await;
+    until(&browser, &pressed("good")).await;
+    assert_eq!(browser.run("return document.getElementById('said').textContent").await, "Rated good.");
+    // On second thoughts.
+    click(&browser, ".rating [value=bad]").await;
+    until(&browser, &pressed("bad")).await;
+    assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 1);
+    assert_accessible(&browser, "rated").await;
+    let ratings = book.find().unwrap().unwrap().ratings().unwrap();
+    assert_eq!((ratings.good, ratings.bad), (0, 1));
+
+    // Another tab has gone on with the conversation, and this one has not heard of it yet.
+    let go_on = "const [key] = Object.keys(localStorage).filter((key) => key.startsWith('hob-chat:')); \
+                 const kept = JSON.parse(localStorage[key]); kept.messages.push({ role: 'user', content: 'Elsewhere' }); \
+                 localStorage[key] = JSON.stringify(kept)";
+    browser.run(go_on).await;
+    click(&browser, ".rating [value=good]").await;
+    until(&browser, &pressed("good")).await;
+
+    browser.reload().await;
+    until(&browser, "document.querySelector('.message:last-child')?.textContent.includes('Elsewhere')").await;
+    assert_eq!(count(&browser, ".rating [value=good][aria-pressed=true]").await, 1);
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_rating_that_the_server_does_not_take_is_not_shown_as_given() {
+    // Nothing is written down here, so there is no answer to rate.
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Hello").await;
+    becomes(&browser, "complete").await;
+    click(&browser, ".rating [value=good]").await;
+    browser.shows("hint", "there is no answer").await;
+    assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, json!(0));
+}
+
+#[tokio::test]
+async fn a_stranger_is_not_offered_to_rate() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = reached_from_network(&engine, ServerConfig::default()).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Hello").await;
+    becomes(&browser, "complete").await;
+    let shown =
+        "return [...document.querySelectorAll('.rating')].filter((group) => group.checkVisibility()).length";
+    assert_eq!(browser.run(shown).await, json!(0));
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn only_an_answer_that_came_to_its_end_can_be_rated() {
+    let fake = engine_saying(Reply::sse(words("It is bl")).then_cut()).await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    ask(&browser, "Why is the sky blue?").await;
+    becomes(&browser, "broken").await;
+    assert_eq!(count(&browser, ".rating:not([hidden])").await, json!(0));
+}

@@ -1,0 +1,170 @@
+//! The server behind the page: its models, its key, and its bad days.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hob_config::ServerConfig;
+use hob_engines::Style;
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+
+use super::{ENTER, ask, becomes, click, page_at, until};
+use crate::fixtures::loopback_config;
+use crate::pages::browser::axe::assert_accessible;
+use crate::pages::browser::chromium::{Browser, Reader};
+use crate::pages::browser::recording_server::RecordingServer;
+use crate::support::{TestServer, engine_at};
+
+#[tokio::test]
+async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
+    // A model that only makes vectors is not offered.
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]);
+    let engine = Arc::new(engine.with_embedding_models(&["minilm"]));
+    let server = TestServer::start(Arc::clone(&engine) as _).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    let choose = |model: &str| {
+        format!(
+            "const choice = document.getElementById('model');
+             chooseModel({model:?});
+             choice.dispatchEvent(new Event('change'));
+             return [...choice.options].map((one) => one.value)"
+        )
+    };
+    assert_eq!(browser.run(&choose("large")).await, json!(["default", "auto", "small", "large"]));
+    ask(&browser, "Hello").await;
+    becomes(&browser, "complete").await;
+    browser.shows("thread", "large").await;
+    assert_eq!(engine.requests()[0].model, "large");
+
+    // Where the choice is left to Hob, it says which it was and why.
+    browser.run(&choose("auto")).await;
+    ask(&browser, "Hello again").await;
+    until(&browser, "document.querySelectorAll('[data-state=complete]').length === 2").await;
+    let by = browser.run("return document.querySelector('.message:last-child .model').textContent").await;
+    let chosen = engine.requests().pop().unwrap().model;
+    assert!(by.as_str().unwrap().starts_with(&format!("{chosen} · ")), "{by}");
+
+    browser.run(&choose("gone")).await;
+    ask(&browser, "And again").await;
+    becomes(&browser, "broken").await;
+    browser.shows("thread", "'gone'").await;
+    assert_eq!(engine.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_model_that_came_later_is_offered_without_a_reload() {
+    let known = Arc::new(AtomicUsize::new(1));
+    let count = Arc::clone(&known);
+    let fake = FakeServer::start(move |_| {
+        let ids: Vec<Value> =
+            (0..count.load(Ordering::Relaxed)).map(|number| json!({ "id": format!("m{number}") })).collect();
+        Reply::json(200, json!({ "object": "list", "data": ids }).to_string())
+    })
+    .await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Reader::DESK).await;
+    let offered = |model: &str| {
+        format!("[...document.getElementById('model').options].some((one) => one.value === {model:?})")
+    };
+    until(&browser, &offered("m0")).await;
+    // As the browser tells when somebody comes back to the tab, and when somebody is about to choose. Told again and again, as
+    // the server asks its engine once a second at most.
+    for (model, event) in [
+        ("m1", "document.dispatchEvent(new Event('visibilitychange'))"),
+        ("m2", "document.getElementById('model').focus(); document.activeElement.blur()"),
+    ] {
+        known.fetch_add(1, Ordering::Relaxed);
+        browser.run(&format!("window.telling = setInterval(() => {{ {event} }}, 500)")).await;
+        until(&browser, &offered(model)).await;
+        browser.run("clearInterval(window.telling)").await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_without_the_key_waits_for_it_in_silence() {
+    let api_key = Some("s3cret".to_owned().into());
+    let recording =
+        RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&recording.http.url("/")).await;
+    browser.shows("pulse", "locked").await;
+    // The browser counts a request a moment after its answer was read.
+    until(
+        &browser,
+        "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/v1/models'))",
+    )
+    .await;
+    let asked = "return performance.getEntriesByType('resource').length";
+    let before = browser.run(asked).await;
+    // Longer than it waits between looks while something is missing.
+    browser.run_async("setTimeout(arguments[0], 4000)").await;
+    assert_eq!(browser.run(asked).await, before);
+    browser.run("document.getElementById('key').focus()").await;
+    browser.press(&format!("s3cret{ENTER}")).await;
+    browser.shows("pulse", "ready").await;
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_and_kept_in_the_tab() {
+    let api_key = Some("s3cret".to_owned().into());
+    let recording =
+        RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&recording.http.url("/")).await;
+    browser.shows("key-form", "wants its key").await;
+    browser.shows("pulse", "locked").await;
+    assert_eq!(browser.text("composer").await, "");
+    assert_accessible(&browser, "locked").await;
+    browser.press(&format!("wrong{ENTER}")).await;
+    browser.shows("key-fault", "not the key").await;
+    browser.run("document.getElementById('key').focus()").await;
+    browser.press(&format!("s3cret{ENTER}")).await;
+    browser.shows("pulse", "ready").await;
+    assert_eq!(browser.text("key-form").await, "");
+    ask(&browser, "Hello?").await;
+    becomes(&browser, "complete").await;
+
+    browser.reload().await;
+    browser.shows("pulse", "ready").await;
+    // The dashboard knows it too.
+    browser.go(&recording.dashboard()).await;
+    browser.shows("calls", "1").await;
+    let stored = browser
+        .run("return [JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]")
+        .await;
+    assert_eq!((&stored[0], &stored[2]), (&json!(r#"{"hob-api-key":"s3cret"}"#), &json!("")));
+    assert!(!stored[1].as_str().unwrap().contains("s3cret"), "{stored}");
+}
+
+#[tokio::test]
+async fn a_server_that_went_away_is_missed_and_found_again() {
+    let recording = RecordingServer::open(&["qwen3:8b"]).await;
+    let browser = page_at(&recording.http, Reader::DESK).await;
+    let stopped = recording.stop().await;
+    ask(&browser, "Anybody there?").await;
+    becomes(&browser, "broken").await;
+    browser.shows("thread", "Hob does not answer.").await;
+    browser.shows("notice", "Hob does not answer.").await;
+    browser.shows("pulse", "no connection").await;
+
+    let _recording = stopped.start().await;
+    browser.shows("pulse", "ready").await;
+    assert_eq!(browser.text("notice").await, "");
+    click(&browser, ".message:last-child .actions > button:last-child").await;
+    browser.shows("thread", "Hello").await;
+    becomes(&browser, "complete").await;
+}
+
+#[tokio::test]
+async fn a_house_without_an_engine_says_what_to_do_and_goes_on_by_itself() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    engine.set_healthy(false);
+    let server = TestServer::start(Arc::clone(&engine) as _).await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.url("/")).await;
+    browser.shows("notice", "hob doctor").await;
+    browser.shows("pulse", "no engine").await;
+    engine.set_healthy(true);
+    browser.shows("pulse", "ready").await;
+    assert_eq!(browser.text("notice").await, "");
+}

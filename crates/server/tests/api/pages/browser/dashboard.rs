@@ -1,0 +1,233 @@
+//! What a reader of the dashboard sees.
+
+use hob_config::ServerConfig;
+use hob_testkit::{FakeServer, Outside, Reply};
+use serde_json::json;
+
+use super::axe::assert_accessible;
+use super::chromium::{Browser, Reader};
+use super::recording_server::RecordingServer;
+use crate::admin::savings::call;
+use crate::fixtures::loopback_config;
+
+/// Would be markup, were it not text.
+const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
+
+#[tokio::test]
+async fn an_empty_house_says_what_to_do_and_the_numbers_come_by_themselves() {
+    let server = RecordingServer::open(&["qwen3:8b"]).await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("empty", "hob ask").await;
+    browser.shows("pulse", "scripted answers").await;
+    assert_eq!(browser.text("figures").await, "");
+
+    server.ask_all().await;
+    server.ask_all().await;
+    // Against the cheapest of the three: 2,000 × $1.75 + 200 × $14 per million.
+    browser.shows("saved", "$0.0063").await;
+    for (id, text) in [
+        ("saved-note", "against gpt-5.2"),
+        ("calls", "2"),
+        ("tokens", "2,200"),
+        ("tokens-note", "2,000 read, 200 written"),
+        ("latency", "ms"),
+        ("first-token", "ms"),
+        ("providers", "claude-opus-4.6"),
+        ("models", "qwen3:8b"),
+        ("recent", "qwen3:8b"),
+        ("in-flight", "0"),
+        ("queued", "0"),
+        ("prices", "Prices as of 15 November 2026"),
+    ] {
+        let shown = browser.text(id).await;
+        assert!(shown.contains(text), "#{id}: {shown:?}");
+    }
+    assert_eq!(browser.text("empty").await, "");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn energy_has_a_tile_once_some_was_measured() {
+    let server = RecordingServer::open(&["qwen3:8b"]).await;
+    server.ask_all().await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("calls", "1").await;
+    assert_eq!(browser.text("energy-tile").await, "");
+    server.record(&[call(Some(45_000_000_000), None)]);
+    browser.shows("energy", "12.5\u{a0}Wh").await;
+    assert_eq!(browser.text("energy-note").await, "for 1 call");
+    assert_accessible(&browser, "with energy").await;
+}
+
+#[tokio::test]
+async fn another_provider_and_another_span_are_chosen_with_the_keyboard() {
+    let server = RecordingServer::open(&["qwen3:8b"]).await;
+    server.ask_all().await;
+    let browser = Browser::open(Reader::NIGHT).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("saved", "$0.0032").await;
+
+    browser.run("document.querySelector('#providers input:checked').focus()").await;
+    // To the right of gpt-5.2.
+    browser.press("\u{e014}").await;
+    browser.shows("saved-note", "against claude-opus-4.6").await;
+    browser.shows("saved", "$0.0075").await;
+
+    browser.run("document.querySelector('[role=tab][aria-selected=true]').focus()").await;
+    let (left, end) = ("\u{e012}", "\u{e010}");
+    for (key, title, points) in [(left, "Today", 24), (end, "The last 30 days", 30)] {
+        browser.press(key).await;
+        browser.shows("readout", &format!("{title}: 1 answer, 1,000 read, 100 written, worth $0.0075")).await;
+        let bars = browser.run("return document.querySelectorAll('#chart g').length").await;
+        // Clocks are put forward or back on two days of the year.
+        assert!(bars.as_i64().unwrap().abs_diff(points) <= u64::from(points == 24), "{bars}");
+    }
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn numbers_are_written_as_the_readers_language_writes_them() {
+    let server = RecordingServer::open(&["qwen3:8b"]).await;
+    server.ask_all().await;
+    let browser = Browser::open(Reader { locale: "de-DE", ..Reader::DESK }).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("saved", "0,0032\u{a0}$").await;
+    browser.shows("tokens", "1.100").await;
+    browser.shows("prices", "15. November 2026").await;
+}
+
+#[tokio::test]
+async fn a_server_that_went_away_is_missed_and_found_again() {
+    let server = RecordingServer::open(&["qwen3:8b"]).await;
+    server.ask_all().await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("calls", "1").await;
+
+    let stopped = server.stop().await;
+    browser.shows("notice", "Hob does not answer. These figures are from").await;
+    browser.shows("pulse", "no connection").await;
+    assert_eq!(browser.text("calls").await, "1", "what was known stays");
+
+    let server = stopped.start().await;
+    server.ask_all().await;
+    browser.shows("calls", "2").await;
+    browser.shows("pulse", "scripted answers").await;
+    assert_eq!(browser.text("notice").await, "");
+}
+
+#[tokio::test]
+async fn a_fault_of_the_page_is_not_blamed_on_the_server() {
+    let server = RecordingServer::open(&[]).await;
+    let page = server.http.client.get(server.dashboard()).send().await.unwrap().text().await.unwrap();
+    let proxy = FakeServer::start(move |request| match request.path.as_str() {
+        "/dashboard" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
+        _ => Reply::json(200, r#"{"total_calls":1}"#),
+    })
+    .await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&format!("{}/dashboard", proxy.url())).await;
+    browser.shows("notice", "This page has a fault of its own").await;
+    let complaints = browser.complaints().await;
+    assert!(
+        complaints.iter().any(|line| line.contains("TypeError")),
+        "the console says more: {complaints:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_stranger_sees_the_sums_and_no_list_of_calls() {
+    let network = Outside::find();
+    let config = ServerConfig { host: "0.0.0.0".into(), ..ServerConfig::default() };
+    let mut server = RecordingServer::open_with(&["qwen3:8b"], config).await;
+    server.ask_all().await;
+    server.http.address.set_ip(network.address());
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("calls", "1").await;
+    browser.shows("models", "qwen3:8b").await;
+    assert_eq!(browser.text("recent-card").await, "");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_name_that_would_be_markup_is_text() {
+    let server = RecordingServer::open(&[HOSTILE]).await;
+    server.ask_all().await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("models", HOSTILE).await;
+    browser.shows("recent", HOSTILE).await;
+    assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
+    assert_eq!(browser.run("return document.title").await, json!("Hob: savings"));
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_and_kept_in_the_tab() {
+    let api_key = Some("s3cret".to_owned().into());
+    let server = RecordingServer::open_with(&[], ServerConfig { api_key, ..loopback_config() }).await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("key-form", "wants its key").await;
+    browser.press("wrong\u{e007}").await;
+    browser.shows("key-fault", "not the key").await;
+    browser.run("document.getElementById('key').focus()").await;
+    browser.press("s3cret\u{e007}").await;
+    browser.shows("empty", "hob ask").await;
+    assert_eq!(browser.text("key-form").await, "");
+
+    browser.go(&server.dashboard()).await;
+    browser.shows("empty", "hob ask").await;
+    let stored = browser.run("return [sessionStorage.length, localStorage.length, document.cookie]").await;
+    assert_eq!(stored, json!([1, 0, ""]));
+}
+
+#[tokio::test]
+async fn a_page_that_nobody_looks_at_asks_nothing() {
+    let server = RecordingServer::open(&["qwen3:8b"]).await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("empty", "hob ask").await;
+    // As it is told when its tab goes to the background.
+    let hide = |hidden: bool| {
+        format!(
+            "Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }});
+             document.dispatchEvent(new Event('visibilitychange'));"
+        )
+    };
+    browser.run(&hide(true)).await;
+    server.ask_all().await;
+    let asked = "return performance.getEntriesByType('resource').length";
+    let before = browser.run(asked).await;
+    browser.run_async("setTimeout(arguments[0], 6000)").await;
+    assert_eq!(browser.run(asked).await, before);
+    browser.run(&hide(false)).await;
+    browser.shows("calls", "1").await;
+}
+
+#[tokio::test]
+async fn nothing_keeps_anybody_from_using_it() {
+    let server = RecordingServer::open(&[
+        "qwen3:8b",
+        "a-very-long-name-of-a-model-that-somebody-made/at-home-Q4_K_M.gguf",
+    ])
+    .await;
+    let browser = Browser::open(Reader::DESK).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("empty", "hob ask").await;
+    assert_accessible(&browser, "empty").await;
+    server.ask_all().await;
+    browser.shows("calls", "2").await;
+    for reader in [Reader::DESK, Reader::NIGHT, Reader::PHONE, Reader { scheme: "dark", ..Reader::PHONE }] {
+        browser.become_reader(reader).await;
+        assert_accessible(&browser, &format!("{reader:?}")).await;
+        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {reader:?}");
+    }
+    server.stop().await;
+    browser.shows("notice", "Hob does not answer").await;
+    assert_accessible(&browser, "away").await;
+}

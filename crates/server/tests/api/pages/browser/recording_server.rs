@@ -1,0 +1,95 @@
+//! A server with a record, which can be stopped and started again at the same address.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hob_config::{Config, ServerConfig};
+use hob_core::{Delta, FinishReason, Inference, Usage};
+use hob_system::Record;
+use hob_system::startup::telemetry::open_record;
+use hob_testkit::ScriptedEngine;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::admin::savings::recorded_in;
+use crate::client::asking;
+use crate::fixtures::loopback_config;
+use crate::support::TestServer;
+
+/// Every answer has so many tokens: it would cost 0.0075 dollars at 5 and 25 dollars per million.
+const USAGE: Usage = Usage { prompt_tokens: 1000, completion_tokens: 100, cached_tokens: None };
+
+pub struct RecordingServer {
+    home: TempDir,
+    models: Vec<&'static str>,
+    config: ServerConfig,
+    record: Record,
+    pub http: TestServer,
+}
+
+impl RecordingServer {
+    pub async fn open(models: &[&'static str]) -> Self {
+        Self::open_with(models, loopback_config()).await
+    }
+
+    pub async fn open_with(models: &[&'static str], config: ServerConfig) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let config = ServerConfig { port: 0, ..config };
+        let (record, server) = start(home.path(), models, &config).await;
+        let config = ServerConfig { port: server.address.port(), ..config };
+        RecordingServer { home, models: models.to_vec(), config, record, http: server }
+    }
+
+    pub fn dashboard(&self) -> String {
+        self.http.url("/dashboard")
+    }
+
+    /// Calls that somebody else recorded.
+    pub fn record(&self, calls: &[Inference]) {
+        self.record.telemetry().unwrap().record_batch(calls).unwrap();
+    }
+
+    /// Asks each of the models once, through the front door.
+    pub async fn ask_all(&self) {
+        for model in &self.models {
+            let answer = self.http.chat(&asking(json!({ "model": model, "stream": true }))).await;
+            assert_eq!(answer.status(), 200);
+            assert!(answer.text().await.unwrap().ends_with("data: [DONE]\n\n"));
+        }
+    }
+
+    /// Stops the server; what it recorded is on disk afterwards.
+    pub async fn stop(self) -> Stopped {
+        let RecordingServer { home, models, config, record, http: server } = self;
+        server.stop().await;
+        record.close().await;
+        Stopped { home, models, config }
+    }
+}
+
+pub struct Stopped {
+    home: TempDir,
+    models: Vec<&'static str>,
+    config: ServerConfig,
+}
+
+impl Stopped {
+    pub async fn start(self) -> RecordingServer {
+        let Stopped { home, models, config } = self;
+        let (record, server) = start(home.path(), &models, &config).await;
+        RecordingServer { home, models, config, record, http: server }
+    }
+}
+
+async fn start(home: &Path, models: &[&str], config: &ServerConfig) -> (Record, TestServer) {
+    let record = open_record(&Config::default(), home);
+    let engine = ScriptedEngine::new(|_| {
+        vec![
+            Ok(Delta::text("Hello")),
+            Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
+            Ok(Delta::Done { usage: Some(USAGE) }),
+        ]
+    });
+    let parts = recorded_in(&record, Arc::new(engine.with_models(models)));
+    (record, TestServer::start_parts(parts, config.clone()).await)
+}

@@ -1,0 +1,96 @@
+//! `GET /` and `GET /dashboard` as clients see them. What readers see is shown in a browser.
+
+use std::process::Command;
+
+use hob_config::ServerConfig;
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::admin::openapi::{assert_fits, document_of};
+use crate::fixtures::scripted;
+
+#[tokio::test]
+async fn a_page_may_do_nothing_but_ask_its_own_server() {
+    let server = scripted(ServerConfig::default()).await;
+    for path in ["/", "/dashboard"] {
+        let answer = server.client.get(server.url(path)).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("content-type"), "text/html; charset=utf-8");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("referrer-policy"), "no-referrer");
+        let policy = header("content-security-policy");
+        for rule in ["default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
+        {
+            assert!(policy.contains(rule), "{path}: {policy}");
+        }
+        for loophole in ["unsafe", "*", "http:", "https:"] {
+            assert!(!policy.contains(loophole), "{path}: {policy}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_turned_away_under_a_foreign_name_and_needs_no_key() {
+    let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
+    let server = scripted(config).await;
+    for path in ["/", "/dashboard"] {
+        let get = || server.client.get(server.url(path));
+        assert_eq!(get().send().await.unwrap().status(), 200, "{path}");
+        assert_eq!(get().header("host", "evil.example").send().await.unwrap().status(), 403, "{path}");
+        assert_eq!(
+            get().header("origin", "https://evil.example").send().await.unwrap().status(),
+            403,
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_program_at_the_front_door_is_told_where_the_api_is() {
+    let server = scripted(ServerConfig::default()).await;
+    let asked = async |method: Method, accept: &str| {
+        server.client.request(method, server.url("/")).header("accept", accept).send().await.unwrap()
+    };
+    let answer = asked(Method::GET, "application/json").await;
+    assert_eq!((answer.status().as_u16(), &answer.headers()["vary"]), (404, &"accept".parse().unwrap()));
+    let body: Value = answer.json().await.unwrap();
+    assert_fits(&document_of(&server).await, "Error", &body);
+    assert!(body["detail"].as_str().unwrap().contains("/v1"), "{body}");
+
+    let head = asked(Method::HEAD, "*/*").await;
+    assert_eq!((head.status().as_u16(), &head.headers()["vary"]), (200, &"accept".parse().unwrap()));
+    assert!(head.bytes().await.unwrap().is_empty());
+    assert_eq!(asked(Method::POST, "*/*").await.status(), 405);
+}
+
+#[tokio::test]
+async fn a_reader_who_looks_for_the_chat_is_led_to_it_and_a_program_to_the_api() {
+    let api_key = Some("s3cret".to_owned().into());
+    for config in [ServerConfig::default(), ServerConfig { api_key, ..ServerConfig::default() }] {
+        let is_locked = config.api_key.is_some();
+        let server = scripted(config).await;
+        for path in ["/chat", "/chat/"] {
+            let get = |accept: &str| server.client.get(server.url(path)).header("accept", accept).send();
+            let page = get("text/html,application/xhtml+xml,*/*;q=0.8").await.unwrap();
+            assert_eq!((page.status().as_u16(), page.url().path()), (200, "/"), "{path}");
+            assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+            let told = get("application/json").await.unwrap();
+            assert_eq!(told.status(), 404, "{path}");
+            assert!(told.text().await.unwrap().contains("/v1/chat/completions"), "{path}, key: {is_locked}");
+        }
+    }
+}
+
+/// What makes no nodes is tested without a browser, in node, by tests in its own language.
+#[test]
+fn the_parts_of_the_chat_page_pass_their_own_tests() {
+    let node = std::env::var("HOB_TEST_NODE")
+        .expect("$HOB_TEST_NODE is not set: run this with './dev test', which finds node");
+    let tests = ["conversations", "markdown", "stream"]
+        .map(|part| format!("{}/tests/chat_page/{part}.test.mjs", env!("CARGO_MANIFEST_DIR")));
+    let ran = Command::new(node).arg("--test").args(tests).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{told}");
+    assert!(told.contains("a stream that ends without [DONE] is broken"), "the tests did not run: {told}");
+}

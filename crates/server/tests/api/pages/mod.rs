@@ -1,0 +1,4 @@
+//! The pages for browsers.
+
+mod browser;
+mod html;
