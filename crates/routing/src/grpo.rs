@@ -91,7 +91,7 @@ impl RouterPolicy for Grpo {
                 probability,
             });
         }
-        let model = draw(&models, &shares, draw)?;
+        let model = pick(&models, &shares, draw)?;
         let probability = share_of(model, &models, &shares);
         let percent = probability * 100.0;
         let known = self.record.models.get(model).copied().unwrap_or_default();
@@ -123,7 +123,7 @@ fn share_of(model: &str, models: &[&str], shares: &[f64]) -> f64 {
     models.iter().zip(shares).find(|(known, _)| **known == model).map_or(0.0, |(_, share)| *share)
 }
 
-fn draw<'a>(models: &[&'a str], shares: &[f64], draw: RandomDraw) -> Option<&'a str> {
+fn pick<'a>(models: &[&'a str], shares: &[f64], draw: RandomDraw) -> Option<&'a str> {
     let mut left = draw.get();
     for (model, share) in models.iter().zip(shares) {
         if left < *share {
