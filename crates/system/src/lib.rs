@@ -5,7 +5,6 @@
 mod accounts;
 pub mod bench;
 mod caller_policy;
-mod catalog;
 mod channel_service;
 pub mod channels;
 mod chats;
@@ -15,7 +14,8 @@ mod embedder;
 pub mod energy;
 mod engines;
 mod estimate;
-mod fallback;
+#[cfg(test)]
+mod fallback_tests;
 #[cfg(test)]
 mod hostile_tests;
 mod household;
@@ -26,7 +26,6 @@ pub mod local_models;
 pub mod memory;
 mod metered;
 pub mod metrics;
-mod pool;
 #[cfg(test)]
 mod prompt_size_tests;
 mod record;
@@ -46,22 +45,20 @@ pub use databases::{DatabaseKind, DatabaseReport, inspect_databases};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
-pub use fallback::Fallback;
 pub use hob_agents::{ToolSet, ToolSetError};
-pub use hob_engines::ManagedError;
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
     NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, points_to_self, probe_all,
 };
+pub use hob_engines::{EnginePool, Fallback, ManagedError};
 pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};
 pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
-pub use pool::Pool;
 pub use record::{Record, TelemetryOptions};
-pub use routing::{PolicyName, RateError, Rated, Router, RouterBook};
+pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use scheduler::{Scheduler, TaskBook};
 pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;

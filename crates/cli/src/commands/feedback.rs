@@ -74,15 +74,15 @@ mod tests {
     use std::time::Duration;
 
     use hob_routing::Rating;
+    use hob_system::RatableAnswer;
     use hob_system::store::Moment;
-    use hob_system::store::routing::Answer;
 
     use super::*;
 
     #[test]
     fn it_is_told_what_was_rated() {
         let now = SystemTime::now();
-        let answer = Answer {
+        let answer = RatableAnswer {
             run: "ask-1".into(),
             engine: "ollama".into(),
             model: "qwen3:8b".into(),

@@ -1,13 +1,13 @@
-//! How long to wait before a dead server is started again.
+//! How long to wait before a server that died is restarted.
 
 use std::time::Duration;
 
-/// Doubling waits.
+/// Delays that double.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     pub first: Duration,
     pub longest: Duration,
-    /// A server that ran well for this long begins anew with the first wait.
+    /// After a server ran for this long, the delays start again with the first one.
     pub forgiven_after: Duration,
 }
 
@@ -27,7 +27,7 @@ impl Backoff {
     }
 }
 
-/// The waits of one server.
+/// The delays of one server.
 #[derive(Debug)]
 pub(super) struct Delays {
     rules: Backoff,
@@ -41,7 +41,7 @@ impl Delays {
         delay
     }
 
-    /// Takes note of how long the server had run when it died.
+    /// Resets the delays if the server ran long enough before it died.
     pub fn after_running_for(&mut self, time: Duration) {
         if time >= self.rules.forgiven_after {
             self.next = self.rules.first;
