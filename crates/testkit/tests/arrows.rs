@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "routing", "system"]),
+    ("server", &["config", "core", "engines", "routing", "system"]),
     // Its tables hold the types of routing.
     ("store", &["core", "db", "routing"]),
     (

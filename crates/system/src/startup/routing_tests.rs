@@ -2,7 +2,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use hob_core::{Ending, FinishReason, Inference};
 use hob_db::Database;
-use hob_routing::{Decision, Language, Length, QueryClass, Topic};
+use hob_routing::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision};
 use hob_store::{HOB_MIGRATIONS, Prices, Routing};
 
 use super::*;
@@ -38,13 +38,17 @@ impl Home {
     }
 }
 
-fn decision(run: &str, seconds: u64) -> Decision {
-    Decision {
+fn decision(run: &str, seconds: u64) -> RoutingDecision {
+    RoutingDecision {
         run: run.into(),
         decided: at(seconds),
         source: RequestSource::Ask,
         policy: "grpo".into(),
-        class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },
+        class: QuestionClass {
+            topic: QuestionTopic::Code,
+            length: QuestionLength::Short,
+            language: QuestionLanguage::English,
+        },
         engine: "ollama".into(),
         model: "a".into(),
         rivals: vec!["a".into(), "b".into()],
