@@ -1,14 +1,19 @@
-//! The state of the databases, for `hob doctor`. Opens none for work.
+//! The databases: where they are, and their state for `hob doctor`.
 
 use std::path::{Path, PathBuf};
 
-use hob_db::{DatabaseError, DatabaseState, inspect};
+use hob_db::{DatabaseError, DatabaseState, LazyDatabase, inspect};
 use hob_store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 
 use crate::memory;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
+
+/// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
+pub fn hob_database(home: &Path) -> LazyDatabase {
+    LazyDatabase::at(&home.join(DATABASE), HOB_MIGRATIONS)
+}
 
 /// One database and its state.
 #[derive(Debug)]

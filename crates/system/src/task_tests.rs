@@ -10,7 +10,7 @@ use hob_core::{
     NewTask, NoChannels, Permit, Reach, RequestSource, Schedule, Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Tasks};
+use hob_store::HOB_MIGRATIONS;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -94,8 +94,8 @@ struct World {
 
 impl World {
     fn with(engine: Arc<ScriptedEngine>, channels: Arc<dyn Channels>) -> Self {
-        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
-        let book = TaskBook::over(tasks, task_options(channels));
+        let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
+        let book = TaskBook::new(database, task_options(channels));
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
         let system = Arc::new(System::new(SystemParts {

@@ -1,14 +1,13 @@
 //! The book of tasks: the contract [`Schedule`] over the database. Runs nothing.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use hob_core::schedule::{Change, Field, Zone};
 use hob_core::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
-use hob_db::{ChangeWatch, Database, DatabaseError};
-use hob_store::{HOB_MIGRATIONS, Tasks};
+use hob_db::{ChangeWatch, DatabaseError, LazyDatabase};
+use hob_store::Tasks;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +19,7 @@ use super::deliver::{Deliver, NoDelivery};
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 const ID_LENGTH: usize = 8;
 
-/// The tasks of this home. Cheap to clone; all clones are the same book. The file is opened when it is first needed.
+/// The tasks of a database. Cheap to clone; all clones are the same book. The database is opened when it is first needed.
 #[derive(Clone)]
 pub struct TaskBook {
     inner: Arc<Inner>,
@@ -53,8 +52,7 @@ impl Default for TaskOptions {
 }
 
 struct Inner {
-    path: PathBuf,
-    opened: Mutex<Option<Tasks>>,
+    database: LazyDatabase,
     options: TaskOptions,
     /// Told when something may be due that was not.
     changed: Notify,
@@ -63,24 +61,10 @@ struct Inner {
 }
 
 impl TaskBook {
-    /// The book in the database at `path`.
-    pub fn at(path: &Path, options: TaskOptions) -> Self {
-        Self::new(path.to_owned(), None, options)
-    }
-
-    /// A book over an open database.
-    pub fn over(tasks: Tasks, options: TaskOptions) -> Self {
-        Self::new(PathBuf::new(), Some(tasks), options)
-    }
-
-    fn new(path: PathBuf, tasks: Option<Tasks>, options: TaskOptions) -> Self {
-        let inner = Inner {
-            path,
-            opened: Mutex::new(tasks),
-            options,
-            changed: Notify::new(),
-            running: Mutex::default(),
-        };
+    /// The book in a database.
+    pub fn new(database: impl Into<LazyDatabase>, options: TaskOptions) -> Self {
+        let inner =
+            Inner { database: database.into(), options, changed: Notify::new(), running: Mutex::default() };
         TaskBook { inner: Arc::new(inner) }
     }
 
@@ -90,7 +74,7 @@ impl TaskBook {
 
     /// Whether a task was ever made here. Creates nothing.
     pub fn exists(&self) -> bool {
-        self.inner.path.as_os_str().is_empty() || self.inner.path.exists()
+        self.inner.database.exists()
     }
 
     /// Removes a task and its log for good. A run of it is stopped.
@@ -159,13 +143,7 @@ impl TaskBook {
 
 impl Inner {
     fn tasks(&self) -> Result<Tasks, DatabaseError> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tasks) = &*opened {
-            return Ok(tasks.clone());
-        }
-        let tasks = Tasks::new(Database::open(&self.path, HOB_MIGRATIONS)?);
-        *opened = Some(tasks.clone());
-        Ok(tasks)
+        Ok(Tasks::new(self.database.open()?))
     }
 }
 

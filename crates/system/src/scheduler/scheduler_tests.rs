@@ -10,8 +10,8 @@ use hob_core::{
     AgentPreference, Ask, Engine, EngineError, EventBus, GenerateRequest, Generation, GenerationStream,
     ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus,
 };
-use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Tasks};
+use hob_db::{Database, LazyDatabase};
+use hob_store::HOB_MIGRATIONS;
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -94,7 +94,7 @@ fn task_options() -> TaskOptions {
 }
 
 struct World {
-    tasks: Tasks,
+    database: Database,
     book: TaskBook,
     scheduler: Scheduler,
     ask: Arc<EngineAsk>,
@@ -108,12 +108,12 @@ impl World {
     }
 
     fn of(engine: Arc<dyn Engine>, options: SchedulerOptions, deliver: Arc<dyn Deliver>) -> Self {
-        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
+        let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
         let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let book = TaskBook::over(
-            tasks.clone(),
+        let book = TaskBook::new(
+            database.clone(),
             TaskOptions { clock, zone: Zone::utc(), deliver, ..task_options() },
         );
         let (ask, bus) = (Arc::new(EngineAsk::new(engine)), EventBus::new());
@@ -123,7 +123,7 @@ impl World {
             bus: bus.clone(),
             options,
         };
-        World { tasks, book, scheduler: Scheduler::new(parts), ask, bus, start }
+        World { database, book, scheduler: Scheduler::new(parts), ask, bus, start }
     }
 
     /// Another scheduler on the same tasks, whose clock is ahead.
@@ -132,7 +132,7 @@ impl World {
         let clock: Clock = Arc::new(move || right.now() + ahead);
         let tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options() };
         Scheduler::new(SchedulerParts {
-            book: TaskBook::over(self.tasks.clone(), tasks),
+            book: TaskBook::new(self.database.clone(), tasks),
             ask: Arc::clone(&self.ask) as Arc<dyn Ask>,
             bus: self.bus.clone(),
             options: SchedulerOptions::default(),
@@ -387,7 +387,7 @@ async fn a_task_for_nobody_is_refused() {
 #[tokio::test]
 async fn a_book_that_was_never_written_in_is_empty_and_leaves_no_file() {
     let home = std::env::temp_dir().join(format!("hob-book-{:x}", fastrand::u64(..)));
-    let book = TaskBook::at(&home.join("hob.db"), task_options());
+    let book = TaskBook::new(LazyDatabase::at(&home.join("hob.db"), HOB_MIGRATIONS), task_options());
     assert_eq!(book.list(None).await.unwrap(), []);
     assert!(book.get(&hob_core::TaskId::parse("x").unwrap()).await.is_err());
     assert!(!home.exists());
@@ -398,7 +398,10 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("hob.db");
     let zone = Zone::parse("America/New_York").unwrap();
-    let book = TaskBook::at(&file, TaskOptions { zone: zone.clone(), ..task_options() });
+    let book = TaskBook::new(
+        LazyDatabase::at(&file, HOB_MIGRATIONS),
+        TaskOptions { zone: zone.clone(), ..task_options() },
+    );
     let daily = |timezone| NewTask {
         timezone,
         ..NewTask::new("p", ScheduleType::Cron, "0 9 * * *", Permit::up_to(Reach::Act))
@@ -406,7 +409,8 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
     assert_eq!(book.create(daily(None)).await.unwrap().timetable.zone, zone);
     let named = book.create(daily(Some(Zone::utc()))).await.unwrap();
     assert_eq!(named.timetable.zone, Zone::utc());
-    let again = TaskBook::at(&file, task_options()).list(None).await.unwrap();
+    let again =
+        TaskBook::new(LazyDatabase::at(&file, HOB_MIGRATIONS), task_options()).list(None).await.unwrap();
     let zones: Vec<&str> = again.iter().map(|task| task.timetable.zone.name()).collect();
     assert!(zones.contains(&"America/New_York") && zones.contains(&"UTC"), "kept by name: {zones:?}");
 }
@@ -417,7 +421,7 @@ async fn a_task_that_another_process_makes_runs_at_its_time() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("hob.db");
     let world = World::with(greeter(), SchedulerOptions::default());
-    let ours = TaskBook::at(&file, task_options());
+    let ours = TaskBook::new(LazyDatabase::at(&file, HOB_MIGRATIONS), task_options());
     let scheduler = Scheduler::new(SchedulerParts {
         book: ours.clone(),
         ask: Arc::clone(&world.ask) as Arc<dyn Ask>,
@@ -425,7 +429,7 @@ async fn a_task_that_another_process_makes_runs_at_its_time() {
         options: SchedulerOptions { poll_interval: Duration::from_secs(3600), ..SchedulerOptions::default() },
     });
     // The other process has been here already, and the scheduler sleeps.
-    let theirs = TaskBook::at(&file, task_options());
+    let theirs = TaskBook::new(LazyDatabase::at(&file, HOB_MIGRATIONS), task_options());
     let later = theirs.create(every(1_000_000)).await.unwrap();
     scheduler.start();
     let soon = theirs.create(every(1)).await.unwrap();

@@ -9,7 +9,7 @@ use hob_core::schedule::DeliverTo;
 use hob_core::{ChannelError, ChannelStatus, Channels};
 
 use crate::channels::is_whatsapp;
-use crate::databases::DATABASE;
+use crate::databases::hob_database;
 use crate::scheduler::{Deliver, DeliverError, TaskBook, TaskOptions};
 
 /// How long a gateway may take to say which channels it has.
@@ -20,7 +20,7 @@ const WHATSAPP: &str = "whatsapp";
 
 /// The tasks in `home`. Creates nothing until a task is made.
 pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskBook {
-    TaskBook::at(&home.join(DATABASE), options)
+    TaskBook::new(hob_database(home), options)
 }
 
 /// Tasks that all agents can answer, and whose results `channels` take.
