@@ -14,7 +14,7 @@ use thiserror::Error;
 
 pub use cron::CronSpec;
 pub use task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
-pub use timetable::{ScheduleSpec, ScheduleType, Timetable, Zone};
+pub use timetable::{ScheduleSpec, ScheduleType, Timetable, parse_zone};
 
 /// Names a task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
+use hob_core::{UtcDay, Zone};
 use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Prices, Telemetry, UtcDay, Zone};
+use hob_store::{HOB_MIGRATIONS, Prices, Telemetry};
 
 const DAYS: u64 = 365;
 const BATCH: u64 = 2048;

@@ -14,7 +14,6 @@ pub mod routing;
 pub mod savings;
 pub mod tasks;
 pub mod telemetry;
-mod time;
 
 use hob_db::Migrations;
 
@@ -25,7 +24,6 @@ pub use routing::Routing;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use tasks::Tasks;
 pub use telemetry::{Telemetry, TelemetryWriter, has_answered};
-pub use time::{Moment, UtcDay, Zone};
 
 /// What `hob.db` has: calls, tasks, conversations, what was learnt of models.
 pub const HOB_MIGRATIONS: &[Migrations] = &[

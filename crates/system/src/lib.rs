@@ -13,7 +13,6 @@ mod default_model;
 mod embedder;
 pub mod energy;
 mod engines;
-mod estimate;
 #[cfg(test)]
 mod fallback_tests;
 #[cfg(test)]
@@ -56,7 +55,7 @@ pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
-pub use lane::{Delivery, Lane, Wish, lane};
+pub use lane::{Lane, Wish, lane};
 pub use record::{Record, TelemetryOptions};
 pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use scheduler::{Scheduler, TaskBook};

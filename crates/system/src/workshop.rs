@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_agents::builtin::{BuiltInOptions, FileReadOptions, Llm, LlmOptions, built_in_tools};
+use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
 use hob_agents::capability_tools::{channel_tools, memory_tools, schedule_tools};
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
+use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, Tools};
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
@@ -185,7 +185,7 @@ pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxErro
 /// The tools that come with Hob, in the order in which a model reads them.
 fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
     let files =
-        FileReadOptions { roots: config.tools.file_roots.clone(), private: parts.home.into_iter().collect() };
+        AllowedRoots { roots: config.tools.file_roots.clone(), private: parts.home.into_iter().collect() };
     let mut tools = built_in_tools(BuiltInOptions { file_read: files.clone(), ..BuiltInOptions::default() });
     if config.sandbox.enabled {
         let sandbox = Arc::new(Sandbox::new(sandbox_options(&config.sandbox)));

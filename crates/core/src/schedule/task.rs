@@ -7,8 +7,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::timetable::{ScheduleSpec, ScheduleType, Timetable, Zone};
+use super::timetable::{ScheduleSpec, ScheduleType, Timetable};
 use super::{Field, ScheduleError, TaskId, TaskStatus};
+use crate::time::Zone;
 use crate::tool::{Permit, Reach};
 
 const LONGEST_PROMPT: usize = 256 * 1024;
@@ -118,7 +119,7 @@ impl NewTask {
         self.check()?;
         // As exact as it will be kept.
         let now = now.round(Unit::Microsecond).unwrap_or(now);
-        let zone = self.timezone.unwrap_or_else(Zone::utc);
+        let zone = self.timezone.unwrap_or(Zone::UTC);
         let spec = ScheduleSpec::parse(self.schedule_type, &self.schedule_value, &zone)?;
         let timetable = Timetable { spec, zone, anchor: now };
         let Some(next_run) = timetable.next_run(now) else {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Unit};
 
 use super::cron::CronSpec;
 use super::{Field, ScheduleError};
+use crate::time::Zone;
 
 /// The longest interval: beyond it nobody waits.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 366 * 86_400);
@@ -41,46 +41,14 @@ impl ScheduleType {
     }
 }
 
-/// A time zone by its IANA name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Zone {
-    name: String,
-    zone: TimeZone,
-}
-
-impl Zone {
-    pub fn utc() -> Self {
-        Zone { name: "UTC".to_owned(), zone: TimeZone::UTC }
-    }
-
-    /// That of this machine, or UTC where it has none with a name.
-    pub fn system() -> Self {
-        let zone = TimeZone::try_system().ok().filter(|zone| !zone.is_unknown());
-        let named = zone.and_then(|zone| Some(Zone { name: zone.iana_name()?.to_owned(), zone }));
-        named.unwrap_or_else(Zone::utc)
-    }
-
-    pub fn parse(name: &str) -> Result<Self, ScheduleError> {
-        let name = name.trim();
-        match TimeZone::get(name) {
-            Ok(zone) => Ok(Zone { name: zone.iana_name().unwrap_or(name).to_owned(), zone }),
-            Err(_) => {
-                let shown: String = name.chars().take(60).collect();
-                let reason =
-                    format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC");
-                Err(ScheduleError::invalid(Field::Timezone, reason))
-            }
-        }
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// For showing moments as the clocks there do.
-    pub fn time_zone(&self) -> &TimeZone {
-        &self.zone
-    }
+/// Reads the IANA name of a time zone.
+pub fn parse_zone(name: &str) -> Result<Zone, ScheduleError> {
+    let name = name.trim();
+    Zone::named(name).ok_or_else(|| {
+        let shown: String = name.chars().take(60).collect();
+        let reason = format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC");
+        ScheduleError::invalid(Field::Timezone, reason)
+    })
 }
 
 /// What was asked for.

@@ -3,13 +3,13 @@
 use std::time::SystemTime;
 
 use hob_core::RequestSource;
+use hob_core::time::Moment;
 use hob_routing::{QuestionClass, RoutingDecision};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::odd;
-use crate::time::Moment;
 
 /// Choices that are kept.
 const MOST: i64 = 10_000;

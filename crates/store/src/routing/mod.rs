@@ -15,6 +15,7 @@ mod knowledge;
 use std::time::SystemTime;
 
 use hob_core::RequestSource;
+use hob_core::time::Moment;
 use hob_db::{Database, DatabaseError, Durability, Migrations};
 use hob_routing::{ClassRecord, Knowledge, RoutingDecision};
 use rusqlite::Connection;
@@ -22,8 +23,6 @@ use rusqlite::types::Type;
 
 pub use decisions::Kept;
 pub use feedback::{NewRating, Ratings};
-
-use crate::time::Moment;
 
 /// The steps that make its tables.
 pub const MIGRATIONS: Migrations = Migrations {

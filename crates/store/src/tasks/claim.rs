@@ -269,7 +269,7 @@ fn prune(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
 
 /// Until when the claim holds.
 fn lease(now: Timestamp, claimant: &Claimant) -> i64 {
-    now.as_microsecond().saturating_add(crate::time::microseconds(claimant.lease))
+    now.as_microsecond().saturating_add(hob_core::time::microseconds(claimant.lease))
 }
 
 pub(super) fn signed(duration: Duration) -> SignedDuration {

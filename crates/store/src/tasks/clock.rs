@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Transaction, params};
 
 use super::claim::MOST_RUNS;
-use super::end::LONGEST_BACK_OFF;
+use super::end::RETRY_BACKOFF;
 use super::{Tasks, rows};
 
 /// Clocks are corrected by seconds all the time, and a slot that one run has made up for must not run after such a correction.
@@ -120,7 +120,7 @@ pub(super) fn next_slot(
 }
 
 fn signed_back_off() -> SignedDuration {
-    super::claim::signed(LONGEST_BACK_OFF)
+    super::claim::signed(RETRY_BACKOFF.longest)
 }
 
 /// Whether slots were settled by a clock that was ahead.

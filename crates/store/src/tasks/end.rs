@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hob_core::schedule::RunOutcome;
-use hob_core::{TaskId, TaskRun};
+use hob_core::{Backoff, TaskId, TaskRun};
 use hob_db::DatabaseError;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -11,9 +11,9 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::claim::Claimant;
 use super::{Tasks, rows};
 
-/// The wait before the first retry; it doubles from one to the next.
-const FIRST_BACK_OFF: Duration = Duration::from_secs(30);
-pub(super) const LONGEST_BACK_OFF: Duration = Duration::from_secs(3600);
+/// The waits before retries.
+pub(super) const RETRY_BACKOFF: Backoff =
+    Backoff { first: Duration::from_secs(30), longest: Duration::from_secs(3600) };
 
 pub(super) const EXPIRED: &str =
     "SELECT id FROM task_run WHERE finished_at IS NULL AND (lease < ?1 OR lease > ?2) LIMIT 1000";
@@ -36,8 +36,7 @@ pub enum Retry {
 
 /// How long to wait after so many tries.
 pub fn back_off(attempt: u32) -> Duration {
-    let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
-    FIRST_BACK_OFF.saturating_mul(doubled).min(LONGEST_BACK_OFF)
+    RETRY_BACKOFF.delay(attempt)
 }
 
 impl Tasks {
@@ -71,8 +70,9 @@ impl Tasks {
         now: Timestamp,
         longest_lease: Duration,
     ) -> Result<Vec<TaskRun>, DatabaseError> {
-        let furthest =
-            now.as_microsecond().saturating_add(crate::time::microseconds(longest_lease.saturating_mul(2)));
+        let furthest = now
+            .as_microsecond()
+            .saturating_add(hob_core::time::microseconds(longest_lease.saturating_mul(2)));
         let expired = |connection: &rusqlite::Connection| {
             let mut statement = connection.prepare_cached(EXPIRED)?;
             let ids = statement.query_map([now.as_microsecond(), furthest], |row| row.get(0))?;
@@ -135,7 +135,7 @@ fn write_end(
 
 /// Notes that the slot is to be tried again.
 fn put_off(transaction: &Transaction<'_>, run: &TaskRun, now: Timestamp) -> rusqlite::Result<()> {
-    let wait = crate::time::microseconds(back_off(run.attempt));
+    let wait = hob_core::time::microseconds(back_off(run.attempt));
     transaction.execute(
         "UPDATE task SET retry_slot = ?2, retry_attempt = ?3, retry_at = ?4
          WHERE id = ?1 AND status IN ('active', 'paused')",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hob_core::schedule::{
-    DeliverTo, Missed, RunOutcome, ScheduleSpec, ScheduleType, TaskLimits, Timetable, Zone,
+    DeliverTo, Missed, RunOutcome, ScheduleSpec, ScheduleType, TaskLimits, Timetable, parse_zone,
 };
 use hob_core::{Permit, Reach, Task, TaskId, TaskRun, TaskStatus};
 use jiff::Timestamp;
@@ -33,7 +33,7 @@ pub(super) fn insert(connection: &Connection, task: &Task) -> rusqlite::Result<(
         task.deliver_to.as_ref().map(|to| &to.channel),
         task.deliver_to.as_ref().and_then(|to| to.conversation.as_ref()),
         task.limits.retries,
-        crate::time::microseconds(task.limits.timeout),
+        hob_core::time::microseconds(task.limits.timeout),
         task.missed.as_str(),
         json!(task.metadata).to_string(),
         task.status.as_str(),
@@ -71,7 +71,7 @@ pub(super) fn runs(connection: &Connection, id: &TaskId, limit: i64) -> rusqlite
 }
 
 fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
-    let zone = Zone::parse(&row.get::<_, String>(4)?).map_err(|error| unreadable(4, error))?;
+    let zone = parse_zone(&row.get::<_, String>(4)?).map_err(|error| unreadable(4, error))?;
     let kind = ScheduleType::parse(&row.get::<_, String>(2)?).map_err(|error| unreadable(2, error))?;
     let spec =
         ScheduleSpec::parse(kind, &row.get::<_, String>(3)?, &zone).map_err(|error| unreadable(3, error))?;

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hob_core::schedule::{RunOutcome, ScheduleType, Zone};
-use hob_core::{NewTask, Task, TaskRun};
+use hob_core::schedule::{RunOutcome, ScheduleType};
+use hob_core::{NewTask, Task, TaskRun, Zone};
 use jiff::{SignedDuration, Timestamp};
 
 use super::tests::{after, asked, claimant, noon, planned, success, tasks};
@@ -44,7 +44,7 @@ fn schedule(number: usize, dice: &mut Dice) -> Task {
             asked(ScheduleType::Once, &at.to_string())
         }
     };
-    planned(&id, NewTask { timezone: Some(Zone::parse(zone).expect("a zone")), ..task })
+    planned(&id, NewTask { timezone: Some(Zone::named(zone).expect("a zone")), ..task })
 }
 
 /// One process: it looks around, takes some of what is due, and does it, unless it is killed in the middle.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hob_core::schedule::{Change, DeliverTo, Missed, RunOutcome, ScheduleType, TaskLimits, Zone};
-use hob_core::{NewTask, Permit, Reach};
+use hob_core::schedule::{Change, DeliverTo, Missed, RunOutcome, ScheduleType, TaskLimits};
+use hob_core::{NewTask, Permit, Reach, Zone};
 use jiff::SignedDuration;
 
 use super::*;
@@ -73,7 +73,7 @@ fn status(tasks: &Tasks, id: &TaskId) -> (TaskStatus, Option<Timestamp>) {
 
 #[test]
 fn a_task_comes_back_as_it_was_kept() {
-    let zone = Zone::parse("Europe/Berlin").expect("a zone");
+    let zone = Zone::named("Europe/Berlin").expect("a zone");
     let full = NewTask {
         timezone: Some(zone),
         agent: "react".into(),

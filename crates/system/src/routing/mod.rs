@@ -16,10 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use hob_core::engine::CLOUD;
+use hob_core::token_estimate::prompt_tokens;
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel};
-use hob_routing::RouterPolicy;
-use hob_routing::{Grpo, Heuristic, ModelChoice, choose, model_candidate, question_hash, question_profile};
-use hob_routing::{ModelCandidate, QuestionClass, RandomDraw, RoutingDecision};
+use hob_routing::{
+    Grpo, Heuristic, ModelCandidate, ModelChoice, QuestionClass, RandomDraw, RouterPolicy, RoutingDecision,
+    choose, model_candidate, question_hash, question_profile,
+};
 
 pub use book::{RateError, Rated, RouterBook};
 #[cfg(test)]
@@ -28,8 +30,6 @@ pub use feedback::RatableAnswer;
 pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
 pub use measurements::{MeasuredSpeed, Measurements};
 pub(crate) use ticket::Ticket;
-
-use crate::estimate::prompt_tokens;
 
 /// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
 const MOST_CANDIDATES: usize = 64;

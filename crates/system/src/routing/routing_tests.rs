@@ -3,12 +3,12 @@ use std::sync::Mutex;
 use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::{
-    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
-    Role, ToolCallDelta, Unrecorded, Usage,
+    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, Moment,
+    RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::{Database, DatabaseError};
 use hob_routing::{Knowledge, Rating};
-use hob_store::{HOB_MIGRATIONS, Moment};
+use hob_store::HOB_MIGRATIONS;
 use hob_testkit::ScriptedEngine;
 
 use super::*;

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use hob_core::schedule::{Change, Field, Zone};
-use hob_core::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
+use hob_core::schedule::{Change, Field};
+use hob_core::{
+    Clock, NewTask, Schedule, ScheduleError, SystemClock, Task, TaskId, TaskRun, TaskStatus, Zone,
+};
 use hob_db::{ChangeWatch, DatabaseError, LazyDatabase};
 use hob_store::Tasks;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::Clock;
 use super::deliver::{Deliver, NoDelivery};
 
 /// Letters of an id. Without those that look alike, as people type ids.
@@ -27,7 +28,7 @@ pub struct TaskBook {
 
 /// What a [`TaskBook`] needs besides its database.
 pub struct TaskOptions {
-    pub clock: Clock,
+    pub clock: Arc<dyn Clock>,
     /// The zone of tasks that name none.
     pub zone: Zone,
     /// Where results are sent; a task with another target is refused.
@@ -42,7 +43,7 @@ impl Default for TaskOptions {
     /// The clock and the zone of this machine, no targets and no agents.
     fn default() -> Self {
         TaskOptions {
-            clock: Arc::new(Timestamp::now),
+            clock: Arc::new(SystemClock),
             zone: Zone::system(),
             deliver: Arc::new(NoDelivery),
             agents: Vec::new(),
@@ -69,7 +70,7 @@ impl TaskBook {
     }
 
     pub fn now(&self) -> Timestamp {
-        (self.inner.options.clock)()
+        self.inner.options.clock.now()
     }
 
     /// Whether a task was ever made here. Creates nothing.

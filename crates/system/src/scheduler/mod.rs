@@ -5,6 +5,7 @@
 //! test can bring its own.
 //!
 //! [`Ask`]: hob_core::Ask
+//! [`Clock`]: hob_core::Clock
 
 mod book;
 mod daemon;
@@ -12,16 +13,9 @@ mod deliver;
 mod runner;
 mod watch;
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
-
 pub use book::{TaskBook, TaskOptions};
 pub use daemon::{Scheduler, SchedulerOptions, SchedulerParts};
 pub use deliver::{Deliver, DeliverError, NoDelivery};
-
-/// Where the time comes from.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 #[cfg(test)]
 #[path = "scheduler_tests.rs"]

@@ -1,19 +1,20 @@
 //! Days of tasks in moments: the clock is the runtime's, which runs ahead whenever nobody has anything to do.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits, Zone};
+use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits};
 use hob_core::{
-    AgentPreference, Ask, Engine, EngineError, EventBus, GenerateRequest, Generation, GenerationStream,
-    ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus,
+    AgentPreference, Ask, Clock, Engine, EngineError, EventBus, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, NewTask, Permit, Reach, RequestSource, Schedule, Task, TaskRun, TaskStatus,
+    Zone,
 };
 use hob_db::{Database, LazyDatabase};
 use hob_store::HOB_MIGRATIONS;
 use hob_testkit::{EngineAsk, ScriptedEngine};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -111,10 +112,11 @@ impl World {
         let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
-        let clock: Clock = Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
+        let clock: Arc<dyn Clock> =
+            Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
         let book = TaskBook::new(
             database.clone(),
-            TaskOptions { clock, zone: Zone::utc(), deliver, ..task_options() },
+            TaskOptions { clock, zone: Zone::UTC, deliver, ..task_options() },
         );
         let (ask, bus) = (Arc::new(EngineAsk::new(engine)), EventBus::new());
         let parts = SchedulerParts {
@@ -129,8 +131,8 @@ impl World {
     /// Another scheduler on the same tasks, whose clock is ahead.
     fn at_clock_ahead(&self, ahead: SignedDuration) -> Scheduler {
         let right = self.book.clone();
-        let clock: Clock = Arc::new(move || right.now() + ahead);
-        let tasks = TaskOptions { clock, zone: Zone::utc(), ..task_options() };
+        let clock: Arc<dyn Clock> = Arc::new(move || right.now() + ahead);
+        let tasks = TaskOptions { clock, zone: Zone::UTC, ..task_options() };
         Scheduler::new(SchedulerParts {
             book: TaskBook::new(self.database.clone(), tasks),
             ask: Arc::clone(&self.ask) as Arc<dyn Ask>,
@@ -397,7 +399,7 @@ async fn a_book_that_was_never_written_in_is_empty_and_leaves_no_file() {
 async fn a_task_without_a_zone_has_that_of_the_house() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("hob.db");
-    let zone = Zone::parse("America/New_York").unwrap();
+    let zone = Zone::named("America/New_York").unwrap();
     let book = TaskBook::new(
         LazyDatabase::at(&file, HOB_MIGRATIONS),
         TaskOptions { zone: zone.clone(), ..task_options() },
@@ -407,8 +409,8 @@ async fn a_task_without_a_zone_has_that_of_the_house() {
         ..NewTask::new("p", ScheduleType::Cron, "0 9 * * *", Permit::up_to(Reach::Act))
     };
     assert_eq!(book.create(daily(None)).await.unwrap().timetable.zone, zone);
-    let named = book.create(daily(Some(Zone::utc()))).await.unwrap();
-    assert_eq!(named.timetable.zone, Zone::utc());
+    let named = book.create(daily(Some(Zone::UTC))).await.unwrap();
+    assert_eq!(named.timetable.zone, Zone::UTC);
     let again =
         TaskBook::new(LazyDatabase::at(&file, HOB_MIGRATIONS), task_options()).list(None).await.unwrap();
     let zones: Vec<&str> = again.iter().map(|task| task.timetable.zone.name()).collect();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hob_core::schedule::Change;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Reach, Schedule, TaskId, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::builtin::arguments;
 
 /// Each form: its name, what it does, and in which words.
 const FORMS: [(&str, Change, &str); 3] = [
@@ -60,7 +60,7 @@ impl Tool for ChangeTask {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { task_id } = arguments::read(arguments)?;
+        let Arguments { task_id } = tool_arguments::read(arguments)?;
         let id = TaskId::parse(&task_id).map_err(told)?;
         let task = self.schedule.change(&id, self.change).await.map_err(told)?;
         let next_run = task.next_run.map(|at| at.to_string());

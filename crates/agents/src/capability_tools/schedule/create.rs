@@ -3,13 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::schedule::{ScheduleType, Zone};
+use hob_core::schedule::{ScheduleType, parse_zone};
+use hob_core::tool_arguments;
 use hob_core::{Effect, NewTask, Permit, Reach, Schedule, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::builtin::arguments;
 
 /// The tool.
 pub struct ScheduleTask {
@@ -80,11 +80,11 @@ impl Tool for ScheduleTask {
 
     /// The task can use what its maker can, and no more.
     async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
-        let asked: Arguments = arguments::read(arguments)?;
+        let asked: Arguments = tool_arguments::read(arguments)?;
         let kind = ScheduleType::parse(&asked.schedule_type).map_err(told)?;
         let usual = NewTask::new(asked.prompt, kind, asked.schedule_value, permit.clone());
         let task = NewTask {
-            timezone: asked.timezone.as_deref().map(Zone::parse).transpose().map_err(told)?,
+            timezone: asked.timezone.as_deref().map(parse_zone).transpose().map_err(told)?,
             agent: asked.agent.unwrap_or(usual.agent.clone()),
             tools: asked.tools,
             ..usual

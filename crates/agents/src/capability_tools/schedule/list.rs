@@ -3,12 +3,12 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Reach, Schedule, TaskStatus, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::builtin::arguments;
 
 /// A model is told of so many at most, the next ones first.
 const MOST: usize = 50;
@@ -61,7 +61,7 @@ impl Tool for ListTasks {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { status } = arguments::read(arguments)?;
+        let Arguments { status } = tool_arguments::read(arguments)?;
         let status = status.as_deref().map(TaskStatus::parse).transpose().map_err(told)?;
         let tasks = self.schedule.list(status).await.map_err(told)?;
         let listed: Vec<Value> = tasks

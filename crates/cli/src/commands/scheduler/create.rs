@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, Zone};
+use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, parse_zone};
 use hob_core::{EventBus, NewTask, Permit, Reach, RunEvents, Schedule, Task};
 use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::tasks::{open_tasks, task_options};
@@ -62,7 +62,7 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, hob_core::ScheduleError>
     let usual =
         NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, Permit::up_to(Reach::Act));
     Ok(NewTask {
-        timezone: args.timezone.as_deref().map(Zone::parse).transpose()?,
+        timezone: args.timezone.as_deref().map(parse_zone).transpose()?,
         agent: match args.agent {
             Some(AgentChoice::Agent(agent)) => agent.to_string(),
             Some(AgentChoice::None) => "none".to_owned(),

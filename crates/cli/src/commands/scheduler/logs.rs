@@ -1,8 +1,8 @@
 //! `hob scheduler logs`.
 
 use anyhow::Result;
-use hob_core::schedule::{RunOutcome, Zone};
-use hob_core::{Schedule, TaskRun};
+use hob_core::schedule::RunOutcome;
+use hob_core::{Schedule, TaskRun, Zone};
 use hob_system::TaskBook;
 
 use super::{read_id, with_advice};

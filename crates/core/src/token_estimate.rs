@@ -1,6 +1,7 @@
 //! Counts tokens where an engine does not. Close enough to compare costs, and always marked as an estimate.
 
-use hob_core::{Content, GenerateRequest, Part};
+use crate::generate::GenerateRequest;
+use crate::message::{Content, Part};
 
 /// Text has about four bytes to a token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -9,12 +10,12 @@ const BYTES_PER_TOKEN: u64 = 4;
 const TOKENS_PER_MESSAGE: u64 = 4;
 
 /// What a text of that many bytes amounts to.
-pub(crate) fn tokens_of(bytes: u64) -> u64 {
+pub fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
 /// What the conversation of a request amounts to. Adds lengths only, so that a long conversation costs no more to ask about.
-pub(crate) fn prompt_tokens(request: &GenerateRequest) -> u64 {
+pub fn prompt_tokens(request: &GenerateRequest) -> u64 {
     let said: u64 = request.messages.iter().map(|message| text_bytes(&message.content)).sum();
     tokens_of(said) + TOKENS_PER_MESSAGE * request.messages.len() as u64
 }
@@ -35,7 +36,7 @@ fn text_bytes(content: &Content) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{Message, Role};
+    use crate::message::{Message, Role};
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Moments and days as the database has them: whole numbers, in UTC.
+//! Points in time, days and time zones, and the clock that tells the time. A moment and a day are whole numbers, in UTC.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,6 +11,27 @@ const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 const MICROSECONDS_PER_HOUR: i64 = 3_600_000_000;
 const MICROSECONDS_PER_QUARTER: i64 = MICROSECONDS_PER_HOUR / 4;
+
+/// Tells the time. Tests bring a clock of their own.
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+impl<F: Fn() -> Timestamp + Send + Sync> Clock for F {
+    fn now(&self) -> Timestamp {
+        self()
+    }
+}
+
+/// The clock of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
 
 /// A point in time, to the microsecond. Written `2026-11-15T04:21:15.000000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,25 +56,25 @@ impl Moment {
         UtcDay { days: self.microseconds.div_euclid(MICROSECONDS_PER_DAY) }
     }
 
-    pub(crate) fn from_microseconds(microseconds: i64) -> Self {
+    pub fn from_microseconds(microseconds: i64) -> Self {
         Moment { microseconds }
     }
 
     /// The quarter of an hour it lies in, counted since the beginning of 1970.
-    pub(crate) fn quarter(self) -> i64 {
+    pub fn quarter(self) -> i64 {
         self.microseconds.div_euclid(MICROSECONDS_PER_QUARTER)
     }
 
     /// The first moment of a quarter.
-    pub(crate) fn of_quarter(quarter: i64) -> Self {
+    pub fn of_quarter(quarter: i64) -> Self {
         Moment { microseconds: quarter.saturating_mul(MICROSECONDS_PER_QUARTER) }
     }
 
-    pub(crate) fn microseconds(self) -> i64 {
+    pub fn microseconds(self) -> i64 {
         self.microseconds
     }
 
-    pub(crate) fn plus_hours(self, hours: i64) -> Self {
+    pub fn plus_hours(self, hours: i64) -> Self {
         Moment { microseconds: self.microseconds.saturating_add(hours.saturating_mul(MICROSECONDS_PER_HOUR)) }
     }
 
@@ -78,7 +99,7 @@ impl Serialize for Moment {
     }
 }
 
-/// A time zone, for those who want to know what happened on a day of theirs.
+/// A time zone with an IANA name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone {
     zone: TimeZone,
@@ -86,6 +107,12 @@ pub struct Zone {
 
 impl Zone {
     pub const UTC: Zone = Zone { zone: TimeZone::UTC };
+
+    /// The zone of this machine, or UTC where it has none with a name.
+    pub fn system() -> Self {
+        let zone = TimeZone::try_system().ok().filter(|zone| !zone.is_unknown());
+        zone.filter(|zone| zone.iana_name().is_some()).map_or(Zone::UTC, |zone| Zone { zone })
+    }
 
     /// The zone with a name such as `Europe/Berlin`; `None` when there is none of that name.
     pub fn named(name: &str) -> Option<Self> {
@@ -96,8 +123,12 @@ impl Zone {
         self.zone.iana_name().unwrap_or("UTC")
     }
 
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
     /// When the days from `ago` days before `now` to today begin, and, last, when tomorrow does.
-    pub(crate) fn days_until(&self, now: Moment, ago: u32) -> Vec<Moment> {
+    pub fn days_until(&self, now: Moment, ago: u32) -> Vec<Moment> {
         let today = self.zone.to_datetime(now.timestamp()).date();
         let begin = |days: i64| {
             let date = today.saturating_add(days.days());
@@ -137,7 +168,7 @@ impl UtcDay {
         Moment { microseconds: self.days.saturating_mul(MICROSECONDS_PER_DAY) }
     }
 
-    pub(crate) fn days(self) -> i64 {
+    pub fn days(self) -> i64 {
         self.days
     }
 }
@@ -156,21 +187,21 @@ impl Serialize for UtcDay {
     }
 }
 
-pub(crate) fn microseconds(duration: Duration) -> i64 {
+pub fn microseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn from_microseconds(microseconds: i64) -> Duration {
+pub fn from_microseconds(microseconds: i64) -> Duration {
     Duration::from_micros(u64::try_from(microseconds).unwrap_or_default())
 }
 
 /// A duration as a number of seconds, for `serialize_with`.
-pub(crate) fn as_seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn as_seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
 /// As [`as_seconds`], for a duration that may not be known.
-pub(crate) fn as_seconds_if_known<S: Serializer>(
+pub fn as_seconds_if_known<S: Serializer>(
     duration: &Option<Duration>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -1,8 +1,9 @@
-//! What a model wrote, as the tool's own type.
+//! The arguments that a model wrote, as a tool's own type.
 
-use hob_core::ToolError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::tool::ToolError;
 
 /// Reads arguments. They follow the schema already, so what is left to complain of is a value that no schema can describe.
 pub fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {

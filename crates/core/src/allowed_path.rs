@@ -1,25 +1,33 @@
-//! From what a model calls a file to where it really is, if it may be read at all.
+//! Which files the tools of a model may read: from the path that a model names to the real file, links resolved.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hob_core::{ToolError, is_secret};
+use crate::secret::is_secret;
+use crate::tool::ToolError;
 
-use super::FileReadOptions;
+/// Where tools may read.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedRoots {
+    /// Directories below which files may be read. With none, nothing is allowed.
+    pub roots: Vec<PathBuf>,
+    /// Directories that are never read, even below a root: Hob's own home.
+    pub private: Vec<PathBuf>,
+}
 
 /// A file below a root, with every link resolved.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AllowedPath {
     pub root: PathBuf,
     /// The way from the root: ordinary names only.
     pub below: PathBuf,
 }
 
 /// Finds the file that `path` means. An absolute path is taken as it is, any other is looked for in every root.
-pub fn locate(path: &Path, options: &FileReadOptions) -> Result<Place, ToolError> {
+pub fn locate(path: &Path, allowed: &AllowedRoots) -> Result<AllowedPath, ToolError> {
     // A root that is not there (yet) allows nothing.
-    let roots: Vec<PathBuf> = options.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
-    let private: Vec<PathBuf> = options.private.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let roots: Vec<PathBuf> = allowed.roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    let private: Vec<PathBuf> = allowed.private.iter().filter_map(|path| path.canonicalize().ok()).collect();
     if is_secret(path) {
         return Err(secret(path));
     }
@@ -31,7 +39,7 @@ pub fn locate(path: &Path, options: &FileReadOptions) -> Result<Place, ToolError
         let resolved = match candidate.canonicalize() {
             Ok(resolved) => resolved,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // Which files outside there are is nobody's business, so any other trouble sounds the same.
+            // The error does not reveal which files exist outside, so all other failures read the same.
             Err(_) => return Err(not_allowed(path)),
         };
         let Some(root) = roots.iter().find(|root| resolved.starts_with(root)) else {
@@ -41,7 +49,7 @@ pub fn locate(path: &Path, options: &FileReadOptions) -> Result<Place, ToolError
             return Err(secret(path));
         }
         let below = resolved.strip_prefix(root).map_err(|_| not_allowed(path))?.to_owned();
-        return Ok(Place { root: root.clone(), below });
+        return Ok(AllowedPath { root: root.clone(), below });
     }
     let is_outside = path.is_absolute() && !roots.iter().any(|root| path.starts_with(root));
     Err(if is_outside {
