@@ -10,5 +10,6 @@ mod sqlite;
 
 pub use error::DatabaseError;
 pub use sqlite::database::{ChangeWatch, Database, Durability};
+pub use sqlite::database_file::DatabaseFile;
 pub use sqlite::inspect::{DatabaseState, inspect, peek};
 pub use sqlite::migrations::Migrations;

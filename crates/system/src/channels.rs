@@ -8,8 +8,9 @@ use hob_channel::{Bridge, BridgeOptions, Whatsapp, WhatsappOptions};
 use hob_config::{ChannelConfig, Config, ReachKey};
 use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Reach};
 use hob_db::Database;
-use hob_store::{Conversations, HOB_MIGRATIONS};
+use hob_store::Conversations;
 
+use crate::databases::HOB_MIGRATIONS;
 use crate::channel_service::{ChannelOptions, ChannelService};
 use crate::databases::DATABASE;
 use crate::inbound::InboundRules;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use hob_db::{Database, DatabaseError};
-use hob_store::{Chats, HOB_MIGRATIONS};
+use hob_store::Chats;
 
-use crate::databases::DATABASE;
+use crate::databases::{DATABASE, HOB_MIGRATIONS};
 
 /// The conversations in `home`. Blocks.
 pub fn open_chats(home: &Path) -> Result<Chats, DatabaseError> {

@@ -18,6 +18,7 @@ use hob_memory::read::apart::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_store::has_answered;
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use thiserror::Error;
 
 use crate::accounts::Accounts;
@@ -33,7 +34,6 @@ use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::pool::Pool;
 use crate::record::Record;
-use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
 use crate::startup::routing::open_router;
 use crate::startup::tasks::{open_tasks, task_options};
 use crate::startup::telemetry::{open_record, telemetry_options};
@@ -167,7 +167,7 @@ impl Household {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
                 memory: Some(memory.contract()),
-                schedule: Some(Arc::new(tasks.clone())),
+                tasks: Some(tasks.clone()),
                 channels: channels.as_ref().map(ChannelService::contract),
             },
         );

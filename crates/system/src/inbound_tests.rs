@@ -8,12 +8,12 @@ use hob_core::{
     ToolError, ToolSpec,
 };
 use hob_db::Database;
-use hob_store::HOB_MIGRATIONS;
 use hob_testkit::{EngineAsk, Gateway, GatewayScript, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::*;
+use crate::databases::HOB_MIGRATIONS;
 use crate::channel_service::{ChannelOptions, ChannelService};
 
 /// A tool that does nothing.

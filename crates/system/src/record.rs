@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 use hob_core::{Inference, InferenceLog, Moment, Zone};
 use hob_db::{Database, DatabaseError};
 use hob_store::savings::{Prices, Savings, Served, savings};
-use hob_store::{HOB_MIGRATIONS, Telemetry, TelemetryWriter};
+use hob_store::{Telemetry, TelemetryWriter};
+
+use crate::databases::HOB_MIGRATIONS;
 
 /// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
 const LATEST_RECORDS: Duration = Duration::from_millis(250);

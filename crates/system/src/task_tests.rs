@@ -4,17 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_core::schedule::{DeliverTo, RunOutcome, ScheduleType};
-use hob_core::{
-    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog,
-    NewTask, NoChannels, Permit, Reach, RequestSource, Schedule, Tool, ToolError, ToolSpec,
-};
+use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog, NoChannels, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
 use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Tasks};
 use hob_testkit::ScriptedEngine;
+use hob_tasks::{DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use serde_json::{Value, json};
 
-use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use crate::databases::HOB_MIGRATIONS;
 use crate::startup::tasks::task_options;
 use crate::system::{System, SystemParts};
 
@@ -94,8 +90,7 @@ struct World {
 
 impl World {
     fn with(engine: Arc<ScriptedEngine>, channels: Arc<dyn Channels>) -> Self {
-        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
-        let book = TaskBook::over(tasks, task_options(channels));
+        let book = TaskBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), task_options(channels));
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
         let system = Arc::new(System::new(SystemParts {

@@ -15,12 +15,13 @@ use hob_db::{Database, DatabaseError};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use hob_store::routing::{Answer, Kept};
-use hob_store::{HOB_MIGRATIONS, Routing};
+use hob_store::Routing;
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
 use super::measurements::{MeasuredSpeed, Measurements};
 use super::writer::{Entry, Writer};
+use crate::databases::HOB_MIGRATIONS;
 
 /// What is known is read again after this long: other processes learn too.
 const FRESH: Duration = Duration::from_secs(10);

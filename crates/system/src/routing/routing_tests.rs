@@ -8,10 +8,11 @@ use hob_core::{
     Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::{Database, DatabaseError};
-use hob_store::{HOB_MIGRATIONS, Routing};
+use hob_store::Routing;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::databases::HOB_MIGRATIONS;
 use crate::fallback::Fallback;
 use crate::pool::Pool;
 use crate::system::{System, SystemParts};

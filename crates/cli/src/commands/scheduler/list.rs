@@ -1,9 +1,8 @@
 //! `hob scheduler list`.
 
 use anyhow::Result;
-use hob_core::{Schedule, Task, TaskStatus};
-use hob_system::TaskBook;
 use jiff::Timestamp;
+use hob_tasks::{Task, TaskBook, TaskStatus};
 
 use super::with_advice;
 use crate::output;

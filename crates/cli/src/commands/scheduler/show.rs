@@ -1,9 +1,8 @@
 //! `hob scheduler show`.
 
 use anyhow::Result;
-use hob_core::{Schedule, Task, TaskStatus};
-use hob_system::TaskBook;
 use jiff::Timestamp;
+use hob_tasks::{Task, TaskBook, TaskStatus};
 
 use super::{read_id, with_advice};
 use crate::output;
