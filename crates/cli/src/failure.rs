@@ -157,7 +157,7 @@ mod tests {
         };
         insta::assert_snapshot!(explain(&OpenError::NoEngine(none).into()), @r"
         no engine answered on http://localhost:11434 (ollama). Start it with 'ollama serve', or run 'hob doctor'.
-        Tried too: (vllm at http://localhost:8000 is the address we listen on ourselves), sglang at http://localhost:30000.
+        Tried too: (vllm at http://localhost:8000 is Hob's own address), sglang at http://localhost:30000.
         ");
     }
 

@@ -1,29 +1,29 @@
-//! What asking for embeddings has in common, whatever the wire format: requests of bounded size, and answers that add up.
+//! What all embedding requests share, in any wire format: batches of bounded size, and checks of the answer.
 
 use hob_core::{Cut, EmbedRequest, Embeddings, EngineError, Overlong};
 
 use crate::wire::client::Endpoint;
 
-/// Texts in one request. An answer of so many vectors, however long they are, stays well within what is read.
+/// The most inputs of one request. The response to this many inputs stays within the limit of a response body.
 pub(crate) const MAX_INPUTS: usize = 256;
 
-/// What tells an engine that a caller's tokens cannot be taken.
-pub(crate) const ONLY_TEXT: &str = "it takes texts and no arrays of tokens; send the text itself";
+/// The hint for a caller who sends tokens to an engine that takes only text.
+pub(crate) const ONLY_TEXT: &str = "it accepts text, not arrays of tokens; send the text";
 
-/// Bytes of text in one request, unless a single one is longer. OpenAI takes 300,000 tokens at a time.
+/// The most bytes of text in one request, unless a single input is longer. OpenAI accepts 300,000 tokens per request.
 const MAX_BYTES: usize = 512 << 10;
 
 /// What an engine does with a text that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverlongPolicy {
     Refuses,
-    /// Cuts it if asked to.
+    /// Truncates it if the request asks for that.
     CutsOnRequest,
 }
 
-/// Something a vector is made of.
+/// An input of an embedding request.
 pub(crate) trait Input {
-    /// About as many as it takes in a request.
+    /// Its approximate size in a request.
     fn bytes(&self) -> usize;
 }
 
@@ -33,14 +33,14 @@ impl Input for String {
     }
 }
 
-/// Tokens. Each stands for some four bytes of text.
+/// A list of tokens. A token is about four bytes of text.
 impl Input for Vec<u32> {
     fn bytes(&self) -> usize {
         self.len().saturating_mul(4)
     }
 }
 
-/// The inputs in pieces that can be sent, each with at least one.
+/// Splits the inputs into batches of at least one input.
 pub(crate) fn batches<T: Input>(inputs: &[T], most: usize) -> impl Iterator<Item = &[T]> {
     let mut rest = inputs;
     std::iter::from_fn(move || {
@@ -56,15 +56,15 @@ pub(crate) fn batches<T: Input>(inputs: &[T], most: usize) -> impl Iterator<Item
     })
 }
 
-/// The answer to one piece.
+/// The answer to one batch.
 pub(crate) struct EmbeddingBatch {
-    /// As the engine calls it.
+    /// The model's name as the engine returned it.
     pub(crate) model: Option<String>,
     pub(crate) vectors: Vec<Vec<f32>>,
     pub(crate) prompt_tokens: Option<u64>,
 }
 
-/// The answers to all pieces.
+/// Joins the answers to all batches.
 pub(crate) struct EmbeddingCollector<'a> {
     endpoint: &'a Endpoint,
     request: &'a EmbedRequest,
@@ -90,20 +90,22 @@ impl<'a> EmbeddingCollector<'a> {
         EmbeddingCollector { endpoint, request, embeddings }
     }
 
-    /// Adds the answer to a piece of `asked` inputs.
+    /// Adds the answer to a batch of `asked` inputs.
     pub(crate) fn add(&mut self, asked: usize, batch: EmbeddingBatch) -> Result<(), EngineError> {
         let given = batch.vectors.len();
         if given != asked {
-            return Err(self.endpoint.malformed(format!("it has {given} embeddings for {asked} inputs")));
+            return Err(self
+                .endpoint
+                .malformed(format!("it returned {given} embeddings for {asked} inputs")));
         }
         let first = self.embeddings.vectors.first().or(batch.vectors.first());
         let length = first.map_or(0, Vec::len);
         if length == 0 || batch.vectors.iter().any(|vector| vector.len() != length) {
-            return Err(self.endpoint.malformed("its embeddings are empty or of different lengths"));
+            return Err(self.endpoint.malformed("the embeddings are empty or differ in length"));
         }
         if self.request.dimensions.is_some_and(|wanted| wanted as usize != length) {
-            // Some engines and models pass over the wish, and a vector of another length fits nowhere.
-            let hint = format!("'{}' makes vectors of {length} numbers", self.request.model);
+            // Some engines and models ignore the field, and the caller cannot use a vector of another length.
+            let hint = format!("'{}' returns vectors with {length} dimensions", self.request.model);
             return Err(self.endpoint.unsupported("dimensions", Some(&hint)));
         }
         let sum = &mut self.embeddings.prompt_tokens;

@@ -1,25 +1,33 @@
-//! Engines: everything that answers from outside this process.
+//! The engines that run outside this process, and the choice among them.
 //!
-//! The only crate that knows providers' wire formats. Knows nothing of agents, of serving HTTP, or of `config.toml`: an
-//! engine gets its own small options struct.
+//! `ollama`, `openai_compat` and `cloud` speak the wire formats of providers; no other crate knows these. `managed`
+//! starts a llama.cpp server. `multi_host` joins several servers of one engine, `selection` chooses the engine at
+//! startup.
+//!
+//! Knows nothing of agents, of serving HTTP, or of `config.toml`: each engine takes an options struct.
 
 #[cfg(feature = "cloud")]
 pub mod cloud;
 mod embeddings;
+pub mod fallback;
 mod health_cache;
 pub mod managed;
+pub mod model_list_cache;
 pub mod multi_host;
 pub mod ollama;
 pub mod openai_compat;
+pub mod pool;
 pub mod selection;
 pub mod wire;
 
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
+pub use fallback::Fallback;
 pub use health_cache::HealthCache;
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
 pub use multi_host::{MultiHost, MultiHostOptions};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
+pub use pool::EnginePool;
 pub use wire::client::{Endpoint, EndpointOptions};
 pub use wire::remote::Resend;

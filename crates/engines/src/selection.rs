@@ -1,4 +1,5 @@
-//! Which engine answers, and why. Knows engines only by their contract: their key, their address, and whether they answer.
+//! Chooses the engine at startup. Knows engines only by the trait `Engine`: their key, their address, and whether
+//! they answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,20 +14,20 @@ use thiserror::Error;
 
 use crate::wire::client::PROBE_TIMEOUT;
 
-/// What the user asked for.
+/// The rules of a selection.
 #[derive(Debug, Clone, Default)]
 pub struct SelectionRules {
-    /// The engine named on the command line. No other will do.
+    /// The engine that the user named on the command line. No other engine is used in its place.
     pub key: Option<String>,
-    /// The configured default. When it does not answer, another may.
+    /// The configured default. If it does not answer, another engine may be used.
     pub default: Option<String>,
-    /// Where we listen ourselves.
+    /// The address on which this process listens.
     pub own_address: Option<BindAddress>,
-    /// Whether the cloud may stand in for a local engine that does not answer.
+    /// Whether the cloud may be used in place of a local engine that does not answer.
     pub allow_cloud_fallback: bool,
 }
 
-/// The engine that answers.
+/// The selected engine.
 pub struct SelectedEngine {
     pub engine: Arc<dyn Engine>,
     pub because: SelectionReason,
@@ -42,18 +43,18 @@ impl fmt::Debug for SelectedEngine {
     }
 }
 
-/// Why an engine was chosen.
+/// Why an engine was selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelectionReason {
-    /// It was named.
+    /// The user named it.
     Given,
     /// It is the default.
     Default,
-    /// It answers, and the default does not; `instead_of` is the default, if there is one.
+    /// It answers, and the default does not. `instead_of` is the default, if there is one.
     Fallback { instead_of: Option<String> },
 }
 
-/// An engine that was considered and not chosen.
+/// An engine that was checked and not selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedEngine {
     pub key: String,
@@ -66,9 +67,9 @@ pub struct RejectedEngine {
 pub enum RejectionReason {
     /// It did not answer within two seconds.
     Unhealthy,
-    /// Its address is our own.
+    /// Its address is Hob's own.
     OwnAddress,
-    /// It is the cloud, which does not stand in for others unless allowed.
+    /// It is the cloud, which is not used in place of others unless allowed.
     CloudNotAllowed,
 }
 
@@ -80,19 +81,19 @@ impl fmt::Display for RejectedEngine {
         }
         formatter.write_str(match self.why_not {
             RejectionReason::Unhealthy => " does not answer",
-            RejectionReason::OwnAddress => " is the address we listen on ourselves",
+            RejectionReason::OwnAddress => " is Hob's own address",
             RejectionReason::CloudNotAllowed => " is not used in place of a local engine",
         })
     }
 }
 
-/// Why there is no engine.
+/// Why no engine was selected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoEngine {
-    #[error("there is no engine '{key}'; there are {}", known.join(", "))]
+    #[error("unknown engine '{key}'; known engines: {}", known.join(", "))]
     UnknownKey { key: String, known: Vec<String> },
 
-    /// The engine that was named cannot be used, and nobody asked for another.
+    /// The engine that the user named cannot be used.
     #[error("{0}")]
     Given(RejectedEngine),
 
@@ -110,8 +111,8 @@ fn listed(tried: &[RejectedEngine]) -> String {
 /// The outcome of a selection.
 pub type Selection = Result<SelectedEngine, NoEngine>;
 
-/// Chooses the engine that answers: the one that was named and no other; else the default; else the first of the rest that
-/// is healthy. All are asked side by side, so this takes about as long as the slowest answer that matters.
+/// Selects an engine: the named one and no other; else the default; else the first of the rest that is healthy. All
+/// are probed concurrently.
 pub async fn select(engines: &[Arc<dyn Engine>], wanted: &SelectionRules) -> Selection {
     if let Some(key) = &wanted.key {
         return select_given(engines, key, wanted).await;
@@ -154,7 +155,7 @@ async fn select_given(engines: &[Arc<dyn Engine>], key: &str, wanted: &Selection
     }
 }
 
-/// The engines that answer, the default first. The cloud is among them: this is for showing, not for choosing.
+/// The engines that answer, the default first. This list is for display, so it includes the cloud.
 pub async fn healthy(engines: &[Arc<dyn Engine>], wanted: &SelectionRules) -> Vec<Arc<dyn Engine>> {
     let candidates: Vec<_> = default_first(engines, wanted.default.as_deref())
         .into_iter()
@@ -164,17 +165,17 @@ pub async fn healthy(engines: &[Arc<dyn Engine>], wanted: &SelectionRules) -> Ve
     candidates.into_iter().zip(answered).filter_map(|(engine, answers)| answers.then_some(engine)).collect()
 }
 
-/// Whether each engine answers, all asked side by side.
+/// Whether each engine answers. All are probed concurrently.
 pub async fn probe_all(engines: &[Arc<dyn Engine>]) -> Vec<bool> {
     join_all(engines.iter().map(probe)).await
 }
 
-/// An engine promises to answer within two seconds; this holds it to that.
+/// Enforces the time limit of the contract of `Engine::health`.
 async fn probe(engine: &Arc<dyn Engine>) -> bool {
     tokio::time::timeout(PROBE_TIMEOUT, engine.health()).await.unwrap_or(false)
 }
 
-/// Why this engine cannot be chosen; `None` when it can.
+/// Why this engine cannot be selected; `None` when it can.
 async fn check(engine: &Arc<dyn Engine>, wanted: &SelectionRules) -> Option<RejectionReason> {
     let asked_for =
         [&wanted.key, &wanted.default].into_iter().any(|key| key.as_deref() == Some(engine.key()));
@@ -203,7 +204,7 @@ fn is_ourselves(engine: &Arc<dyn Engine>, wanted: &SelectionRules) -> bool {
     wanted.own_address.as_ref().is_some_and(|bind| points_to_self(engine.as_ref(), bind))
 }
 
-/// Whether whoever asks this engine asks a server of ours that listens on `bind`.
+/// Whether requests to this engine reach the Hob server that listens on `bind`.
 pub fn points_to_self(engine: &dyn Engine, bind: &BindAddress) -> bool {
     match engine.members() {
         [] => is_own_address(engine.address(), bind),

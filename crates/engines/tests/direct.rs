@@ -1,4 +1,4 @@
-//! The short way to an engine on this machine: connections are used again, and those that are not fit for it are not.
+//! The client for engines on this machine: it reuses connections, and only those that can be reused.
 
 #![expect(clippy::unwrap_used, reason = "an engine that cannot be set up is a failed test")]
 
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 const MODELS: &str = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
 
-/// An engine that answers each request by the book and tells when a connection ends.
+/// An engine that answers each request and reports when a connection ends.
 struct Peer {
     engine: OpenAiCompat,
     connections: Arc<AtomicUsize>,
@@ -124,7 +124,7 @@ async fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_on_a_new_one
     for asked in 1..=50 {
         let models = engine.list_models().await;
         assert_eq!(models.map(|models| models.len()).map_err(|error| error.to_string()), Ok(1));
-        // Each new connection is kept, and closed under the next request.
+        // Each new connection is kept, and closed when the next request comes.
         assert_eq!(server.connections(), asked);
     }
 }
@@ -163,7 +163,7 @@ async fn what_follows_an_answer_without_a_body_is_nobodys_answer() {
             let mut request = [0; 4096];
             assert!(socket.read(&mut request).await.unwrap() > 0);
             socket.write_all(answer.as_bytes()).await.unwrap();
-            // Kept open, as one that would be used again.
+            // Kept open, like a connection that can be reused.
             tokio::spawn(async move { socket.read(&mut request).await });
         }
     });
@@ -181,5 +181,5 @@ async fn an_engine_that_only_says_it_is_under_way_is_not_heard_for_ever() {
         while socket.write_all(&b"HTTP/1.1 100\n\n".repeat(1000)).await.is_ok() {}
     });
     let error = engine_at(format!("http://{address}")).list_models().await.unwrap_err();
-    assert!(error.to_string().contains("does not end"), "{error}");
+    assert!(error.to_string().contains("too long"), "{error}");
 }

@@ -1,4 +1,5 @@
-//! Embeddings from every engine over real sockets: recordings where there are some, else answers as the services document them.
+//! Embeddings from every engine over real sockets: recordings where they exist, else answers as the services document
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
@@ -24,7 +25,7 @@ fn body(request: &Recorded) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-/// Answers as the format says: a text's vector is its length.
+/// Answers in the documented format. The vector of a text is its length.
 fn lengths(request: &Recorded) -> Reply {
     let inputs: Vec<String> = serde_json::from_value(body(request)["input"].clone()).unwrap();
     let datum = |(index, text): (usize, &String)| json!({ "index": index, "embedding": [text.len(), 0.5] });
@@ -43,7 +44,7 @@ async fn the_real_ollama_gives_a_vector_for_each_text() {
     assert_eq!((vectors[0].len(), vectors[0][0], cut), (576, -0.012705961, Cut::NONE));
     let sent = &server.requests()[0];
     let mut expected: Value = serde_json::from_str(&Transcript::load("ollama/embed").request_body).unwrap();
-    // Ollama would cut without a word.
+    // Ollama truncates silently by default.
     expected["truncate"] = json!(false);
     assert_eq!((sent.path.as_str(), body(sent)), ("/api/embed", expected));
 }
@@ -108,7 +109,7 @@ async fn tokens_go_to_those_who_take_them_and_the_others_say_so() {
     let refused = Ollama::new(endpoint("ollama", &server)).embed(&asked).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "ollama does not support 'input': it takes texts and no arrays of tokens; send the text itself"
+        "ollama does not support 'input': it accepts text, not arrays of tokens; send the text"
     );
     assert_eq!(server.requests().len(), 1, "nothing was sent");
 }
@@ -124,12 +125,12 @@ async fn a_server_that_was_started_to_write_says_so() {
         (
             Style::VLLM,
             "vllm/embeddings",
-            "vllm does not support 'embeddings': it serves no embedding model (Not Found)",
+            "vllm does not support 'embeddings': this server has no embedding model (Not Found)",
         ),
         (
             Style::LLAMACPP,
             "llama-server/embeddings",
-            "llamacpp does not support 'embeddings': it serves no embedding model (This server does not support \
+            "llamacpp does not support 'embeddings': this server has no embedding model (This server does not support \
              embeddings. Start it with `--embeddings`)",
         ),
         (
@@ -153,10 +154,10 @@ async fn a_server_that_was_started_to_write_says_so() {
 async fn answers_that_do_not_add_up_are_noticed() {
     let one = |embedding: &str| format!(r#"{{"data":[{{"index":0,"embedding":{embedding}}}]}}"#);
     for (answer, reason) in [
-        (one("[1]"), "it has 1 embeddings for 2 inputs"),
+        (one("[1]"), "it returned 1 embeddings for 2 inputs"),
         (
             r#"{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}"#.into(),
-            "different lengths",
+            "differ in length",
         ),
         (r#"{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":[]}]}"#.into(), "empty"),
         (r#"{"data":[{"index":1,"embedding":[1]},{"index":1,"embedding":[1]}]}"#.into(), "not numbered"),
@@ -169,7 +170,10 @@ async fn answers_that_do_not_add_up_are_noticed() {
     }
     let asked = EmbedRequest { dimensions: Some(3), ..request(&["a"]) };
     let error = failure(Style::VLLM, Reply::json(200, one("[1, 2]")), &asked).await;
-    assert_eq!(error.to_string(), "vllm does not support 'dimensions': 'smollm2' makes vectors of 2 numbers");
+    assert_eq!(
+        error.to_string(),
+        "vllm does not support 'dimensions': 'smollm2' returns vectors with 2 dimensions"
+    );
 }
 
 #[cfg(feature = "cloud")]

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Serves `/health` on the port it is told, and writes down its arguments.
+/// Serves `/health` on the given port, and records its arguments.
 const SERVER: &str = r#"#!/usr/bin/env python3
 import http.server, pathlib, sys
 
@@ -39,7 +39,7 @@ port = int(sys.argv[sys.argv.index("--port") + 1])
 http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 "#;
 
-/// Longer than any of these tests should take; a wait that is not over by then has failed.
+/// Longer than any of these tests takes. A wait that is not over by then has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Bench {
@@ -71,7 +71,7 @@ impl Bench {
         Endpoint::new(options).unwrap().probe("/health").await
     }
 
-    /// Every start's arguments.
+    /// The arguments of every start.
     fn arguments(&self) -> Vec<String> {
         let log = fs::read_to_string(self.directory.path().join("arguments")).unwrap();
         log.lines().map(str::to_owned).collect()
@@ -212,7 +212,7 @@ async fn a_server_that_ends_at_once_is_told_with_its_last_words() {
     assert_eq!(
         error.to_string(),
         format!(
-            "'{}' ended (exit status: 3) before it was ready; its last words:\nloading model\nerror: no such file",
+            "'{}' exited (exit status: 3) before it was ready; last lines of its output:\nloading model\nerror: no such file",
             binary.display()
         )
     );

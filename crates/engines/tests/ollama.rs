@@ -1,4 +1,4 @@
-//! Ollama over real sockets, against recordings of the real one.
+//! Ollama over real sockets, against recordings of the real server.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
@@ -27,12 +27,12 @@ fn ollama(server: &FakeServer) -> Ollama {
     Ollama::new(endpoint("ollama", server))
 }
 
-/// As the recordings ask: always with the same seed.
+/// As in the recordings: always with the same seed.
 fn seeded(request: GenerateRequest) -> GenerateRequest {
     GenerateRequest { sampling: Sampling { seed: Some(1), ..request.sampling.clone() }, ..request }
 }
 
-/// The answer of the real Ollama to a request, and that request as it was sent and as it was recorded.
+/// The answer of the real Ollama to a request, with the request as sent and as recorded.
 async fn replayed(
     recording: &str,
     request: &GenerateRequest,
@@ -93,13 +93,13 @@ async fn a_stream_gives_word_by_word_and_then_what_they_cost() {
         .collect();
     assert_eq!(deltas, expected);
 
-    // The recorder left out what is Ollama's default.
+    // The recorder omitted Ollama's default.
     let mut expected = body(&Transcript::load("ollama/chat_stream").request_body);
     expected["stream"] = json!(true);
     assert_eq!(body(&server.requests()[0].text()), expected);
 }
 
-/// The recorded request, with the names of the tools that our results carry and the recorder's did not.
+/// The recorded request, with the tool names that Hob's results carry and the recorded ones do not.
 fn with_tool_names(mut recorded: Value) -> Value {
     for message in recorded["messages"].as_array_mut().unwrap() {
         if message["role"] == "tool" {
@@ -244,7 +244,7 @@ async fn a_model_that_does_not_think_answers_without_and_the_caller_is_told() {
         if !request.text().contains("\"think\"") {
             Reply::transcript("ollama/chat")
         } else if request.text().contains("\"think\":\"high\"") {
-            // As versions say that know no levels.
+            // The error of versions without levels.
             let words = "json: cannot unmarshal string into Go struct field ChatRequest.think of type bool";
             Reply::json(400, json!({ "error": words }).to_string())
         } else {
@@ -402,7 +402,7 @@ async fn a_models_details_are_shown() {
     assert_eq!(body(&server.requests()[0].text()), body(&Transcript::load("ollama/show").request_body));
 }
 
-/// All steps of a download, and how it failed.
+/// All steps of a download, and its error.
 async fn pulled(reply: Reply) -> (Vec<OllamaPullProgress>, Option<String>) {
     let server = FakeServer::replying(reply).await;
     let mut stream = ollama(&server).pull("tinyllama").await.unwrap();
@@ -481,10 +481,13 @@ async fn a_stream_that_breaks_never_looks_complete() {
     let error_line = "{\"error\":\"an unknown error was encountered\"}\n";
     for (reply, reason) in [
         (Reply::ndjson(HALF).then_cut(), "ollama broke off its answer: "),
-        (Reply::ndjson(HALF), "ollama broke off its answer: the connection ended before the answer did"),
+        (
+            Reply::ndjson(HALF),
+            "ollama broke off its answer: the connection closed before the answer was complete",
+        ),
         (
             Reply::ndjson(format!("{HALF}{{\"message\":{{\"con")),
-            "ollama broke off its answer: the connection ended before the answer did",
+            "ollama broke off its answer: the connection closed before the answer was complete",
         ),
         (
             Reply::ndjson(format!("{HALF}{error_line}")),

@@ -1,4 +1,4 @@
-//! The chat-completions style engines over real sockets, against recordings of the real ones.
+//! The OpenAI-compatible engines over real sockets, against recordings of the real ones.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 use support::{CAPITAL, all, asking, asking_for_the_weather, body, endpoint};
 
-/// The engines of which there are recordings, and where those are.
+/// The engines with recordings, and their directories.
 const RECORDED: [(Style, &str); 3] =
     [(Style::VLLM, "vllm"), (Style::SGLANG, "sglang"), (Style::LLAMACPP, "llama-server")];
 
@@ -37,7 +37,7 @@ fn engine(style: Style, server: &FakeServer) -> OpenAiCompat {
     OpenAiCompat::new(style, endpoint(style.key, server))
 }
 
-/// The answer of a real engine to a request, which must be the one that was recorded with it.
+/// The answer of a real engine to a request, which must equal the recorded request.
 async fn replayed(
     style: Style,
     recording: &str,
@@ -49,7 +49,7 @@ async fn replayed(
     let sent = &server.requests()[0];
     assert_eq!((sent.method.as_str(), &sent.path), ("POST", &recorded.path));
     let mut expected = body(&recorded.request_body);
-    // What the recorder left to the engine's defaults, we say.
+    // The recorder omitted the engine's defaults, which Hob sends.
     for (field, default) in [("stream", json!(false)), ("temperature", json!(0.7))] {
         if expected.get(field).is_none() {
             expected[field] = default;
@@ -352,7 +352,7 @@ async fn models_are_listed_with_what_each_engine_knows() {
     }
 }
 
-/// Decodes a stream that comes in these packets, as [`hob_engines::wire::deltas`] does.
+/// Decodes a stream that arrives in these packets, as [`hob_engines::wire::deltas`] does.
 fn decode(packets: &[&[u8]]) -> Vec<Delta> {
     let mut frames = Frames::new(ChatChunkDecoder::FRAMING);
     let mut chunks = ChatChunkDecoder::new(1);

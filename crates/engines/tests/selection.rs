@@ -1,4 +1,4 @@
-//! Choosing an engine, among engines that do as they are told.
+//! The selection of an engine, with scripted engines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use hob_engines::selection::{
 use hob_net::BindAddress;
 use tokio::time::Instant;
 
-/// How an engine takes a probe.
+/// How an engine responds to a probe.
 #[derive(Debug, Clone, Copy)]
 enum Health {
     Well,
     Ill,
-    /// Well, after so many seconds.
+    /// Healthy, after this many seconds.
     Slow(u64),
     /// Never answers.
     Silent,
@@ -96,7 +96,7 @@ fn by_default(key: &str) -> SelectionRules {
     SelectionRules { default: Some(key.into()), ..SelectionRules::default() }
 }
 
-/// The key of the engine that is chosen, and why.
+/// The key of the selected engine, and the reason.
 async fn chosen(
     engines: &[&Arc<Scripted>],
     wanted: &SelectionRules,
@@ -128,7 +128,7 @@ async fn a_named_engine_that_is_ill_is_not_replaced() {
 async fn a_name_that_nobody_has_is_told_with_those_there_are() {
     let (ollama, vllm) = (Scripted::new("ollama", Health::Well), Scripted::new("vllm", Health::Well));
     let error = chosen(&[&ollama, &vllm], &given("olama")).await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no engine 'olama'; there are ollama, vllm");
+    assert_eq!(error.to_string(), "unknown engine 'olama'; known engines: ollama, vllm");
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn a_server_never_picks_or_even_asks_itself() {
         Ok(("ollama".into(), instead_of("vllm")))
     );
     let error = chosen(&[&vllm, &ollama], &serving(given("vllm"))).await.unwrap_err();
-    assert_eq!(error.to_string(), "vllm at http://localhost:8000 is the address we listen on ourselves");
+    assert_eq!(error.to_string(), "vllm at http://localhost:8000 is Hob's own address");
     let listed = healthy(&house(&[&vllm, &ollama]), &serving(SelectionRules::default())).await;
     assert_eq!(keys(&listed), ["ollama"]);
     assert_eq!(vllm.probes(), 0);

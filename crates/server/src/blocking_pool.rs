@@ -1,5 +1,5 @@
-//! Work of the server's own that blocks or computes for long, in one pool for all threads that serve connections: what is under
-//! way is bounded for the server and not for each of them, and no thread waits while the others' slots are free.
+//! Blocking or long work of the server, in one pool for all worker threads. The limit holds for the whole server, and no thread
+//! waits while others have free slots.
 
 use std::future;
 use std::panic::resume_unwind;
@@ -9,23 +9,23 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tracing::Span;
 
-/// Work that goes on at once; the rest waits.
+/// Jobs that run at once; others wait.
 const MAX_THREADS: usize = 16;
 
-/// The pool.
+/// Runs blocking jobs.
 pub(crate) struct BlockingPool {
-    /// The runtime that owns the server, not those of its connections.
+    /// The server's runtime, not that of a worker thread.
     runtime: Handle,
     slots: Arc<Semaphore>,
 }
 
 impl BlockingPool {
-    /// Of the runtime that this is called in.
+    /// Uses the current runtime.
     pub(crate) fn new() -> Self {
         BlockingPool { runtime: Handle::current(), slots: Arc::new(Semaphore::new(MAX_THREADS)) }
     }
 
-    /// Does `work`. Where nobody waits for it any more it is not begun; once begun it is finished.
+    /// Runs `work`. A caller that leaves before it starts cancels it; once started it runs to its end.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         // The semaphore is never closed.
         let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
@@ -37,7 +37,7 @@ impl BlockingPool {
         match done.await.map_err(tokio::task::JoinError::try_into_panic) {
             Ok(done) => done,
             Err(Ok(panic)) => resume_unwind(panic),
-            // The runtime ends, and everything with it.
+            // The runtime is shutting down.
             Err(Err(_)) => future::pending().await,
         }
     }

@@ -1,8 +1,8 @@
 //! Who sent a request, and so what an agent can do on its behalf.
 //!
-//! Anyone on the network can ask, so tools that only compute are all that a stranger's request can use. The owner is a program on
-//! this machine, or a caller with the key. A web page that the configuration does not list is a stranger, also in the owner's own
-//! browser. A forwarded request is a stranger's too: it comes from loopback whoever sent it.
+//! Anyone on the network can ask, so a stranger's request can use only tools that compute. The owner is a program on this
+//! machine, or a caller with the key. A web page that the configuration does not list is a stranger, also in the owner's own
+//! browser. A forwarded request is a stranger's too: it comes from loopback although its sender is elsewhere.
 
 use std::net::IpAddr;
 

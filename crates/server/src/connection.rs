@@ -1,9 +1,9 @@
-//! One connection: whether it is being cut, and what the end of the client's side means.
+//! The state of one connection: whether it is being cut, and what the end of the client's side means.
 //!
-//! A client that closes its sending side looks the same whether it has hung up or still reads: TCP has one sign for both. Clients
-//! that keep connections have no reason to close one while they wait, so for them it means that they left, and their work is
-//! cancelled. A client that has said that this request is its last (HTTP/1.0, or `Connection: close`) may well close its side
-//! behind it, as `nc -N` does, so it is answered; that it has left is noticed by the first write that fails.
+//! TCP has one signal for "I have sent everything" and "I am gone". A client that keeps connections alive has no reason to close
+//! its side while it waits, so the server takes it as a hang-up and cancels the work. A client that says that a request is its
+//! last one (HTTP/1.0, or `Connection: close`) can close its side after it, as `nc -N` does, and is still answered. If it is
+//! gone, the first write fails.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,18 +17,18 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What a connection and its requests tell each other. All of them are polled by one task.
+/// What a connection and its requests share. One task polls all of them.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionState {
     cut: AtomicBool,
-    /// The request under way is the last, so the end of the client's side is no hang-up.
+    /// The current request is the last, so the end of the client's side is not a hang-up.
     answers_after_end: AtomicBool,
-    /// The client's side has ended, and hyper was not told.
+    /// The client's side has ended, and hyper does not know.
     has_ended: AtomicBool,
 }
 
 impl ConnectionState {
-    /// From now on answers that are not finished end with an error. Whoever calls this polls the connection next.
+    /// From now on unfinished answers end with an error. The caller must poll the connection next.
     pub(crate) fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
     }
@@ -37,7 +37,7 @@ impl ConnectionState {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// A request begins. Whether it is the last of its connection.
+    /// Registers a request. Returns whether it is the last of the connection.
     pub(crate) fn begin<B>(&self, request: &Request<B>) -> bool {
         let is_last = is_last(request.version(), request.headers());
         self.answers_after_end.store(is_last, Ordering::Relaxed);
@@ -56,7 +56,7 @@ fn is_last(version: Version, headers: &HeaderMap) -> bool {
     }
 }
 
-/// A socket that does not tell of the end of the client's side while a request is under way that is answered all the same.
+/// A socket that hides the end of the client's side while the last request is being answered.
 pub(crate) struct ClientSocket<S> {
     pub(crate) socket: S,
     pub(crate) state: Arc<ConnectionState>,
@@ -76,7 +76,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientSocket<S> {
             return read;
         }
         if !this.state.has_ended.swap(true, Ordering::Relaxed) {
-            // Somebody may wait for the rest of a body, which does not come.
+            // A reader of the body may wait for data that does not come.
             context.waker().wake_by_ref();
         }
         Poll::Pending
@@ -109,7 +109,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientSocket<S> {
     }
 }
 
-/// The body of a connection's last request: hyper cannot tell that it broke off, because it is not told of the end.
+/// The body of the last request. hyper does not see the end of the socket, so this type reports a truncated body.
 pub(crate) struct LastBody {
     pub(crate) body: Incoming,
     pub(crate) state: Arc<ConnectionState>,
@@ -127,7 +127,7 @@ impl Body for LastBody {
         match Pin::new(&mut this.body).poll_frame(context) {
             Poll::Pending if this.state.has_ended.load(Ordering::Relaxed) => {
                 let broken =
-                    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed before its end");
+                    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection closed before its end");
                 Poll::Ready(Some(Err(axum::Error::new(broken))))
             }
             frame => frame.map_err(axum::Error::new),

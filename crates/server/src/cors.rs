@@ -6,7 +6,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::request_id::REQUEST_ID;
 
-/// Browsers keep an answer from the page that asked unless the server allows that page by name.
+/// The layer that lets listed pages read answers. `None` if no page is listed.
 pub(crate) fn cors(config: &ServerConfig) -> Option<CorsLayer> {
     let origins = match config.cors_origins.as_slice() {
         [] => return None,
@@ -16,7 +16,7 @@ pub(crate) fn cors(config: &ServerConfig) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        // Every client library sends headers of its own, so an invited page may send any.
+        // Client libraries send their own headers, so a listed page can send any header.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
             HeaderName::from_static("x-hob-warning"),

@@ -1,9 +1,9 @@
-//! Who may come in: the guard against DNS rebinding, and the optional key. And who comes in as what: without a key, a request
-//! that something has forwarded is not its neighbour's.
+//! Which requests the server accepts: a guard against DNS rebinding, and the optional key. It also finds out how a request got
+//! here: without a key, a forwarded request is not the owner's.
 //!
-//! A page in somebody's browser can make that browser send requests to this machine under the page's own name. The page
-//! cannot choose the `Host` and `Origin` headers though, so requests under a foreign name are turned away. The two are not
-//! alike: an address of digits cannot be rebound, so as a `Host` it is fine; as an `Origin` it is a page that lies there.
+//! A web page can make a browser send requests to this machine under a host name of the page's choice. The page cannot set the
+//! `Host` and `Origin` headers, so the guard refuses foreign names in them. An IP address cannot be rebound, so it is accepted
+//! as a `Host`. As an `Origin` it is a page at that address, which is foreign.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use crate::caller::RequestOrigin;
 use crate::error::ApiError;
 use crate::limits::key_backoff::KeyBackoff;
 
-/// What needs no key: a load balancer has none, and the pages have no data and ask for the key themselves.
+/// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
 const PATHS_WITHOUT_KEY: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
 
-/// The guard.
+/// The checks of the configuration that is in use.
 pub(crate) struct Guard {
     api_key: Option<SecretString>,
     allowed_hosts: Vec<String>,
@@ -29,12 +29,12 @@ pub(crate) struct Guard {
     backoff: KeyBackoff,
 }
 
-/// What the name means by which a caller calls us.
+/// What the host name of a request says about its way here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HostKind {
-    /// A name that this machine has for itself, so nobody else can mean it.
+    /// A name of this machine, which means no other machine.
     ThisMachine,
-    /// An address of digits, or a name that the owner allows: others may come by it.
+    /// An IP address or a name in `allowed_hosts`: other machines can use it.
     OtherName,
     Unknown,
 }
@@ -42,7 +42,7 @@ enum HostKind {
 impl Guard {
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let mut allowed_hosts = config.allowed_hosts.clone();
-        // Whoever binds a name means to be called by it.
+        // A host name to listen on is also a name for requests.
         allowed_hosts.push(config.host.to_ascii_lowercase());
         Guard {
             api_key: config.api_key.clone(),
@@ -52,25 +52,25 @@ impl Guard {
         }
     }
 
-    /// Whether a key is asked for.
+    /// Whether requests need a key.
     pub(crate) fn is_keyed(&self) -> bool {
         self.api_key.is_some()
     }
 
-    /// Lets a request of `peer` in, or says why not.
+    /// Accepts a request of `peer`, or returns why not.
     pub(crate) fn check<B>(&self, request: &Request<B>, peer: IpAddr) -> Result<RequestOrigin, ApiError> {
         let headers = request.headers();
         let host = named_host(request)?;
         let host_kind = self.check_host(host)?;
         let origin = self.check_origin(headers, host)?;
-        // A browser asks beforehand without the key whether it may ask with it.
+        // A preflight request has no key.
         let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
         if !is_preflight && !PATHS_WITHOUT_KEY.contains(&request.uri().path()) {
             self.check_key(headers, peer)?;
         }
         let is_forwarded = || {
             host_kind != HostKind::ThisMachine
-                // How nginx asks unless it is told otherwise, and then it adds no header that says for whom.
+                // nginx proxies with HTTP/1.0 by default, and then adds no header that names the client.
                 || request.version() < Version::HTTP_11
                 || is_forwarded(headers)
         };
@@ -80,7 +80,7 @@ impl Guard {
         }
     }
 
-    /// What is answered to a wrong key, and when: those who try keys have to wait.
+    /// The answer to a wrong key, after a delay if there were too many.
     pub(crate) async fn delay_wrong_key(&self, error: ApiError, peer: IpAddr) -> ApiError {
         match self.backoff.hold_back(peer).await {
             true => error,
@@ -89,7 +89,7 @@ impl Guard {
     }
 
     fn check_host(&self, host: Option<&str>) -> Result<HostKind, ApiError> {
-        // HTTP/1.0 clients may send none; no browser is among them.
+        // HTTP/1.0 clients can send none. No browser is one of them.
         let Some(host) = host else { return Ok(HostKind::ThisMachine) };
         match self.host_kind(host_of(host)) {
             HostKind::Unknown => Err(ApiError::foreign_host(host)),
@@ -112,8 +112,8 @@ impl Guard {
         }
     }
 
-    /// Whether a page of this machine, or one that was fetched at the very address by which it calls us now. The scheme is not
-    /// compared: only who puts TLS in front of us knows it.
+    /// Whether the origin is a page of this machine, or a page that was loaded from the address that it calls now. The scheme is
+    /// not compared, because a TLS proxy changes it.
     fn is_own_page(&self, origin: &str, host: Option<&str>) -> bool {
         let Ok(page) = Url::parse(origin) else { return false };
         let is_loopback = match page.host() {
@@ -147,16 +147,16 @@ impl Guard {
             self.backoff.was_right(peer);
             return Ok(());
         }
-        // Nobody guesses by sending nothing: that is how programs find out that a key is wanted.
+        // A request without a key is not a guess: programs learn that way that a key is needed.
         if headers.contains_key(header::AUTHORIZATION) {
             self.backoff.was_wrong(peer, now);
         }
         Err(ApiError::wrong_key())
     }
 
-    /// An IP address cannot be rebound, `localhost` belongs to this machine, and the rest is for the owner to name.
+    /// An IP address cannot be rebound, and `localhost` is this machine. Other names must be in the configuration.
     fn host_kind(&self, host: &str) -> HostKind {
-        // Nearly everybody calls by one of these, and reading a name by all the rules takes long.
+        // The usual names first, because a full parse is slow.
         if host == "localhost" {
             return HostKind::ThisMachine;
         }
@@ -182,14 +182,14 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// The address that means any is what `hob serve` prints, and nobody can reach another machine by it. Other addresses of this
-/// machine do not count: who comes from loopback by one of them came through something that listens there.
+/// `hob serve` prints the unspecified address, and it reaches no other machine. Other addresses of this machine do not count: a
+/// request from loopback to one of them came through a program that listens there.
 fn kind_of_address(ip: IpAddr) -> HostKind {
     let ip = ip.to_canonical();
     if ip.is_loopback() || ip.is_unspecified() { HostKind::ThisMachine } else { HostKind::OtherName }
 }
 
-/// Whether a proxy says that it passes the request on for somebody.
+/// Whether a header shows that a proxy forwarded the request.
 fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| match name.as_str() {
         "forwarded" | "via" | "x-real-ip" | "x-forwarded" | "true-client-ip" | "x-client-ip"
@@ -200,15 +200,15 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
     })
 }
 
-/// By what name the caller calls us, with the port. An address of the whole in the first line goes before the header, as the
-/// standard says (RFC 9112, section 3.2.2), but excuses no header that is missing, doubled or malformed.
+/// The host that the request names, with its port. An absolute address in the request line overrides the header (RFC 9112,
+/// section 3.2.2). The header must be present once and well-formed all the same.
 fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, ApiError> {
     let mut headers = request.headers().get_all(header::HOST).iter();
     let host = match (headers.next(), headers.next()) {
         (Some(host), None) => Some(authority(host.to_str().unwrap_or_default())?),
         (None, _) if request.version() < Version::HTTP_11 => None,
         (None, _) => {
-            return Err(ApiError::malformed("the request has no Host header, which HTTP/1.1 demands"));
+            return Err(ApiError::malformed("the request has no Host header, which HTTP/1.1 requires"));
         }
         (Some(_), Some(_)) => return Err(ApiError::malformed("the request has more than one Host header")),
     };
@@ -218,7 +218,7 @@ fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, ApiError> {
     }
 }
 
-/// The text, if it is a host with or without a port, and nothing else.
+/// The text, if it is a host with or without a port.
 fn authority(text: &str) -> Result<&str, ApiError> {
     let host = host_of(text);
     let port = &text[host.len()..];
@@ -238,7 +238,7 @@ fn authority(text: &str) -> Result<&str, ApiError> {
 /// The host without its port.
 fn host_of(authority: &str) -> &str {
     match authority.rfind(':') {
-        // The colons inside `[::1]` are no port.
+        // The colons inside `[::1]` do not start a port.
         Some(colon) if !authority[colon..].contains(']') => &authority[..colon],
         _ => authority,
     }

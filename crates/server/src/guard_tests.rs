@@ -33,7 +33,7 @@ fn an_ip_and_localhost_are_always_ours() {
 }
 
 #[test]
-fn a_rebound_name_is_turned_away() {
+fn a_rebound_name_is_refused() {
     let guard =
         guard(ServerConfig { allowed_hosts: vec!["hob.example.org".into()], ..ServerConfig::default() });
     for host in ["evil.example", "localhost.evil.example:8000", "127.0.0.1.evil.example"] {
@@ -128,7 +128,7 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
 }
 
 #[test]
-fn a_foreign_page_is_turned_away_even_when_it_calls_us_by_ip() {
+fn a_foreign_page_is_refused_even_when_it_names_an_ip() {
     let invited =
         ServerConfig { cors_origins: vec!["https://app.example.org".into()], ..ServerConfig::default() };
     let guard = guard(invited);
@@ -172,7 +172,7 @@ fn a_page_at_an_address_of_digits_is_ours_only_where_it_calls_us_by_that_address
 }
 
 #[test]
-fn where_every_page_is_invited_those_that_nobody_named_are_told_apart() {
+fn with_a_wildcard_unlisted_pages_are_distinguished() {
     let cors_origins = vec!["https://app.example.org".to_owned(), "*".to_owned()];
     let guard = guard(ServerConfig { cors_origins, ..ServerConfig::default() });
     let origin_of = |origin: &str| {

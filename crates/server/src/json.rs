@@ -1,5 +1,4 @@
-//! A body into a shape of ours; and where it does not fit, why, in words for the person who sent it: JSON's own terms, not those
-//! of our types.
+//! Parses JSON bodies. An error says what is wrong in terms of JSON, not in terms of Rust types.
 
 use std::borrow::Cow;
 
@@ -10,36 +9,36 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 use crate::limits::json_values as values;
 
-/// As much of a wrong value as is shown.
+/// Characters of a wrong value in a message.
 const SHOWN_CHARS: usize = 60;
 
-/// The body as typed; the error names the field at fault.
+/// Parses a body. The error names the field.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     values::check(body).map_err(over_budget)?;
     read_bounded(body)
 }
 
-/// The same for a `T` that takes little memory whatever the body is: it neither keeps nor buffers values that it does not know.
+/// Parses a body into a `T` that needs little memory for any body: it neither stores nor buffers unknown values.
 pub(crate) fn read_bounded<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| explain::<T>(body, &error))
 }
 
-/// More than a caller may send.
+/// The error for a value that is over a limit.
 pub(crate) fn over_budget(over: OverBudget) -> ApiError {
     let message = over.to_string();
     ApiError::invalid(over.field, message)
 }
 
-/// Writing plain values into memory cannot fail.
+/// Appends `value` as JSON. Writing plain values into memory cannot fail.
 pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok());
 }
 
-/// Reads the body a second time to learn where it is wrong. Good requests do not pay for that knowledge.
+/// Parses the body again to find the field. Only wrong requests pay for it.
 fn explain<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> ApiError {
     if !error.is_data() {
-        // The parser has no other way to say so.
+        // serde_json has no category for this error.
         if error.to_string().starts_with("recursion limit exceeded") {
             return over_budget(OverBudget::body_depth());
         }
@@ -56,21 +55,21 @@ fn explain<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> ApiEr
     in_words(&path, without_position(&located.into_inner().to_string()))
 }
 
-/// The field says where it is; line and column of a body nobody sees say nothing.
+/// Removes line and column: the field says where the error is.
 fn without_position(message: &str) -> &str {
     message.rsplit_once(" at line ").map_or(message, |(text, _)| text)
 }
 
-/// Translates what serde says of the value at `path`, which is empty for the body itself.
+/// Translates serde's message about the value at `path`, which is empty for the body itself.
 fn in_words(path: &str, message: &str) -> ApiError {
     if let Some(field) = quoted(message, "missing field ") {
         let field = field_of(path, field);
         return ApiError::invalid(field.as_str(), format!("{field} is missing"));
     }
     if let Some(field) = quoted(message, "duplicate field ") {
-        // The path already ends in the field when the second one is found.
+        // For the second occurrence the path already ends in the field.
         let field = if path.ends_with(field) { path.to_owned() } else { field_of(path, field) };
-        return ApiError::invalid(field.as_str(), format!("{field} is there twice"));
+        return ApiError::invalid(field.as_str(), format!("{field} occurs twice"));
     }
     let mismatch = ["invalid type: ", "invalid value: "]
         .iter()
@@ -80,7 +79,7 @@ fn in_words(path: &str, message: &str) -> ApiError {
         Some((found, expected)) => {
             format!("expected {}, got {}", expected_in_words(expected), found_in_words(found))
         }
-        // What serde says of an array in place of an object.
+        // serde's message for an array in place of an object.
         None if message.starts_with("invalid length ") && message.contains("expected struct ") => {
             "expected an object, got an array".to_owned()
         }
@@ -110,7 +109,7 @@ fn expected_in_words(expected: &str) -> &str {
         "i64" => "a whole number",
         "a boolean" => "true or false",
         "a sequence" => "an array",
-        // The name of a type of ours is nobody's business.
+        // Callers do not see names of Rust types.
         ours if ours.starts_with("struct ") => "an object",
         other => other,
     }

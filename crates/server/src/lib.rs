@@ -1,4 +1,4 @@
-//! The HTTP API. The only crate that knows how HTTP is served; it answers by asking [`hob_system::System`].
+//! The HTTP API. The only crate that knows how HTTP is served. Handlers get their answers from [`hob_system::System`].
 
 mod admin;
 mod blocking_pool;

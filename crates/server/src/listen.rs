@@ -1,4 +1,4 @@
-//! The socket: accepts connections, keeps slow peers from holding them, and stops without cutting answers off.
+//! The listening socket: accepts connections, limits slow peers, and stops without cutting answers off.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -38,19 +38,18 @@ use crate::router::router;
 use crate::state::ServerParts;
 use crate::worker_threads::WorkerThreads;
 
-/// After a failed accept (too many open files, mostly) a moment's rest lets connections end.
+/// The pause after a failed accept, which is mostly caused by too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// How long a connection that is cut has to say so to its client.
+/// How long a connection that is cut has for its last error event.
 const ERROR_EVENT_TIME: Duration = Duration::from_secs(1);
 
-/// What a client hears whose address has too many connections. It has sent nothing that could be answered in any other way.
+/// The answer to a client whose address has too many connections. It has sent no request yet.
 const TOO_MANY_CONNECTIONS: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n\
     connection: close\r\ncontent-length: 48\r\n\r\nyour address has too many connections already.\r\n";
 
-/// How long connections that were cut may take to end. One that takes longer has a thread that something holds up, for which the
-/// end of the program does not wait.
+/// How long cut connections have to end. The shutdown does not wait for a thread that is blocked for longer.
 const CUT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sent with every answer.
@@ -60,21 +59,21 @@ const SERVER_HEADER: HeaderValue = HeaderValue::from_static(concat!("hob/", env!
 pub enum ServeError {
     #[error("cannot listen on {host}:{port}: {source}{}", advice(source))]
     Bind { host: String, port: u16, source: io::Error },
-    /// A process may have too many already.
+    /// The process may have reached its limit of threads.
     #[error("cannot start the threads that serve connections: {0}")]
     Threads(io::Error),
 }
 
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => ". Something else listens there; choose another port with --port",
-        io::ErrorKind::PermissionDenied => ". Ports below 1024 need more rights; choose another with --port",
-        io::ErrorKind::AddrNotAvailable => ". This machine does not have that address; see [server] host",
+        io::ErrorKind::AddrInUse => ". Another program listens there; choose another port with --port",
+        io::ErrorKind::PermissionDenied => ". Ports below 1024 need root; choose another port with --port",
+        io::ErrorKind::AddrNotAvailable => ". This machine does not have that address; change [server] host",
         _ => "",
     }
 }
 
-/// A server that listens, ready to run.
+/// A server that is bound to its address and ready to run.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -82,19 +81,18 @@ pub struct Server {
     shared: Arc<Shared>,
     max_connections: usize,
     shutdown_grace: Duration,
-    /// Tells answers that never end by themselves that it is time.
+    /// Ends answers that would never end by themselves.
     stopping: CancellationToken,
 }
 
-/// A server that serves no more. What requests have begun and left to itself, such as a task that was started, goes on until
-/// this is dropped.
+/// A server that has stopped. Background work of its requests, such as a started task, continues until this is dropped.
 pub struct Stopped {
     /// Answers that were cut off.
     pub cut: usize,
     _workers: WorkerThreads,
 }
 
-/// What every connection needs.
+/// What all connections share.
 struct Shared {
     pipeline: Pipeline,
     header_timeout: Duration,
@@ -118,7 +116,7 @@ impl Server {
             address,
             workers: WorkerThreads::start().map_err(ServeError::Threads)?,
             shared: Arc::new(shared),
-            // Idle connections are cheap, so there may be more of them than requests; but not without end.
+            // Idle connections are cheap, so more of them are allowed than requests.
             max_connections: config
                 .max_in_flight
                 .saturating_add(config.max_waiting)
@@ -133,12 +131,12 @@ impl Server {
         self.address
     }
 
-    /// For changing it while it runs.
+    /// A handle for changing settings while the server runs.
     pub fn control(&self) -> ServerControl {
         ServerControl { rules: Arc::clone(&self.shared.pipeline.rules) }
     }
 
-    /// Serves until `shutdown`, then lets running answers end within the grace period, and cuts those that do not.
+    /// Serves until `shutdown`. Then running answers have the grace period to end; the rest is cut.
     pub async fn run(self, shutdown: CancellationToken) -> Stopped {
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
@@ -177,7 +175,10 @@ impl Server {
                 let cut = connections.len();
                 drop(cut_at_the_end);
                 if tokio::time::timeout(CUT_WITHIN, connections.wait()).await.is_err() {
-                    tracing::warn!(left = connections.len(), "connections do not end, and are left behind");
+                    tracing::warn!(
+                        left = connections.len(),
+                        "connections did not end in time; they are dropped"
+                    );
                 }
                 Stopped { cut, _workers: self.workers }
             }
@@ -185,31 +186,31 @@ impl Server {
     }
 }
 
-/// How a connection hears of the end.
+/// Tells a connection to stop.
 struct StopSignals {
-    /// Take no further requests.
+    /// Accept no further requests.
     shutdown: CancellationToken,
-    /// End the answers under way.
+    /// End unfinished answers.
     cut: CancellationToken,
 }
 
-/// The next connection, once there is room for it.
+/// Accepts the next connection when the limit allows it.
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
 ) -> io::Result<(std::net::TcpStream, IpAddr, OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
     let (socket, peer) = listener.accept().await?;
-    // Another runtime is going to watch it.
+    // A worker thread's runtime registers it.
     Ok((socket.into_std()?, peer.ip(), permit))
 }
 
-/// One address must not take all connections.
+/// Refuses a connection, so that one address cannot use all of them.
 fn refuse_connection(mut socket: std::net::TcpStream, peer: IpAddr, log: &LogLimit) {
     if let Some(suppressed) = log.allow(Instant::now()) {
-        tracing::warn!(%peer, suppressed, "refused a connection: this address has too many already");
+        tracing::warn!(%peer, suppressed, "connection refused: this address has too many");
     }
-    // The socket does not block, and whoever does not hear it sees the connection end.
+    // The socket is non-blocking. A client that does not get the message sees the connection end.
     let _ = socket.write(TOO_MANY_CONNECTIONS);
 }
 
@@ -223,9 +224,9 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
         Ok(socket) => socket,
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
     };
-    // Without this a stream's first token waits for an acknowledgement, 40 ms.
+    // Otherwise the first token of a stream waits 40 ms for an acknowledgement.
     if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "cannot switch Nagle's algorithm off");
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let state = Arc::new(ConnectionState::default());
     let mut socket = TimeoutStream::new(ClientSocket { socket, state: Arc::clone(&state) });
@@ -233,7 +234,7 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
 
     let service = service_fn(|request: Request<Incoming>| answer(&shared, &state, peer, request));
     let mut builder = http1::Builder::new();
-    // The time-out also ends connections on which no request comes.
+    // The timeout also closes idle connections.
     builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
     let stopped = async {
@@ -248,7 +249,7 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     let mut outcome = tokio::select! {
         outcome = connection.as_mut() => Some(outcome),
         none = stopped => none,
-        // The server itself is gone, so there is nothing to wait for.
+        // The server was dropped, so there is nothing to wait for.
         _ = cut.as_mut() => return,
     };
     if outcome.is_none() {
@@ -263,11 +264,11 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
         outcome = tokio::time::timeout(ERROR_EVENT_TIME, connection).await.ok();
     }
     if let Some(Err(error)) = outcome {
-        tracing::debug!(%error, "a connection ended badly");
+        tracing::debug!(%error, "connection ended with an error");
     }
 }
 
-/// Answers a request. What it needs at once is done before the future is first polled: hyper reads on in between.
+/// Answers a request. The connection state changes before the future is first polled, because hyper reads on in between.
 fn answer<'a>(
     shared: &'a Shared,
     state: &'a Arc<ConnectionState>,
@@ -278,7 +279,7 @@ fn answer<'a>(
     async move {
         let version = request.version();
         let id = RequestId::of(request.headers());
-        // Of a level that is always on: it is no line of its own, but part of all others.
+        // The span is at the level `error` so that it is always on. It adds the id to other lines.
         let span = tracing::error_span!("request", request_id = %id);
         let header = id.header();
         let connection = Arc::clone(state);
@@ -294,7 +295,7 @@ fn answer<'a>(
         })
         .await;
         if version == Version::HTTP_10 {
-            // Only the end of the connection ends a stream of HTTP/1.0, so nothing may promise to keep it.
+            // The end of the connection ends a stream of HTTP/1.0, so no header may promise to keep it alive.
             response.headers_mut().remove(header::CONNECTION);
         }
         response.headers_mut().insert(header::SERVER, SERVER_HEADER);

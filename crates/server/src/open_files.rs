@@ -1,6 +1,6 @@
-//! How many files this process may have open at once: every connection is one, and so is the one to the engine behind it.
+//! The limit of open files. Every connection is a file, and so is its connection to an engine.
 
-/// Raises the limit as far as the system lets us. Most begin at 1,024, which a server reaches long before its own limits.
+/// Raises the limit as far as the system allows. The usual 1,024 is far below the server's own limits.
 pub fn raise_open_files() {
     #[cfg(unix)]
     unix::raise();
@@ -10,12 +10,12 @@ pub fn raise_open_files() {
 mod unix {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    /// More is never needed. In some containers the limit is a thousand times this, and there are programs, such as tools may
-    /// start, that try every number up to it.
-    const MOST: u64 = 1 << 20;
+    /// More is never needed. Some containers allow a thousand times as many, and some programs that tools start close every
+    /// number up to the limit.
+    const MAX_FILES: u64 = 1 << 20;
 
-    /// What macOS takes where it has no limit of its own, and yet refuses what is more.
-    const MODEST: u64 = 10_240;
+    /// What macOS accepts when it reports no limit but refuses larger numbers.
+    const MACOS_MAX_FILES: u64 = 10_240;
 
     pub(super) fn raise() {
         let before = getrlimit(Resource::Nofile);
@@ -30,11 +30,11 @@ mod unix {
         }
     }
 
-    /// The limits that are better than the present one, the best first.
+    /// Higher limits than the current one, the highest first.
     fn wanted(present: Rlimit) -> Vec<u64> {
         let Some(current) = present.current else { return Vec::new() };
-        let most = present.maximum.unwrap_or(MOST).min(MOST);
-        [most, MODEST.min(most)].into_iter().filter(|files| *files > current).collect()
+        let most = present.maximum.unwrap_or(MAX_FILES).min(MAX_FILES);
+        [most, MACOS_MAX_FILES.min(most)].into_iter().filter(|files| *files > current).collect()
     }
 
     #[cfg(test)]
@@ -46,10 +46,10 @@ mod unix {
             let limit = |current, maximum| Rlimit { current, maximum };
             for (present, expected) in [
                 (limit(Some(1024), Some(4096)), vec![4096, 4096]),
-                (limit(Some(1024), Some(524_288)), vec![524_288, MODEST]),
+                (limit(Some(1024), Some(524_288)), vec![524_288, MACOS_MAX_FILES]),
                 (limit(Some(20_000), Some(524_288)), vec![524_288]),
-                (limit(Some(1024), Some(1_073_741_816)), vec![MOST, MODEST]),
-                (limit(Some(256), None), vec![MOST, MODEST]),
+                (limit(Some(1024), Some(1_073_741_816)), vec![MAX_FILES, MACOS_MAX_FILES]),
+                (limit(Some(256), None), vec![MAX_FILES, MACOS_MAX_FILES]),
                 (limit(Some(4096), Some(4096)), vec![]),
                 (limit(Some(2 << 20), None), vec![]),
                 (limit(None, None), vec![]),

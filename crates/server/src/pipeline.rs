@@ -1,6 +1,6 @@
-//! The way in that every request takes: counted, checked, answered by its route.
+//! The steps that every request passes: count, check, route.
 //!
-//! Plain calls rather than layers of the router, each of which would cost every request a copy of all that lies behind it.
+//! These are plain calls. Layers of the router would cost every request a copy of all services behind them.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -23,16 +23,16 @@ use crate::reload::AccessRules;
 use crate::request_context::RequestContext;
 use crate::request_metrics::RequestMetrics;
 
-/// Of the reason for a refusal that stands in the log.
-const LONGEST_REASON: usize = 160;
+/// Characters of a refusal's reason in the log.
+const MAX_REASON_CHARS: usize = 160;
 
-/// The routes, and what stands before them.
+/// The routes, and the steps before them.
 pub(crate) struct Pipeline {
     pub(crate) rules: Arc<ArcSwap<AccessRules>>,
-    /// Before the guard, so that those who are turned away are counted too. `None` where nothing is counted.
+    /// Counts before the guard, so that refused requests are counted too. `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
     pub(crate) routes: Router,
-    /// Anyone can be turned away as often as they like.
+    /// Anyone can cause refusals, as many as they like.
     pub(crate) refusal_log: LogLimit,
 }
 
@@ -40,7 +40,7 @@ impl Pipeline {
     pub(crate) async fn answer(&self, request: Request, context: RequestContext) -> Response {
         let rules = self.rules.load_full();
         let guard = &rules.guard;
-        // Outermost, so that an invited page may read why it was turned away.
+        // CORS is outermost, so that a listed page can read why it was refused.
         let Some(cors) = &rules.cors else { return self.counted(guard, request, context).await };
         let inside = service_fn(async |request| {
             Ok::<_, Infallible>(self.counted(guard, request, context.clone()).await)
@@ -65,7 +65,7 @@ impl Pipeline {
                 self.routed(request).await
             }
             Err(error) if error.is_wrong_key() => {
-                // Boxed, as all that few requests need.
+                // Boxed, because few requests need it.
                 Box::pin(guard.delay_wrong_key(error, peer)).await.into_response()
             }
             Err(error) => error.into_response(),
@@ -77,13 +77,11 @@ impl Pipeline {
     }
 
     async fn routed(&self, request: Request) -> Response {
-        // What a panic leaves behind is dropped with the request, and locks are taken whether or not somebody panicked with them.
+        // A panic drops the request with everything it holds, and poisoned locks are recovered.
         match AssertUnwindSafe(self.routes.clone().call(request)).catch_unwind().await {
             Ok(Ok(response)) => response,
             Err(_) => {
-                tracing::error!(
-                    "a request has panicked, which is a fault of Hob's; standard error says where"
-                );
+                tracing::error!("request panicked because of a bug in Hob; standard error has the location");
                 ApiError::panicked().into_response()
             }
         }
@@ -91,9 +89,9 @@ impl Pipeline {
 
     fn log_refusal(&self, status: StatusCode, peer: IpAddr, reason: &str) {
         if let Some(suppressed) = self.refusal_log.allow(Instant::now()) {
-            // The reason may repeat what the caller sent, which is shown as text and not for ever.
-            let reason: String = reason.chars().take(LONGEST_REASON).collect();
-            tracing::warn!(%peer, status = status.as_u16(), ?reason, suppressed, "refused a request");
+            // The reason can repeat what the caller sent, so it is cut and logged with escapes.
+            let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
+            tracing::warn!(%peer, status = status.as_u16(), ?reason, suppressed, "request refused");
         }
     }
 }

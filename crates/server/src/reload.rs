@@ -1,5 +1,5 @@
-//! What can be set anew while the server runs, without a connection being dropped: who may come in. Everything else holds from
-//! the start of a server to its end.
+//! Settings that change while the server runs, without dropping a connection: the access rules. All other settings need a
+//! restart.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use tower_http::cors::CorsLayer;
 use crate::cors::cors;
 use crate::guard::Guard;
 
-/// The keys of the configuration that [`ServerControl::reload`] heeds.
+/// The configuration keys that [`ServerControl::reload`] applies.
 pub const RELOADED_KEYS: [&str; 3] = ["server.api_key", "server.allowed_hosts", "server.cors_origins"];
 
-/// Who may come in. A request is judged by the rules that hold when it comes.
+/// The rules of access. A request is checked by the rules at the time of its arrival.
 pub(crate) struct AccessRules {
     pub(crate) guard: Guard,
-    /// Lets an invited page read its answers. `None` where no page is invited.
+    /// Lets listed pages read answers. `None` if no page is listed.
     pub(crate) cors: Option<CorsLayer>,
 }
 
@@ -26,14 +26,14 @@ impl AccessRules {
     }
 }
 
-/// Changes a server that runs.
+/// A handle to a running server.
 #[derive(Clone)]
 pub struct ServerControl {
     pub(crate) rules: Arc<ArcSwap<AccessRules>>,
 }
 
 impl ServerControl {
-    /// Takes over [`RELOADED_KEYS`]. Requests under way are not disturbed.
+    /// Applies [`RELOADED_KEYS`]. Requests in progress are not affected.
     pub fn reload(&self, config: &ServerConfig) {
         self.rules.store(Arc::new(AccessRules::new(config)));
     }

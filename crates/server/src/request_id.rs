@@ -1,4 +1,4 @@
-//! The name of a request, `x-request-id`: in its answer, in every line of the log that it causes, and in its trace.
+//! The id of a request, `x-request-id`: in its answer, in its log lines and in its trace.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longer ones are replaced: the name is repeated in every line of the log.
-const LONGEST: usize = 128;
+/// Longer ids are replaced, because every log line repeats the id.
+const MAX_LENGTH: usize = 128;
 
 const PREFIX: &[u8; 4] = b"req_";
 const MADE_LENGTH: usize = 28;
 
-/// The caller's own name for the request, or one that is made here. Neither takes memory of its own.
+/// The id that the caller sent, or a random one. Neither allocates.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestId {
     Given(HeaderValue),
@@ -42,7 +42,7 @@ impl RequestId {
             RequestId::Given(given) => given.to_str().ok(),
             RequestId::Made(made) => std::str::from_utf8(made).ok(),
         };
-        // Only visible ASCII gets in.
+        // Only visible ASCII is accepted.
         text.unwrap_or_default()
     }
 
@@ -62,9 +62,9 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Visible ASCII without spaces, so that it cannot be taken for another field of a log line.
+/// Visible ASCII without spaces, so that a log line stays one line with clear fields.
 fn is_plain(id: &HeaderValue) -> bool {
-    (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+    (1..=MAX_LENGTH).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
 #[cfg(test)]
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn a_plain_name_is_kept_and_any_other_is_replaced() {
-        let longest = "x".repeat(LONGEST);
+        let longest = "x".repeat(MAX_LENGTH);
         for kept in ["7", "0198f2c4-7f5e-7000-8000-000000000000", "a=b;c", &longest] {
             assert_eq!(id_for(kept.as_bytes()), kept);
         }
-        let too_long = "x".repeat(LONGEST + 1);
+        let too_long = "x".repeat(MAX_LENGTH + 1);
         for replaced in [b"".as_slice(), b"two words", "é".as_bytes(), b"tab\there", too_long.as_bytes()] {
             let made = id_for(replaced);
             assert!(made.starts_with("req_") && made.len() == MADE_LENGTH, "{made}");

@@ -1,7 +1,7 @@
-//! What the server counts of itself: requests by route and status, and how long they took.
+//! Counts requests by route and status, and measures their duration.
 //!
-//! Every request passes here, so a count is an atomic addition. A route is the router's own pattern, never the path that was
-//! asked for: there are as many figures as there are routes, whatever anybody sends.
+//! Every request passes here, so a count is one atomic addition. A route is the router's pattern, not the path of a request, so
+//! the number of counters is bounded.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,16 +15,16 @@ use axum::response::Response;
 use hob_system::metrics::Histogram;
 use http_body::{Body as _, Frame, SizeHint};
 
-/// The route of requests that no route answers.
+/// The route of requests that match no pattern.
 const OTHER: &str = "other";
 
-/// What nginx calls a caller who left before there was a status.
+/// nginx's status for a client that closed the connection before an answer.
 const CALLER_LEFT: u16 = 499;
 
-/// Statuses are numbers of three digits.
+/// Statuses have three digits.
 const STATUSES: std::ops::Range<u16> = 100..1000;
 
-/// The counts.
+/// The counters of all routes.
 pub(crate) struct RequestMetrics {
     pub(crate) started: SystemTime,
     routes: matchit::Router<Arc<RouteMetrics>>,
@@ -32,12 +32,12 @@ pub(crate) struct RequestMetrics {
     other: Arc<RouteMetrics>,
 }
 
-/// The counts of one route.
+/// The counters of one route.
 #[derive(Default)]
 pub(crate) struct RouteMetrics {
-    /// By status. Made for routes that are asked for.
+    /// By status. Allocated at the first request.
     statuses: OnceLock<Box<[AtomicU64]>>,
-    /// Until the last byte of the answer was on its way.
+    /// Until the last byte of the answer was handed over.
     pub(crate) latency: Histogram,
 }
 
@@ -49,7 +49,7 @@ impl RouteMetrics {
         }
     }
 
-    /// Each status that was answered, and how often.
+    /// Each status of an answer, with its count.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
         let counts = self.statuses.get().into_iter().flatten().map(|count| count.load(Ordering::Relaxed));
         STATUSES.zip(counts).filter(|(_, count)| *count > 0)
@@ -57,13 +57,13 @@ impl RouteMetrics {
 }
 
 impl RequestMetrics {
-    /// For the patterns of all routes.
+    /// Takes the patterns of all routes.
     pub(crate) fn new(patterns: impl Iterator<Item = &'static str>) -> Self {
         let mut routes = matchit::Router::new();
         let mut by_name = Vec::new();
         for pattern in patterns {
             let route = Arc::new(RouteMetrics::default());
-            // The router itself takes the same patterns, and refuses two that are alike.
+            // The router accepted the same patterns, and refuses duplicates.
             if routes.insert(pattern, Arc::clone(&route)).is_ok() {
                 by_name.push((name_of(pattern), route));
             }
@@ -74,24 +74,24 @@ impl RequestMetrics {
         RequestMetrics { started: SystemTime::now(), routes, by_name, other }
     }
 
-    /// All routes that were asked for, by names such as `/v1/tasks/:id`.
+    /// All routes that had a request, by names such as `/v1/tasks/:id`.
     pub(crate) fn routes(&self) -> impl Iterator<Item = &(String, Arc<RouteMetrics>)> {
         self.by_name.iter().filter(|(_, route)| route.statuses.get().is_some())
     }
 
-    /// Counts a request from now to the last byte of its answer.
+    /// Measures a request from now to the last byte of its answer.
     pub(crate) fn start_timer(&self, path: &str) -> RequestTimer {
         let route = self.routes.at(path).map_or(&self.other, |found| found.value);
         RequestTimer { route: Arc::clone(route), started: Instant::now(), status: None }
     }
 }
 
-/// Without the router's braces, which mean something else to those who search by pattern.
+/// Without the router's braces, which are special characters in search patterns.
 fn name_of(pattern: &str) -> String {
     pattern.replace("{*", ":").replace('{', ":").replace('}', "")
 }
 
-/// A request under way. It ends with its value.
+/// A request in progress. Dropping this ends it.
 pub(crate) struct RequestTimer {
     route: Arc<RouteMetrics>,
     started: Instant,
@@ -99,7 +99,7 @@ pub(crate) struct RequestTimer {
 }
 
 impl RequestTimer {
-    /// Goes on until the answer is out.
+    /// Counts the status, and measures until the body has been sent.
     pub(crate) fn finish_with(mut self, response: Response) -> Response {
         self.answered(response.status());
         if response.body().size_hint().exact().is_some() {
@@ -123,7 +123,7 @@ impl Drop for RequestTimer {
     }
 }
 
-/// A body of unknown length, whose end is the request's.
+/// A body of unknown length. Its end is the end of the request.
 struct TimedBody {
     body: Body,
     _timer: RequestTimer,

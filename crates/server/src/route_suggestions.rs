@@ -1,16 +1,16 @@
-//! Which way was meant by a path that leads nowhere. Knows the table of routes, and how people and programs miss them.
+//! Suggests a route for a path that does not exist. Knows the table of routes and the usual mistakes.
 
 use strsim::damerau_levenshtein;
 
-/// Longer paths are nobody's slip, and comparing them would take time.
+/// Longer paths are not typing mistakes, and comparing them takes time.
 const MAX_PATH_LENGTH: usize = 128;
 
-/// What stands before a path by mistake, or is missing there.
+/// Prefixes that are added by mistake or missing.
 const PREFIXES: [&str; 2] = ["v1", "api"];
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// What clients ask for that speak another API first: an older or newer one of OpenAI's, Anthropic's, Ollama's.
+/// What clients of other APIs ask for: older and newer ones of OpenAI, Anthropic, Ollama.
 const OTHER_APIS: [(&str, &str); 6] = [
     ("completions", CHAT),
     ("responses", CHAT),
@@ -20,21 +20,21 @@ const OTHER_APIS: [(&str, &str); 6] = [
     ("tags", "/v1/models"),
 ];
 
-/// Knows the way.
+/// The routes, and the names to compare with.
 pub(crate) struct RouteSuggestions {
     routes: matchit::Router<()>,
-    /// What may have been meant, without what stands before it, and where that is.
+    /// Names of routes without their prefix, and the routes.
     names: Vec<(String, &'static str)>,
 }
 
 impl RouteSuggestions {
-    /// For the patterns of all routes.
+    /// Takes the patterns of all routes.
     pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
         let mut routes = matchit::Router::new();
         let mut names: Vec<(String, &'static str)> =
             OTHER_APIS.iter().map(|(name, route)| ((*name).to_owned(), *route)).collect();
         for pattern in patterns {
-            // The server's own router took it, so this one does.
+            // The server's router accepted the same pattern.
             let _ = routes.insert(pattern, ());
             let name = bare(pattern);
             if !name.is_empty() && !name.contains('{') {
@@ -44,7 +44,7 @@ impl RouteSuggestions {
         RouteSuggestions { routes, names }
     }
 
-    /// The path that was probably meant.
+    /// The route that the caller probably meant.
     pub(crate) fn nearest(&self, path: &str) -> Option<String> {
         if path.len() > MAX_PATH_LENGTH {
             return None;
@@ -65,7 +65,7 @@ impl RouteSuggestions {
     }
 }
 
-/// The path without slashes too many, and without what stands before all of the API.
+/// The path without prefixes and without repeated slashes.
 fn bare(path: &str) -> String {
     let words = path.split('/').filter(|word| !word.is_empty());
     words.skip_while(|word| PREFIXES.contains(&word.to_lowercase().as_str())).collect::<Vec<_>>().join("/")
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn who_missed_the_way_is_shown_it() {
+    fn a_wrong_path_gets_the_route_that_was_meant() {
         for (path, meant) in [
             ("/chat/completions", CHAT),
             ("/v1/chat/completion", CHAT),

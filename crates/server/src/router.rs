@@ -1,4 +1,4 @@
-//! Which path is answered by whom.
+//! The table of routes, and the fallbacks for paths and methods that are not in it.
 
 use std::future;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::request_metrics::RequestMetrics;
 use crate::route_suggestions::RouteSuggestions;
 use crate::state::{ServerParts, ServerState};
 
-/// Every path and who answers it.
+/// Every path with its handlers.
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     vec![
         ("/v1/chat/completions", post(chat::create)),

@@ -1,4 +1,4 @@
-//! WholeNumber numbers as clients write them: `20`, and `20.0` where their language knows no other numbers.
+//! Whole numbers as clients write them: `20`, or `20.0` in languages that have only floats.
 
 use std::fmt;
 
@@ -39,9 +39,9 @@ impl<'de> Deserialize<'de> for WholeNumber {
     }
 }
 
-/// The number without its fraction, if it has none.
+/// The number as an integer, if it has no fraction.
 pub(crate) fn whole(number: f64) -> Option<i64> {
-    // Every float in this range has an exact counterpart.
+    // Every whole float in this range has an exact integer.
     let range = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
     (number.fract() == 0.0 && range.contains(&number)).then_some(number as i64)
 }

@@ -1,7 +1,7 @@
-//! The threads that serve connections, each with a runtime of its own.
+//! The threads that serve connections, each with its own single-threaded runtime.
 //!
-//! A connection stays with the thread that got it: its request, the engine's answer and what is written back never change
-//! threads. Handing them from one to another costs more than all that is done for a short request.
+//! A connection stays on its thread: the request, the engine's answer and the response never change threads. Moving them would
+//! cost more than the whole work for a short request.
 
 use std::io;
 use std::num::NonZero;
@@ -13,14 +13,14 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// More would only wait for each other at the kernel's door.
+/// More threads would only compete in the kernel.
 const MAX_WORKERS: usize = 16;
 
-/// Threads for work that blocks, of all of them together. It is work of others, such as look-ups of names: what the server itself
-/// has to do goes to its one pool.
+/// Blocking threads of all runtimes together. Libraries use them, for DNS lookups for example; the server's own blocking work
+/// runs in `BlockingPool`.
 const MAX_BLOCKING_THREADS: usize = 256;
 
-/// All of them. They stop with the value, and what they have not finished by then is dropped.
+/// All worker threads. Dropping this stops them and drops what they have not finished.
 pub(crate) struct WorkerThreads {
     workers: Vec<Worker>,
     _stop: DropGuard,
@@ -31,7 +31,7 @@ struct Worker {
     connections: Arc<AtomicUsize>,
 }
 
-/// Counts a connection for as long as it lasts.
+/// Counts a connection while it lives.
 struct ConnectionCount(Arc<AtomicUsize>);
 
 impl Drop for ConnectionCount {
@@ -41,17 +41,17 @@ impl Drop for ConnectionCount {
 }
 
 impl WorkerThreads {
-    /// One for each processor.
+    /// Starts one thread for each processor.
     pub(crate) fn start() -> io::Result<Self> {
         let stop = CancellationToken::new();
-        // Also stops those that started when one cannot.
+        // If one thread does not start, this stops the others.
         let guard = stop.clone().drop_guard();
         let count = available_parallelism().map_or(1, NonZero::get).min(MAX_WORKERS);
         let workers = (0..count).map(|_| Worker::start(count, stop.clone())).collect::<io::Result<_>>()?;
         Ok(WorkerThreads { workers, _stop: guard })
     }
 
-    /// Gives a connection to the one that has the fewest.
+    /// Runs a connection on the thread that has the fewest.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, connections: &TaskTracker, work: F) {
         let fewest = self.workers.iter().min_by_key(|worker| worker.connections.load(Ordering::Relaxed));
         let Some(worker) = fewest else { return };
@@ -79,6 +79,6 @@ impl Worker {
 
 fn run(runtime: Runtime, stop: &CancellationToken) {
     runtime.block_on(stop.cancelled());
-    // A look-up of a name must not hold the end up.
+    // A DNS lookup must not delay the shutdown.
     runtime.shutdown_background();
 }

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::*;
 use crate::embedder::Embedder;
-use crate::fallback::Fallback;
-use crate::pool::Pool;
 use crate::system::{System, SystemParts};
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and so on";
 
@@ -64,7 +64,8 @@ fn house() -> (System, Arc<ScriptedEngine>) {
 /// A house with an engine of its own, and the cloud beside it.
 fn house_with_cloud(default_model: Option<&str>) -> (System, Arc<ScriptedEngine>, Arc<ScriptedEngine>) {
     let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
-    let pool = Pool::new(Arc::clone(&here) as Arc<dyn Engine>, vec![Arc::clone(&cloud) as Arc<dyn Engine>]);
+    let pool =
+        EnginePool::new(Arc::clone(&here) as Arc<dyn Engine>, vec![Arc::clone(&cloud) as Arc<dyn Engine>]);
     let system = System::new(parts(&here, default_model)).with_pool(Arc::new(pool));
     (system, here, cloud)
 }
@@ -276,7 +277,7 @@ mod hostile {
         let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
         // The cloud is the engine of the house here, and the router may choose it for the owner.
         let others = vec![Arc::clone(&here) as Arc<dyn Engine>];
-        let pool = Pool::new(Arc::clone(&cloud) as Arc<dyn Engine>, others);
+        let pool = EnginePool::new(Arc::clone(&cloud) as Arc<dyn Engine>, others);
         let system = System::new(parts(&cloud, Some("auto"))).with_pool(Arc::new(pool));
         for asked in ["auto", "default"] {
             system.complete(asking(asked), &stranger()).await.unwrap();
@@ -311,7 +312,7 @@ mod hostile {
         let house =
             Embedder { engine: Arc::clone(&cloud) as Arc<dyn Engine>, model: "text-embedding-3".into() };
         let others = vec![Arc::clone(&cloud) as Arc<dyn Engine>];
-        let pool = Pool::new(Arc::clone(&here) as Arc<dyn Engine>, others);
+        let pool = EnginePool::new(Arc::clone(&here) as Arc<dyn Engine>, others);
         let system = System::new(parts(&here, None)).with_pool(Arc::new(pool));
         let embed = |system: &System, model: &str| {
             let request = EmbedRequest {

@@ -17,8 +17,8 @@ use hob_core::{Engine, EngineError};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::catalog::{Catalog, Lookup};
-use crate::pool::Pool;
+use hob_engines::model_list_cache::{Lookup, ModelListCache};
+use hob_engines::pool::EnginePool;
 
 /// The file in the home directory with the recorded choices, by engine.
 const FILE: &str = "default_models.json";
@@ -64,25 +64,25 @@ impl DefaultModel {
     }
 
     /// The default, which may be `auto`; `None` when the engine has no model.
-    pub(crate) async fn get(&self, pool: &Pool) -> Result<Option<String>, EngineError> {
+    pub(crate) async fn get(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
         match &self.configured {
             Some(model) => Ok(Some(model.clone())),
-            None => self.chosen(pool.chosen_catalog()).await,
+            None => self.chosen(pool.selected_models()).await,
         }
     }
 
     /// The model for work that needs one and the same: the default, or where that is `auto`, the one that was chosen.
-    pub(crate) async fn steady(&self, pool: &Pool) -> Result<Option<String>, EngineError> {
+    pub(crate) async fn steady(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
         match &self.configured {
             Some(model) if model != AUTO => Ok(Some(model.clone())),
-            _ => self.chosen(pool.chosen_catalog()).await,
+            _ => self.chosen(pool.selected_models()).await,
         }
     }
 
     /// The model that was chosen for an engine, chosen now where none was.
-    async fn chosen(&self, catalog: &Catalog) -> Result<Option<String>, EngineError> {
+    async fn chosen(&self, catalog: &ModelListCache) -> Result<Option<String>, EngineError> {
         if let Some(model) = self.chosen.load_full()
-            && catalog.recall(&model) != Some(false)
+            && catalog.contains(&model) != Some(false)
         {
             return Ok(Some(model.as_ref().clone()));
         }
@@ -98,7 +98,7 @@ impl DefaultModel {
             self.chosen.store(Some(Arc::new(model.clone())));
             return Ok(recorded);
         }
-        let first = catalog.first().await?;
+        let first = catalog.first_text_model().await?;
         if let Some(gone) = recorded {
             let now = first.as_deref().unwrap_or("none");
             tracing::warn!(
@@ -155,7 +155,7 @@ pub async fn default_model(
 ) -> Result<Option<String>, EngineError> {
     let default = DefaultModel::new(config.default_model().map(str::to_owned)).recorded_at(home);
     let default = DefaultModel { recording: Recording::Off, ..default };
-    default.get(&Pool::new(Arc::clone(engine), Vec::new())).await
+    default.get(&EnginePool::new(Arc::clone(engine), Vec::new())).await
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ fn engine(models: &[&str]) -> Arc<dyn Engine> {
 /// What `default` stands for in a process that has just been started.
 async fn started(home: &Path, models: &[&str]) -> Option<String> {
     let default = DefaultModel::new(None).recorded_at(home);
-    default.get(&Pool::new(engine(models), Vec::new())).await.unwrap()
+    default.get(&EnginePool::new(engine(models), Vec::new())).await.unwrap()
 }
 
 fn record(home: &Path) -> Option<String> {
@@ -40,7 +40,7 @@ async fn each_engine_has_a_default_of_its_own() {
     started(home.path(), &["mistral"]).await;
     let other: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&[]).called("other").with_models(&["x"]));
     let default = DefaultModel::new(None).recorded_at(home.path());
-    assert_eq!(default.get(&Pool::new(other, Vec::new())).await.unwrap().as_deref(), Some("x"));
+    assert_eq!(default.get(&EnginePool::new(other, Vec::new())).await.unwrap().as_deref(), Some("x"));
     assert_eq!(started(home.path(), &["a", "mistral"]).await.as_deref(), Some("mistral"));
 }
 
@@ -50,7 +50,7 @@ async fn an_engine_that_does_not_answer_keeps_its_default() {
     started(home.path(), &["mistral"]).await;
     let down = Arc::new(ScriptedEngine::saying(&[]).with_models(&["a", "mistral"]));
     down.set_gone(true);
-    let pool = Pool::new(down, Vec::new());
+    let pool = EnginePool::new(down, Vec::new());
     let default = DefaultModel::new(None).recorded_at(home.path());
     assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("mistral"));
 }
@@ -59,7 +59,7 @@ async fn an_engine_that_does_not_answer_keeps_its_default() {
 async fn what_the_owner_named_is_neither_replaced_nor_recorded() {
     let home = tempfile::tempdir().unwrap();
     let default = DefaultModel::new(Some("named".into())).recorded_at(home.path());
-    let pool = Pool::new(engine(&["a"]), Vec::new());
+    let pool = EnginePool::new(engine(&["a"]), Vec::new());
     assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("named"));
     assert_eq!(default.steady(&pool).await.unwrap().as_deref(), Some("named"));
     assert_eq!(record(home.path()), None);

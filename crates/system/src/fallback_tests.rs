@@ -1,13 +1,17 @@
-use std::sync::Mutex;
+//! Which model answers when the default one is not available, and what the caller learns of it.
+
+use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use hob_agents::ToolSet;
+use hob_core::engine::CLOUD;
 use hob_core::{
-    AgentPreference, AskError, Caller, Delta, EventBus, Inference, InferenceLog, Message, RequestSource, Role,
+    AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest, Inference,
+    InferenceLog, Message, ModelReason, RequestSource, Role, Warning,
 };
+use hob_engines::{EnginePool, Fallback};
 use hob_testkit::ScriptedEngine;
 
-use super::*;
 use crate::system::{System, SystemParts};
 
 /// Remembers which model of which engine was asked.
@@ -59,7 +63,7 @@ fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
         bus: EventBus::new(),
         log: Arc::clone(&book) as Arc<dyn InferenceLog>,
     });
-    let pool = Pool::new(shared(&vllm), vec![shared(&ollama)]);
+    let pool = EnginePool::new(shared(&vllm), vec![shared(&ollama)]);
     let allowed = (cloud_use == CloudUse::Allowed).then(|| shared(&cloud));
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new(fallback, allowed)));
     House { system, vllm, ollama, cloud, book }
@@ -166,7 +170,7 @@ async fn the_cloud_stands_in_only_where_the_owner_allows_it() {
 async fn a_cloud_of_the_pool_needs_leave_to_stand_in_too() {
     let house = house("gpt", CloudUse::Forbidden);
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-    let pool = Pool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
+    let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
     let system = house.system.with_pool(Arc::new(pool));
     // Asked for by name it answers: that is what it is in the pool for.
     assert_eq!(system.complete(asking("gpt"), &caller()).await.unwrap().engine, CLOUD);
@@ -182,8 +186,8 @@ async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
         // Nobody has heard vLLM yet: the model may be its own.
         house.vllm.set_gone(true);
-        let pool = Pool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
-        let system = house.system.with_pool(Arc::new(pool.letting_the_cloud_stand_in(allowed)));
+        let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
+        let system = house.system.with_pool(Arc::new(pool.allow_cloud(allowed)));
         let answered = system.complete(asking("default"), &caller()).await;
         assert_eq!(answered.is_ok(), allowed);
         if let Ok(answered) = answered {
@@ -203,7 +207,7 @@ async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_hous
     for cloud_use in [CloudUse::Forbidden, CloudUse::Allowed] {
         let house = house("gpt", cloud_use);
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-        let pool = Pool::new(shared(&house.cloud), vec![shared(&house.vllm)]);
+        let pool = EnginePool::new(shared(&house.cloud), vec![shared(&house.vllm)]);
         let system = house.system.with_pool(Arc::new(pool));
         assert_eq!(system.complete(asking("default"), &caller()).await.unwrap().engine, "vllm");
         house.vllm.set_gone(true);
@@ -244,7 +248,7 @@ async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
     });
     let refusing: Arc<dyn Engine> = Arc::new(refusing.called("vllm").with_models(&["large"]));
     let house = house("small", CloudUse::Allowed);
-    let pool = Pool::new(refusing, vec![Arc::clone(&house.ollama) as Arc<dyn Engine>]);
+    let pool = EnginePool::new(refusing, vec![Arc::clone(&house.ollama) as Arc<dyn Engine>]);
     let system = house.system.with_pool(Arc::new(pool));
     let error = system.complete(asking("default"), &caller()).await.unwrap_err();
     assert_eq!(error.to_string(), "vllm answered 400: too long");
@@ -278,7 +282,7 @@ async fn an_agents_run_goes_on_with_the_stand_in() {
 #[tokio::test(start_paused = true)]
 async fn a_cloud_that_was_opened_for_want_of_an_engine_says_so_in_every_answer() {
     let house = house("small", CloudUse::Forbidden);
-    let pool = Pool::new(Arc::clone(&house.cloud) as Arc<dyn Engine>, Vec::new());
+    let pool = EnginePool::new(Arc::clone(&house.cloud) as Arc<dyn Engine>, Vec::new());
     let why = ModelReason::new("the cloud answers: ollama did not answer when Hob was started");
     let system = house.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
     let answered = system.complete(asking("gpt"), &caller()).await.unwrap();

@@ -28,11 +28,9 @@ use crate::databases::DATABASE;
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
-use crate::fallback::Fallback;
 use crate::local_models::{self, DownloadProgressFn};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
-use crate::pool::Pool;
 use crate::record::Record;
 use crate::startup::routing::open_router;
 use crate::startup::tasks::{open_tasks, task_options};
@@ -40,6 +38,8 @@ use crate::startup::telemetry::{open_record, telemetry_options};
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
 
 /// The tool that asks a model.
 const LLM_TOOL: &str = "llm";
@@ -138,8 +138,8 @@ impl Household {
             Some(_) => Vec::new(),
             None => beside(&engine, &engines, config),
         };
-        let pool = Pool::new(Arc::clone(&engine), others);
-        let pool = Arc::new(pool.letting_the_cloud_stand_in(config.intelligence.allow_cloud_fallback));
+        let pool = EnginePool::new(Arc::clone(&engine), others);
+        let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
         let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
@@ -274,15 +274,15 @@ fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
 
 /// The engine of the pool that makes vectors: the one with the model that the user named, else the one inside this process,
 /// where it is in the pool.
-async fn embedding_engine(config: &Config, pool: &Pool) -> Arc<dyn Engine> {
+async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine> {
     match &config.memory.embedding_model {
         Some(model) => pool.engine_for(Some(model)).await,
-        None => Arc::clone(pool.with_key(EngineKey::Embedded.as_str()).unwrap_or(pool.chosen())),
+        None => Arc::clone(pool.with_key(EngineKey::Embedded.as_str()).unwrap_or(pool.selected())),
     }
 }
 
 /// The tool `llm` asks one and the same model, of the engine that has it, and what it asks is recorded like everything else.
-async fn llm_tool(pool: &Pool, default: &DefaultModel, accounts: &Accounts) -> LlmOptions {
+async fn llm_tool(pool: &EnginePool, default: &DefaultModel, accounts: &Accounts) -> LlmOptions {
     let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
     let origin = Origin {

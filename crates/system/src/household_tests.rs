@@ -9,7 +9,7 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     // It gets every name that nobody lists, and `auto` is one.
     let litellm = ScriptedEngine::saying(&["hi"]).called("litellm").with_models(&["large"]);
     let litellm = Arc::new(litellm.with_unlisted_models());
-    let pool = Pool::new(ollama, vec![litellm]);
+    let pool = EnginePool::new(ollama, vec![litellm]);
     let home = tempfile::tempdir().unwrap();
     let mut config = Config::default();
     config.telemetry.enabled = false;

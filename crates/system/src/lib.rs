@@ -5,7 +5,6 @@
 mod accounts;
 pub mod bench;
 mod caller_policy;
-mod catalog;
 mod channel_service;
 pub mod channels;
 mod chats;
@@ -14,7 +13,8 @@ mod default_model;
 mod embedder;
 pub mod energy;
 mod engines;
-mod fallback;
+#[cfg(test)]
+mod fallback_tests;
 #[cfg(test)]
 mod hostile_tests;
 mod household;
@@ -25,7 +25,6 @@ pub mod local_models;
 pub mod memory;
 mod metered;
 pub mod metrics;
-mod pool;
 #[cfg(test)]
 mod prompt_size_tests;
 mod record;
@@ -44,22 +43,20 @@ pub use databases::{DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATI
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
-pub use fallback::Fallback;
 pub use hob_agents::{ToolSet, ToolSetError};
-pub use hob_engines::ManagedError;
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
     NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, points_to_self, probe_all,
 };
+pub use hob_engines::{EnginePool, Fallback, ManagedError};
 pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};
 pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Delivery, Lane, Wish, lane};
-pub use pool::Pool;
 pub use record::{Record, TelemetryOptions};
-pub use routing::{PolicyName, RateError, Rated, Router, RouterBook};
+pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use hob_core::engine::CLOUD;
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
 
-use crate::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use crate::metered::{Metered, Origin};
-use crate::pool::Pool;
 use crate::routing::Ticket;
 use crate::trace::Span;
+use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
+use hob_engines::pool::EnginePool;
 
 /// Who answers a request.
 pub(crate) struct Route {
@@ -25,10 +25,10 @@ pub(crate) struct Route {
 /// Who stands behind the engine that is asked first.
 struct Behind {
     fallback: Arc<Fallback>,
-    pool: Arc<Pool>,
+    pool: Arc<EnginePool>,
     /// On whose behalf.
     role: CallerRole,
-    handover: Arc<FallbackSwitch>,
+    switch: Arc<FallbackSwitch>,
 }
 
 /// What the caller is told.
@@ -69,9 +69,9 @@ impl Route {
     }
 
     /// The same with somebody behind it.
-    pub(crate) fn before(self, fallback: &Arc<Fallback>, pool: &Arc<Pool>, role: CallerRole) -> Self {
+    pub(crate) fn before(self, fallback: &Arc<Fallback>, pool: &Arc<EnginePool>, role: CallerRole) -> Self {
         let (fallback, pool) = (Arc::clone(fallback), Arc::clone(pool));
-        Route { behind: Some(Behind { fallback, pool, role, handover: Arc::default() }), ..self }
+        Route { behind: Some(Behind { fallback, pool, role, switch: Arc::default() }), ..self }
     }
 
     /// The same, where the cloud is the engine of the house only because no other answered when it was opened.
@@ -99,7 +99,7 @@ impl Route {
 
     /// The engine to ask, with its work put down to a caller.
     pub(crate) fn metered(&self, origin: Origin) -> Arc<dyn Engine> {
-        let Some(Behind { fallback, pool, role, handover }) = &self.behind else {
+        let Some(Behind { fallback, pool, role, switch }) = &self.behind else {
             return Arc::new(Metered::new(Arc::clone(&self.engine), origin));
         };
         let origin = Arc::new(origin);
@@ -110,18 +110,18 @@ impl Route {
             fallback: Arc::clone(fallback),
             pool: Arc::clone(pool),
             role: *role,
-            handover: Arc::clone(handover),
+            switch: Arc::clone(switch),
         })
     }
 
     fn stand_in(&self) -> Option<&FallbackModel> {
-        self.behind.as_ref().and_then(|behind| behind.handover.taken())
+        self.behind.as_ref().and_then(|behind| behind.switch.model())
     }
 
     /// What there is to tell now. From here on nobody else takes over: the caller would not hear of it.
     pub(crate) fn tell(self, span: &mut Span) -> Told {
         if let Some(behind) = &self.behind {
-            behind.handover.close();
+            behind.switch.close();
         }
         let told = match self.stand_in() {
             None => Told {

@@ -26,13 +26,13 @@ use crate::accounts::Accounts;
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
 use crate::energy::Meters;
-use crate::fallback::Fallback;
 use crate::images::ImageFetcher;
 use crate::memory::HouseMemory;
 use crate::metrics::Totals;
-use crate::pool::Pool;
 use crate::routing::Router;
 use crate::trace::Spans;
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
 
 /// What a [`System`] is made of.
 pub struct SystemParts {
@@ -51,7 +51,7 @@ pub struct SystemParts {
 /// Answers requests.
 pub struct System {
     /// The engine that was chosen, and those beside it.
-    pool: Arc<Pool>,
+    pool: Arc<EnginePool>,
     /// Who answers for the default model when that is not to be had.
     fallback: Option<Arc<Fallback>>,
     /// Why the cloud is the chosen engine, where it is that only for want of another.
@@ -84,7 +84,7 @@ impl System {
     pub fn new(parts: SystemParts) -> Self {
         let totals = Arc::new(Totals::before(parts.log));
         System {
-            pool: Arc::new(Pool::new(parts.engine, Vec::new())),
+            pool: Arc::new(EnginePool::new(parts.engine, Vec::new())),
             fallback: None,
             for_want: None,
             default: DefaultModel::new(parts.default_model),
@@ -107,7 +107,7 @@ impl System {
     }
 
     /// The same with further engines, which answer for models that those before them do not have.
-    pub fn with_pool(self, pool: Arc<Pool>) -> Self {
+    pub fn with_pool(self, pool: Arc<EnginePool>) -> Self {
         System { pool, ..self }
     }
 
@@ -174,11 +174,11 @@ impl System {
 
     /// The engine that was chosen.
     pub fn engine(&self) -> &dyn Engine {
-        self.pool.chosen().as_ref()
+        self.pool.selected().as_ref()
     }
 
     /// The chosen engine, and those beside it.
-    pub fn pool(&self) -> &Pool {
+    pub fn pool(&self) -> &EnginePool {
         &self.pool
     }
 

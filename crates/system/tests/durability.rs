@@ -1,5 +1,7 @@
 //! What a power cut leaves of the last write of each store.
 
+#![expect(clippy::expect_used, reason = "a setting that cannot be read is a failed test")]
+
 use hob_db::Database;
 use hob_store::chats::ChatId;
 use hob_store::{Chats, Conversations, Prices, Routing, Telemetry};

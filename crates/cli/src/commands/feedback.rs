@@ -75,14 +75,14 @@ mod tests {
 
     use hob_core::Moment;
     use hob_core::routing::Rating;
-    use hob_system::store::routing::Answer;
+    use hob_system::RatableAnswer;
 
     use super::*;
 
     #[test]
     fn it_is_told_what_was_rated() {
         let now = SystemTime::now();
-        let answer = Answer {
+        let answer = RatableAnswer {
             run: "ask-1".into(),
             engine: "ollama".into(),
             model: "qwen3:8b".into(),

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use hob_config::Config;
 use hob_core::model::AUTO;
 use hob_core::{Engine, EngineError};
-use hob_system::{Pool, Wishes, beside, choose, default_model, is_default_missed};
+use hob_system::{EnginePool, Wishes, beside, choose, default_model, is_default_missed};
 use tokio::time::timeout;
 
 use crate::advice;
@@ -127,7 +127,7 @@ async fn default_model_state(
     engine: &Arc<dyn Engine>,
     others: Vec<Arc<dyn Engine>>,
 ) -> DefaultModelState {
-    let pool = Pool::new(Arc::clone(engine), others);
+    let pool = EnginePool::new(Arc::clone(engine), others);
     match timeout(PROBE_TIMEOUT, pool.engine_of(model)).await {
         Ok(Err(EngineError::ModelNotFound { .. })) => DefaultModelState::Missing(model.to_owned()),
         Ok(_) | Err(_) => DefaultModelState::Available(model.to_owned()),

@@ -85,7 +85,7 @@ async fn a_managed_engine_is_started_restarted_and_stopped() {
 
     let first = child_of(server.pid());
     kill_process(first, Signal::KILL).expect("the engine runs");
-    server.says("the managed server runs again").await;
+    server.says("managed server restarted").await;
     answers(&server).await;
     assert_ne!(child_of(server.pid()), first);
 

@@ -1,7 +1,7 @@
-//! The cloud: OpenAI, Anthropic and Google behind one key, chosen by the model's name. Each provider is an engine of its
-//! own, in a file named by its wire format; this one only sends requests the right way.
+//! The engine `cloud`: OpenAI, Anthropic and Google, chosen by the model's name. Each provider is an engine in its
+//! own file.
 //!
-//! Reads no environment: keys and hosts come in its options.
+//! Does not read the environment: keys and hosts come in [`CloudOptions`].
 
 mod access;
 mod anthropic;
@@ -24,15 +24,15 @@ use anthropic::Anthropic;
 use gemini::Gemini;
 use openai::OpenAi;
 
-/// Under which the whole cloud is configured.
+/// The engine's key in the configuration.
 const KEY: &str = "cloud";
 
-/// Where a provider listens, and the key it knows us by.
+/// The address of a provider, and the API key.
 #[derive(Debug, Clone)]
 pub struct Provider {
-    /// Base URL; a trailing slash is taken off.
+    /// Base URL. A trailing slash is removed.
     pub host: String,
-    /// `None` leaves the provider out.
+    /// Without a key, the provider is not used.
     pub key: Option<SecretString>,
 }
 
@@ -42,14 +42,14 @@ impl Provider {
     }
 }
 
-/// What the cloud needs to know.
+/// Options of the cloud engine.
 #[derive(Debug, Clone)]
 pub struct CloudOptions {
-    /// Its base URL ends in `/v1`, as OpenAI's own clients have it.
+    /// Its base URL ends in `/v1`, as in OpenAI's own clients.
     pub openai: Provider,
     pub anthropic: Provider,
     pub gemini: Provider,
-    /// The longest wait for a connection's next bytes, the answer's head included.
+    /// The longest wait for the next bytes of a connection, including the head of the response.
     pub timeout: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Default for CloudOptions {
     }
 }
 
-/// Who answers a model's name.
+/// A provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Vendor {
     OpenAi,
@@ -86,7 +86,7 @@ impl Vendor {
         }
     }
 
-    /// What errors call it: the key of the engine first, so that people find it in their configuration.
+    /// Its name in errors. The engine's key comes first, so that users find it in their configuration.
     fn label(self) -> &'static str {
         match self {
             Vendor::OpenAi => "cloud (OpenAI)",
@@ -95,7 +95,7 @@ impl Vendor {
         }
     }
 
-    /// The environment variables that give its key.
+    /// The environment variables that hold its API key.
     fn variables(self) -> &'static str {
         match self {
             Vendor::OpenAi => "OPENAI_API_KEY",
@@ -105,10 +105,10 @@ impl Vendor {
     }
 }
 
-/// All providers that have a key.
+/// All providers that have an API key.
 pub struct Cloud {
     providers: Vec<(Vendor, Box<dyn Engine>)>,
-    /// The hosts of all of them.
+    /// The hosts of all providers.
     address: String,
 }
 
@@ -121,7 +121,7 @@ impl Cloud {
                 Vendor::Anthropic => &options.anthropic,
                 Vendor::Gemini => &options.gemini,
             };
-            // An empty variable is how people unset a key.
+            // Users unset a key with an empty variable.
             let Some(key) = key.clone().filter(|key| !key.expose_secret().trim().is_empty()) else {
                 continue;
             };
@@ -175,7 +175,7 @@ impl Engine for Cloud {
         self.provider(&request.model)?.embed(request).await
     }
 
-    /// What every provider has. One that fails does not hide the others.
+    /// The models of every provider. If one provider fails, the others are still listed.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         let lists = join_all(
             self.providers.iter().map(|(vendor, engine)| async { (*vendor, engine.list_models().await) }),
@@ -185,7 +185,7 @@ impl Engine for Cloud {
         let mut failures = Vec::new();
         for (vendor, list) in lists {
             match list {
-                // A name that would be sent to another provider is of no use to anybody.
+                // Requests for this name go to another provider, so it cannot be used.
                 Ok(list) => models.extend(list.into_iter().filter(|model| Vendor::of(&model.id) == vendor)),
                 Err(error) => failures.push(error),
             }
@@ -194,7 +194,7 @@ impl Engine for Cloud {
             return Err(failures.into_iter().next().unwrap_or_else(without_any_key));
         }
         for error in failures {
-            tracing::warn!(engine = KEY, %error, "a provider did not list its models");
+            tracing::warn!(engine = KEY, %error, "provider did not list its models");
         }
         Ok(models)
     }
@@ -211,7 +211,7 @@ impl Engine for Cloud {
         false
     }
 
-    /// Providers answer to aliases and to models in preview that they do not list.
+    /// Providers accept aliases and preview models that they do not list.
     fn lists_every_model(&self) -> bool {
         false
     }

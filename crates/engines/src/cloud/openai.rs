@@ -1,4 +1,4 @@
-//! OpenAI itself: chat completions with a key, and the newer name for the length of an answer.
+//! OpenAI: chat completions with an API key, and `max_completion_tokens` in place of `max_tokens`.
 
 use async_trait::async_trait;
 use hob_core::{
@@ -34,7 +34,7 @@ impl OpenAi {
         Ok(OpenAi { endpoint })
     }
 
-    /// Every model of OpenAI's that chats takes tools, so a refusal is never retried without them.
+    /// Every chat model of OpenAI accepts tools, so Hob does not retry without them.
     async fn ask(&self, request: &GenerateRequest, delivery: Delivery) -> Result<Response, EngineError> {
         let form =
             Form { delivery, tools: ToolsField::Offered, length_field: LengthField::MaxCompletionTokens };

@@ -1,5 +1,5 @@
-//! What it takes to say a chat-completions request in another wire format: what has no counterpart there is refused by
-//! name, arguments become objects, and one speaker's messages become one turn.
+//! Shared steps of translating a chat-completions request into another format: a field without a counterpart is an
+//! error that names it, arguments become objects, and consecutive messages of one role become one turn.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// Refuses the first of `fields` that the caller used.
+/// Fails with the first of `fields` that the caller used.
 pub(super) fn refuse<const N: usize>(fields: [(&str, bool); N]) -> Result<(), UnsupportedField> {
     match fields.into_iter().find(|(_, used)| *used) {
         Some((field, _)) => Err(UnsupportedField::new(field)),
@@ -18,17 +18,18 @@ pub(super) fn refuse<const N: usize>(fields: [(&str, bool); N]) -> Result<(), Un
     }
 }
 
-/// Zero is what every format does without the field.
+/// Zero is the default in every format.
 pub(super) fn is_set(penalty: Option<f64>) -> bool {
     penalty.is_some_and(|penalty| penalty != 0.0)
 }
 
-/// Names what has no effect on the answer of a provider whose format has the fields `own`, and refuses what it would have to do.
+/// The fields that have no effect on the answer of a provider whose format has the fields `own`. Fails for a field
+/// that the provider would have to honour.
 pub(super) fn ignored(request: &GenerateRequest, own: &[&str]) -> Result<Vec<Warning>, UnsupportedField> {
     ignored_fields(request, own).map_err(UnsupportedField::new)
 }
 
-/// The caller's further fields that are of the provider's `own` format. Null is how clients say nothing.
+/// The caller's additional fields that belong to the provider's `own` format. Clients send null for an unset field.
 pub(super) fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Map<String, Value> {
     let is_own = |name: &str, value: &Value| own.contains(&name) && !value.is_null();
     extra
@@ -38,18 +39,18 @@ pub(super) fn own_fields(extra: &Map<String, Value>, own: &[&str]) -> Map<String
         .collect()
 }
 
-/// Refuses an author's name, which the formats have no place for. A tool's name is known from its call.
+/// Fails for an author's name, which these formats cannot express. A tool's name is known from its call.
 pub(super) fn no_author(message: &Message, index: usize) -> Result<(), UnsupportedField> {
     if message.name.is_some() && message.role != Role::Tool {
         return Err(UnsupportedField::because(
             format!("messages[{index}].name"),
-            "write the author's name into the text",
+            "put the author's name into the text",
         ));
     }
     Ok(())
 }
 
-/// The texts of a message that can hold nothing else.
+/// The texts of a message that may contain only text.
 pub(super) fn texts(message: &Message, index: usize) -> Result<Vec<&str>, UnsupportedField> {
     match &message.content {
         Content::Empty => Ok(Vec::new()),
@@ -61,7 +62,7 @@ pub(super) fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupp
                 Part::Text(text) => Ok(text.as_str()),
                 Part::Image(_) => Err(UnsupportedField::because(
                     image_field(index, part),
-                    "pictures can only stand in a user's message",
+                    "images are allowed only in user messages",
                 )),
                 Part::Other(other) => Err(unknown_part(other, index, part)),
             })
@@ -69,12 +70,12 @@ pub(super) fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupp
     }
 }
 
-/// A part that this provider has no form for.
+/// The error for a part of an unknown type.
 pub(super) fn unknown_part(part: &Value, message: usize, position: usize) -> UnsupportedField {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or("type");
     UnsupportedField::because(
         format!("messages[{message}].content[{position}].{kind}"),
-        "this provider takes text and pictures",
+        "this provider accepts text and images",
     )
 }
 
@@ -82,35 +83,35 @@ pub(super) fn image_field(message: usize, part: usize) -> String {
     format!("messages[{message}].content[{part}].image_url")
 }
 
-/// The arguments of the call `messages[message].tool_calls[call]` as the object that both formats want.
+/// The arguments of `messages[message].tool_calls[call]` as an object, which both formats require.
 pub(super) fn arguments(
     tool_call: &ToolCall,
     message: usize,
     call: usize,
 ) -> Result<Map<String, Value>, UnsupportedField> {
-    // Many a model writes nothing at all for a tool without parameters.
+    // Many models write nothing for a tool without parameters.
     if tool_call.arguments.trim().is_empty() {
         return Ok(Map::new());
     }
     serde_json::from_str(&tool_call.arguments).map_err(|_| {
         UnsupportedField::because(
             format!("messages[{message}].tool_calls[{call}].function.arguments"),
-            "arguments can only be sent on as a JSON object, and these are none",
+            "the arguments must be a JSON object",
         )
     })
 }
 
-/// The id of the call that a tool's message answers.
+/// The id of the call that a tool message answers.
 pub(super) fn answered_call(message: &Message, index: usize) -> Result<&str, UnsupportedField> {
     message.tool_call_id.as_deref().ok_or_else(|| {
         UnsupportedField::because(
             format!("messages[{index}].tool_call_id"),
-            "a tool's message must name the call it answers",
+            "a tool message must name the call it answers",
         )
     })
 }
 
-/// The schema with the caller's description in it, where it has none of its own.
+/// The schema, with the caller's description if the schema has none.
 pub(super) fn described(format: &JsonSchema) -> Cow<'_, Value> {
     match (&format.schema, &format.description) {
         (Value::Object(schema), Some(description)) if !schema.contains_key("description") => {
@@ -122,14 +123,15 @@ pub(super) fn described(format: &JsonSchema) -> Cow<'_, Value> {
     }
 }
 
-/// What one speaker said without a break.
+/// Consecutive messages of one role.
 #[derive(Debug)]
 pub(super) struct RoleTurn<P> {
     pub(super) role: &'static str,
     pub(super) pieces: Vec<P>,
 }
 
-/// Adds to the last turn if it is of the same role, and begins one otherwise: both formats want speakers to alternate.
+/// Appends to the last turn if it has the same role, and starts a new turn otherwise: both formats require
+/// alternating roles.
 pub(super) fn say<P>(turns: &mut Vec<RoleTurn<P>>, role: &'static str, pieces: Vec<P>) {
     if pieces.is_empty() {
         return;

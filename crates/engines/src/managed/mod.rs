@@ -1,5 +1,5 @@
-//! A llama.cpp server that runs as our child: started, watched, restarted when it dies, and stopped with us. Knows nothing of
-//! what is asked of it; that is [`crate::OpenAiCompat`]'s part.
+//! A llama.cpp server that runs as a child process: started, monitored, restarted when it dies, and stopped together
+//! with Hob. Sends no requests to it; [`crate::OpenAiCompat`] does.
 
 mod options;
 mod process;
@@ -14,19 +14,19 @@ use self::process::{Process, Program};
 
 pub use self::options::{ManagedError, ManagedOptions};
 
-/// How a managed server is.
+/// The state of a managed server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManagedState {
-    /// Ready, as the process `pid`.
+    /// Ready, with this process id.
     Running {
         pid: u32,
     },
-    /// It died and is to be started again.
+    /// It died and will be restarted.
     Restarting,
     Stopped,
 }
 
-/// The running server. It stops when this is dropped; [`Self::shutdown`] also waits for that.
+/// A running server. It stops when this value is dropped; [`Self::shutdown`] also waits for its end.
 #[derive(Debug)]
 pub struct ManagedServer {
     stop: DropGuard,
@@ -45,21 +45,21 @@ impl ManagedServer {
         Ok(ManagedServer { stop: cancelled.drop_guard(), supervisor, state })
     }
 
-    /// How the server is, now and from now on.
+    /// A receiver of the server's current and future states.
     pub fn state(&self) -> watch::Receiver<ManagedState> {
         self.state.clone()
     }
 
-    /// Stops the server: asks it to end, kills it when it does not in time, and returns when it is gone.
+    /// Stops the server: sends it a signal, kills it after the stop timeout, and returns when it has ended.
     pub async fn shutdown(self) {
         drop(self.stop);
         if let Err(error) = self.supervisor.await {
-            tracing::error!(%error, "the supervisor of the managed server failed");
+            tracing::error!(%error, "supervisor of the managed server failed");
         }
     }
 }
 
-/// Owns the process from its first start to the end.
+/// Owns the process from the first start until shutdown.
 async fn supervise(
     program: Program,
     mut process: Process,
@@ -75,11 +75,11 @@ async fn supervise(
                 break;
             }
             ended = process.ended() => match ended {
-                Ok(status) => tracing::warn!(%status, last_words = %process.last_words(), "the managed server died"),
-                Err(error) => tracing::warn!(%error, "the managed server is lost"),
+                Ok(status) => tracing::warn!(%status, output = %process.last_lines(), "managed server died; restarting it"),
+                Err(error) => tracing::warn!(%error, "cannot wait for the managed server; restarting it"),
             },
         }
-        // What is left of it would keep the port.
+        // Processes that the server started could keep the port.
         drop(process);
         tell.send_replace(ManagedState::Restarting);
         delays.after_running_for(ready_since.elapsed());
@@ -89,19 +89,19 @@ async fn supervise(
         };
         let Some(restarted) = restarted else { break };
         process = restarted;
-        tracing::info!(pid = process.pid(), "the managed server runs again");
+        tracing::info!(pid = process.pid(), "managed server restarted");
         tell.send_replace(ManagedState::Running { pid: process.pid() });
     }
     tell.send_replace(ManagedState::Stopped);
 }
 
-/// Tries until it works.
+/// Retries until the server runs.
 async fn restart(program: &Program, delays: &mut BackoffDelays) -> Process {
     loop {
         sleep(delays.next_delay()).await;
         match program.start().await {
             Ok(process) => return process,
-            Err(error) => tracing::warn!(%error, "the managed server does not start"),
+            Err(error) => tracing::warn!(%error, "managed server did not start; retrying"),
         }
     }
 }

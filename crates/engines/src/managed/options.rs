@@ -1,4 +1,4 @@
-//! What to run as a managed server, and why it does not run.
+//! The options of a managed server, and its errors.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -7,22 +7,22 @@ use std::time::Duration;
 use hob_core::Backoff;
 use thiserror::Error;
 
-/// What to run, and how patiently.
+/// What to run, and the timeouts.
 #[derive(Debug, Clone)]
 pub struct ManagedOptions {
-    /// A `llama-server`: a path, or a name to be found in `PATH`.
+    /// A `llama-server`: a path, or a name in `PATH`.
     pub binary: PathBuf,
-    /// The model file it serves; `None` leaves that to `args`.
+    /// The model file. `None`: `args` name the model.
     pub model: Option<PathBuf>,
-    /// Where it is to listen, such as `http://localhost:8080`.
+    /// The address on which it listens, such as `http://localhost:8080`.
     pub host_url: String,
-    /// Further arguments, as they are.
+    /// Additional arguments, passed unchanged.
     pub args: Vec<String>,
-    /// The longest wait for it to be ready. Big models take long to load.
+    /// The longest wait until it is ready. Large models take long to load.
     pub start_timeout: Duration,
-    /// The longest wait for it to stop when told to, before it is killed.
+    /// The longest wait for it to stop, before it is killed.
     pub stop_timeout: Duration,
-    /// The waits before it is started again.
+    /// The delays before a restart.
     pub backoff: Backoff,
 }
 
@@ -46,13 +46,13 @@ pub enum ManagedError {
     #[error("a managed server cannot listen on '{url}': {reason}")]
     Address { url: String, reason: String },
 
-    #[error("something else listens on {address} already; stop it, or give the managed server another port")]
+    #[error("another program already listens on {address}; stop it, or give the managed server another port")]
     AddressTaken { address: String },
 
-    #[error("there is no program '{}' (or, if it is a script, none to run it with)", binary.display())]
+    #[error("program '{}' not found (for a script, its interpreter may be missing)", binary.display())]
     Missing { binary: PathBuf },
 
-    #[error("'{}' is no program that may be run; is it executable?", binary.display())]
+    #[error("cannot run '{}': permission denied. Is it executable?", binary.display())]
     NotExecutable { binary: PathBuf },
 
     #[error("'{}' cannot be started", binary.display())]
@@ -62,7 +62,7 @@ pub enum ManagedError {
         source: std::io::Error,
     },
 
-    #[error("'{}' ended ({status}) before it was ready{}", binary.display(), last_words(stderr))]
+    #[error("'{}' exited ({status}) before it was ready{}", binary.display(), last_lines(stderr))]
     Ended {
         binary: PathBuf,
         status: ExitStatus,
@@ -70,7 +70,7 @@ pub enum ManagedError {
         stderr: String,
     },
 
-    #[error("'{}' was not ready within {} s{}", binary.display(), after.as_secs_f32(), last_words(stderr))]
+    #[error("'{}' was not ready within {} s{}", binary.display(), after.as_secs_f32(), last_lines(stderr))]
     NotReady {
         binary: PathBuf,
         after: Duration,
@@ -79,6 +79,10 @@ pub enum ManagedError {
     },
 }
 
-fn last_words(stderr: &str) -> String {
-    if stderr.is_empty() { ", and said nothing".to_owned() } else { format!("; its last words:\n{stderr}") }
+fn last_lines(stderr: &str) -> String {
+    if stderr.is_empty() {
+        ", without any output".to_owned()
+    } else {
+        format!("; last lines of its output:\n{stderr}")
+    }
 }

@@ -1,4 +1,4 @@
-//! One run of the program: its start, its readiness, its end.
+//! One process of the server: start, readiness check, stop.
 
 use std::io::ErrorKind;
 use std::process::{ExitStatus, Stdio};
@@ -15,16 +15,16 @@ use url::Url;
 use super::options::{ManagedError, ManagedOptions};
 use crate::wire::client::{Endpoint, EndpointOptions};
 
-/// As many lines of stderr as an error shows.
+/// The number of stderr lines in an error.
 const KEPT_LINES: usize = 12;
 
-/// How often a starting server is asked whether it is ready.
+/// How often Hob checks whether a starting server is ready.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A dead child's output closes at once, unless somebody who left its process group holds it open.
+/// The output of a dead process closes at once, unless a process outside its group still holds it open.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is run, again and again.
+/// The program, which can be started several times.
 #[derive(Debug)]
 pub struct Program {
     options: ManagedOptions,
@@ -55,7 +55,7 @@ impl Program {
         self.options.stop_timeout
     }
 
-    /// Starts a process and waits until it is ready. One that is not in time is killed.
+    /// Starts a process and waits until it is ready. Kills it after the start timeout.
     pub async fn start(&self) -> Result<Process, ManagedError> {
         self.check_port().await?;
         let mut process = self.spawn()?;
@@ -69,23 +69,23 @@ impl Program {
         let binary = self.options.binary.clone();
         match outcome {
             Ok(None) => Ok(process),
-            Ok(Some(Ok(status))) => Err(ManagedError::Ended { binary, status, stderr: process.last_words() }),
+            Ok(Some(Ok(status))) => Err(ManagedError::Ended { binary, status, stderr: process.last_lines() }),
             Ok(Some(Err(source))) => Err(ManagedError::Spawn { binary, source }),
             Err(_) => Err(ManagedError::NotReady {
                 binary,
                 after: self.options.start_timeout,
-                stderr: process.last_words(),
+                stderr: process.last_lines(),
             }),
         }
     }
 
-    /// A stranger on our port would answer for the child and look like it.
+    /// Another server on this port would answer in place of the child process.
     async fn check_port(&self) -> Result<(), ManagedError> {
         let addresses = lookup_host((self.host.as_str(), self.port)).await.map_err(|error| {
             ManagedError::Address { url: self.options.host_url.clone(), reason: error.to_string() }
         })?;
         for address in addresses {
-            // Any other trouble is for the child to run into and to describe.
+            // The child process reports every other error itself.
             if let Err(error) = TcpListener::bind(address).await
                 && error.kind() == ErrorKind::AddrInUse
             {
@@ -103,7 +103,7 @@ impl Program {
 
     fn spawn(&self) -> Result<Process, ManagedError> {
         let ManagedOptions { binary, model, args, .. } = &self.options;
-        // Its arguments may name a model that it fetches itself.
+        // The arguments can name a model that the server downloads.
         let mut command = command(binary, &[Need::Basics, Need::Compute, Need::Network]);
         command
             .args(["--host", &self.host])
@@ -129,7 +129,7 @@ impl Program {
     }
 }
 
-/// A running child. Dropping it kills it and all that it started.
+/// A running child process. Dropping it kills the process and everything that it started.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -159,11 +159,11 @@ impl Process {
     }
 
     /// The last lines it wrote to stderr.
-    pub fn last_words(&self) -> String {
+    pub fn last_lines(&self) -> String {
         self.stderr.joined("\n")
     }
 
-    /// Waits until it is gone and its last words are read.
+    /// Waits until the process has ended and its output is read.
     pub async fn ended(&mut self) -> std::io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         self.group.kill();
@@ -171,24 +171,27 @@ impl Process {
         Ok(status)
     }
 
-    /// Asks it to end, and makes it when it does not within `patience`.
+    /// Asks the process to stop, and kills it after `patience`.
     pub async fn stop(&mut self, patience: Duration) {
         self.group.terminate();
         if timeout(patience, self.child.wait()).await.is_err() {
-            tracing::warn!(pid = self.pid, "the managed server did not stop in time; killing it");
+            tracing::warn!(pid = self.pid, "managed server did not stop in time; killing it");
         }
         self.group.kill();
         if let Err(error) = self.child.kill().await {
-            tracing::warn!(%error, "the managed server cannot be killed");
+            tracing::warn!(%error, "cannot kill the managed server");
         }
         self.drained().await;
     }
 
-    /// Waits until the last one who could write is gone: the child, and what it started.
+    /// Waits until no process holds the output open: the child, and everything that it started.
     async fn drained(&mut self) {
         let closed = async { while self.drains.join_next().await.is_some() {} };
         if timeout(CLOSE_TIMEOUT, closed).await.is_err() {
-            tracing::debug!(pid = self.pid, "somebody outlives the managed server and holds its output open");
+            tracing::debug!(
+                pid = self.pid,
+                "a process started by the managed server still holds its output open"
+            );
         }
     }
 }

@@ -1,21 +1,22 @@
-//! Where a conversation's cache is: on the host that had its earlier turns. Pure, and without a memory.
+//! Which host has the cached prefix of a conversation: the host that answered its earlier turns. Pure, without stored
+//! state.
 //!
-//! A conversation is known by its first question, which all its turns share. Neither what the system says before it counts, nor the
-//! passages that were looked up for this turn.
-//! Every host has a weight for every conversation (rendezvous hashing), and the heaviest is its home: a host that
-//! comes or goes moves only the conversations that were or will be its own.
+//! A conversation is identified by its first user message, which all its turns share. The system message before it
+//! and the passages that were retrieved for a turn do not count. Every host has a weight for every conversation
+//! (rendezvous hashing), and the host with the highest weight is the conversation's home. When a host is added or
+//! removed, only the conversations of that host move.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hob_core::{Content, GenerateRequest, Message, PASSAGES_BEGIN, Part, Role, without_passages};
 
-/// So much of each message tells conversations apart.
-const ENOUGH_BYTES: usize = 16 << 10;
+/// This many bytes of each message identify the conversation.
+const HASHED_BYTES: usize = 16 << 10;
 
-/// The field by which callers of OpenAI say which requests share a prefix.
+/// OpenAI's field with which callers mark requests that share a prefix.
 const CACHE_KEY: &str = "prompt_cache_key";
 
-/// A number that all turns of a conversation share, and other conversations hardly.
+/// A hash that all turns of a conversation share.
 pub(super) fn conversation(request: &GenerateRequest) -> u64 {
     let mut hasher = DefaultHasher::new();
     request.model.hash(&mut hasher);
@@ -28,22 +29,22 @@ pub(super) fn conversation(request: &GenerateRequest) -> u64 {
     hasher.finish()
 }
 
-/// A number for an address.
+/// A hash of an address.
 pub(super) fn host(address: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     address.hash(&mut hasher);
     hasher.finish()
 }
 
-/// How much a host is the home of a conversation.
+/// The weight of a host for a conversation. The highest weight is its home.
 pub(super) fn weight(conversation: u64, host: u64) -> u64 {
-    // Both are hashes already; what is left is to mix them so that no order among hosts holds for all conversations.
+    // Both are hashes already. Mixing them avoids one order of the hosts for all conversations.
     let mixed = (conversation ^ host.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed ^ (mixed >> 32)
 }
 
-/// The first question, or what there is where nobody asks.
+/// The first user message, or the first message if there is none.
 fn beginning(messages: &[Message]) -> Option<&Message> {
     messages.iter().find(|message| message.role == Role::User).or(messages.first())
 }
@@ -64,7 +65,7 @@ fn hash_message(message: &Message, hasher: &mut DefaultHasher) {
 
 fn hash_text(text: &str, hasher: &mut DefaultHasher) {
     text.len().hash(hasher);
-    hasher.write(&text.as_bytes()[..text.len().min(ENOUGH_BYTES)]);
+    hasher.write(&text.as_bytes()[..text.len().min(HASHED_BYTES)]);
 }
 
 #[cfg(test)]
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn huge_messages_cost_no_more_than_large_ones() {
-        let long = "x".repeat(ENOUGH_BYTES);
+        let long = "x".repeat(HASHED_BYTES);
         let of = |text: String| conversation(&talk(&[(Role::User, &text)]));
         assert_eq!(of(format!("{long}a")), of(format!("{long}b")), "what is beyond is not looked at");
         assert_ne!(of(long.clone()), of(format!("{long}a")), "but that there is more is");

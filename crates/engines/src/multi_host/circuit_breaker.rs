@@ -1,9 +1,9 @@
-//! Whether a host is worth asking: a circuit breaker as a pure state machine. Time is passed in; it knows no host and no network.
+//! A circuit breaker for one host, as a pure state machine. Time is passed in; it knows no host and no network.
 //!
-//! Closed, requests pass. Open, none does until a pause is over. Then one request is let through on trial: a sign of life
-//! closes the breaker, a failure opens it again for twice as long, up to a bound. Only a whole answer forgives: until there
-//! is one, the next failure opens it again. A host that nobody has heard of yet starts on trial, so that it is heard before
-//! it is relied on.
+//! Closed: requests pass. Open: no request passes until a pause is over. Then one trial request passes: the first
+//! response closes the breaker, and a failure opens it again for twice as long, up to a limit. Only a complete answer
+//! resets the count of failures: until then, the next failure opens the breaker again. A new host starts with a
+//! trial, so that no request depends on a host that never answered.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use hob_core::Backoff;
 use hob_core::backoff::BackoffDelays;
 use tokio::time::Instant;
 
-/// How patient a breaker is.
+/// When a breaker opens, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerOptions {
-    /// Blows in a row that open it.
+    /// The number of soft failures in a row that open it.
     pub failures: u32,
     /// How long it stays open.
     pub pauses: Backoff,
@@ -26,49 +26,49 @@ impl Default for BreakerOptions {
     }
 }
 
-/// What a request's end says of its host.
+/// What the end of a request says about its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Nothing is wrong with the host.
+    /// The host works.
     None,
-    /// It says nothing of the host, good or bad.
+    /// Nothing about the host can be concluded.
     Inconclusive,
-    /// It failed; a few of these in a row open the breaker.
+    /// The host failed. Several in a row open the breaker.
     Soft,
-    /// It is not there: the breaker opens at once.
+    /// The host is not reachable: the breaker opens at once.
     Hard,
 }
 
-/// What a breaker says to the next request.
+/// Whether the next request may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BreakerState {
     Closed,
-    /// One request may try.
+    /// One trial request may pass.
     HalfOpen,
-    /// Not before this time.
+    /// No request passes before this time.
     Open {
         until: Instant,
     },
 }
 
-/// What a request was let through with, and reports its end with.
+/// A request that the breaker let pass. It reports its end with this value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attempt {
-    /// How often the breaker had opened by then: what began before it opened last is old news.
+    /// How often the breaker had opened when the request started. Reports from before the latest opening are ignored.
     opened: u64,
     on_trial: bool,
-    /// Whether the host was relied on when the ticket was given.
-    proven: bool,
+    /// Whether the breaker was closed when the request started.
+    trusted: bool,
 }
 
 impl Attempt {
-    /// Whether the host has to be heard before it is asked.
-    pub(super) fn is_proven(self) -> bool {
-        self.proven
+    /// Whether the host can be used without a check.
+    pub(super) fn is_trusted(self) -> bool {
+        self.trusted
     }
 }
 
-/// Whether a report changed what the breaker says.
+/// Whether a report changed the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BreakerChange {
     None,
@@ -87,9 +87,9 @@ enum State {
 pub(super) struct CircuitBreaker {
     options: BreakerOptions,
     state: State,
-    /// In a row, since the last whole answer.
+    /// In a row, since the last complete answer.
     failures: u32,
-    /// Since the last whole answer.
+    /// The pauses since the last complete answer.
     pauses: BackoffDelays,
     opened: u64,
 }
@@ -114,7 +114,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Lets a request through, whatever the standing is: where all hosts are shut, one is asked all the same.
+    /// Lets a request pass in any state: when the breakers of all hosts are open, one host is tried nevertheless.
     pub(super) fn begin(&mut self, now: Instant) -> Attempt {
         let state = self.state_at(now);
         if state == BreakerState::HalfOpen {
@@ -123,12 +123,12 @@ impl CircuitBreaker {
         Attempt {
             opened: self.opened,
             on_trial: state == BreakerState::HalfOpen,
-            proven: state == BreakerState::Closed,
+            trusted: state == BreakerState::Closed,
         }
     }
 
-    /// The host gave a sign of life, as a list or the beginning of an answer. That ends a trial and forgives nothing.
-    pub(super) fn heard(&mut self, attempt: Attempt) -> BreakerChange {
+    /// The host responded, with a list or the start of an answer. This ends a trial and does not reset the failures.
+    pub(super) fn responded(&mut self, attempt: Attempt) -> BreakerChange {
         if attempt.opened != self.opened || self.state == State::Closed {
             return BreakerChange::None;
         }
@@ -136,13 +136,13 @@ impl CircuitBreaker {
         BreakerChange::Closed
     }
 
-    /// The host gave a whole answer.
+    /// The host gave a complete answer.
     pub(super) fn succeeded(&mut self, attempt: Attempt) -> BreakerChange {
         if attempt.opened == self.opened {
             self.failures = 0;
             self.pauses.reset();
         }
-        self.heard(attempt)
+        self.responded(attempt)
     }
 
     pub(super) fn failed(&mut self, attempt: Attempt, failure: Failure, now: Instant) -> BreakerChange {
@@ -150,7 +150,7 @@ impl CircuitBreaker {
             return BreakerChange::None;
         }
         match (self.state, failure) {
-            // Who refuses properly is there.
+            // A host that rejects a request works.
             (_, Failure::None) => self.succeeded(attempt),
             (_, Failure::Inconclusive) => {
                 self.abandoned(attempt, now);
@@ -162,12 +162,12 @@ impl CircuitBreaker {
             }
             (State::Closed, _) => self.open(now),
             (State::Trial { .. }, _) if attempt.on_trial => self.open(now),
-            // Asked for want of a better one; it was shut already.
+            // The request was sent although the breaker was open, so its failure changes nothing.
             (State::Trial { .. } | State::Open { .. }, _) => BreakerChange::None,
         }
     }
 
-    /// The caller left, which says nothing of the host. Somebody else may try at once.
+    /// The caller left, which says nothing about the host. Another request may try at once.
     pub(super) fn abandoned(&mut self, attempt: Attempt, now: Instant) {
         let is_trial = matches!(self.state, State::Trial { .. }) && attempt.on_trial;
         if is_trial && attempt.opened == self.opened {
@@ -197,7 +197,7 @@ mod tests {
         Duration::from_secs(count)
     }
 
-    fn proven(now: Instant) -> CircuitBreaker {
+    fn trusted(now: Instant) -> CircuitBreaker {
         let mut breaker = CircuitBreaker::new(OPTIONS, now);
         let attempt = breaker.begin(now);
         assert_eq!(breaker.succeeded(attempt), BreakerChange::Closed);
@@ -210,17 +210,17 @@ mod tests {
         let mut breaker = CircuitBreaker::new(OPTIONS, now);
         assert_eq!(breaker.state_at(now), BreakerState::HalfOpen);
         let first = breaker.begin(now);
-        assert!(!first.is_proven());
+        assert!(!first.is_trusted());
         assert_eq!(breaker.state_at(now), BreakerState::Open { until: now });
         assert_eq!(breaker.succeeded(first), BreakerChange::Closed);
         assert_eq!(breaker.state_at(now), BreakerState::Closed);
-        assert!(breaker.begin(now).is_proven());
+        assert!(breaker.begin(now).is_trusted());
     }
 
     #[test]
     fn blows_in_a_row_open_it_and_a_success_between_them_forgives() {
         let now = Instant::now();
-        let mut breaker = proven(now);
+        let mut breaker = trusted(now);
         let attempt = breaker.begin(now);
         for failure in [Failure::Soft, Failure::Soft] {
             assert_eq!(breaker.failed(attempt, failure, now), BreakerChange::None);
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_host_that_is_gone_is_shut_out_at_once() {
         let now = Instant::now();
-        let mut breaker = proven(now);
+        let mut breaker = trusted(now);
         let attempt = breaker.begin(now);
         assert_eq!(breaker.failed(attempt, Failure::Hard, now), BreakerChange::Opened { pause: seconds(1) });
     }
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn each_trial_in_vain_doubles_the_pause_up_to_a_bound() {
         let mut now = Instant::now();
-        let mut breaker = proven(now);
+        let mut breaker = trusted(now);
         let attempt = breaker.begin(now);
         breaker.failed(attempt, Failure::Hard, now);
         let mut pauses = Vec::new();
@@ -280,17 +280,17 @@ mod tests {
     #[test]
     fn a_sign_of_life_ends_a_trial_and_forgives_nothing() {
         let mut now = Instant::now();
-        let mut breaker = proven(now);
+        let mut breaker = trusted(now);
         let attempt = breaker.begin(now);
         for _ in 0..2 {
             breaker.failed(attempt, Failure::Soft, now);
-            assert_eq!(breaker.heard(attempt), BreakerChange::None);
+            assert_eq!(breaker.responded(attempt), BreakerChange::None);
         }
         assert_eq!(breaker.failed(attempt, Failure::Soft, now), BreakerChange::Opened { pause: seconds(1) });
         for (pause, next) in [(1, 2), (2, 4), (4, 5)] {
             now += seconds(pause);
             let trial = breaker.begin(now);
-            assert_eq!(breaker.heard(trial), BreakerChange::Closed);
+            assert_eq!(breaker.responded(trial), BreakerChange::Closed);
             assert_eq!(breaker.state_at(now), BreakerState::Closed);
             assert_eq!(
                 breaker.failed(trial, Failure::Soft, now),
@@ -300,7 +300,7 @@ mod tests {
         }
         now += seconds(5);
         let trial = breaker.begin(now);
-        breaker.heard(trial);
+        breaker.responded(trial);
         breaker.succeeded(trial);
         assert_eq!(breaker.failed(trial, Failure::Soft, now), BreakerChange::None, "a whole answer forgives");
     }
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn what_began_before_it_opened_is_old_news() {
         let now = Instant::now();
-        let mut breaker = proven(now);
+        let mut breaker = trusted(now);
         let (slow, quick) = (breaker.begin(now), breaker.begin(now));
         breaker.failed(quick, Failure::Hard, now);
         assert_eq!(breaker.failed(slow, Failure::Hard, now), BreakerChange::None);
@@ -323,8 +323,8 @@ mod tests {
         let trial = breaker.begin(now);
         breaker.abandoned(trial, now);
         assert_eq!(breaker.state_at(now), BreakerState::HalfOpen);
-        // One who leaves a healthy host changes nothing.
-        let mut breaker = proven(now);
+        // Leaving a healthy host changes nothing.
+        let mut breaker = trusted(now);
         let attempt = breaker.begin(now);
         breaker.abandoned(attempt, now);
         assert_eq!(breaker.state_at(now), BreakerState::Closed);
@@ -333,11 +333,11 @@ mod tests {
     #[test]
     fn a_shut_host_that_answers_all_the_same_is_open_to_everybody_again() {
         let now = Instant::now();
-        let mut breaker = proven(now);
+        let mut breaker = trusted(now);
         let attempt = breaker.begin(now);
         breaker.failed(attempt, Failure::Hard, now);
         let forced = breaker.begin(now);
-        assert!(!forced.is_proven());
+        assert!(!forced.is_trusted());
         assert_eq!(
             breaker.failed(forced, Failure::Hard, now),
             BreakerChange::None,

@@ -1,19 +1,19 @@
-//! What an engine's failure says of its host, and whether the question may be asked elsewhere. Pure, and complete: every kind
-//! of error has its row.
+//! What an engine's error says about its host, and whether another host may be tried. Pure. Every kind of error has a
+//! row.
 
 use hob_core::EngineError;
 
 use super::circuit_breaker::Failure;
 
-/// Whether another host may be asked the same, as long as nothing of an answer reached the caller.
+/// Whether the request may be sent to another host, as long as no part of an answer has reached the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryRule {
-    /// The answer would be the same, or the question may still be worked on.
+    /// Another host would give the same answer, or the first may still work on the request.
     Never,
-    /// The host did nothing with the question: it never got it, or turned it away.
+    /// The host did not process the request: it did not receive it, or rejected it.
     Always,
-    /// The host had the question, and what it made of it is lost. One other may be asked where asking costs nothing but
-    /// time; more would let a question that breaks hosts break them all.
+    /// The host received the request, and its work is lost. One other host may be tried if a second request costs
+    /// nothing but time. With more tries, a request that crashes hosts would crash all of them.
     Once,
 }
 
@@ -23,31 +23,31 @@ pub(super) struct FailureClass {
     pub(super) retry: RetryRule,
 }
 
-/// What was asked of the host.
+/// What the host was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestKind {
-    /// An answer in one piece, of which nothing comes before all of it is there.
+    /// A complete answer. Nothing arrives before all of it is ready.
     Whole,
-    /// An answer as it is made.
+    /// A streamed answer.
     Stream,
-    /// Its models, which it has at hand.
+    /// Its list of models.
     List,
 }
 
 pub(super) fn classify(error: &EngineError, asked: RequestKind) -> FailureClass {
     let (failure, retry) = match error {
         EngineError::Unreachable { .. } => (Failure::Hard, RetryRule::Always),
-        // It may be at work on a long answer, which nobody else would give sooner. A host is silent for as long as a whole
-        // answer takes, so that silence says nothing of its health; `unless_hung` finds those that hang.
+        // The host may still work on a long answer, and another host would not be faster. During a complete answer a
+        // host sends nothing, so silence says nothing about its health; `unless_hung` finds hosts that hang.
         EngineError::Timeout { .. } if asked == RequestKind::Whole => {
             (Failure::Inconclusive, RetryRule::Never)
         }
         EngineError::Timeout { .. } => (Failure::Soft, RetryRule::Never),
         EngineError::Interrupted { .. } | EngineError::Malformed { .. } => (Failure::Soft, RetryRule::Once),
         EngineError::Refused { status, .. } => match status {
-            // It has enough to do.
+            // The host is busy.
             429 => (Failure::None, RetryRule::Always),
-            // It is loading, full, or going down.
+            // The host is loading a model, overloaded, or shutting down.
             503 => (Failure::Soft, RetryRule::Always),
             500.. => (Failure::Soft, RetryRule::Once),
             _ => (Failure::None, RetryRule::Never),

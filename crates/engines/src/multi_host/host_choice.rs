@@ -1,35 +1,38 @@
-//! Which of the hosts that may be asked is asked. Pure.
+//! Which of the available hosts gets a request. Pure.
 
-/// A host that may be asked.
+/// An available host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HostCandidate {
     pub(super) index: usize,
-    /// Requests it works on.
+    /// Its number of active requests.
     pub(super) in_flight: usize,
-    /// How much it is the home of this conversation.
+    /// Its weight for this conversation.
     pub(super) weight: u64,
 }
 
-/// Whether a request has a cache to go back to.
+/// Whether a cached prefix is worth going back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CacheAffinity {
     Home,
     None,
 }
 
-/// A host that works on so many requests more than the idlest is left, if that is also half as much again. Below that, what
-/// the cache saves is worth more than a place nearer to the front: engines work on several requests at once.
-const WORTH_MOVING: usize = 4;
+/// A request leaves the home of its conversation for the least loaded host if the home has more than this many
+/// additional requests, and at least half as many again. Below that, the cache saves more time than a shorter queue:
+/// engines work on several requests at once.
+const MAX_EXTRA_LOAD: usize = 4;
 
-/// Chooses: the conversation's home, unless another is clearly less loaded; else the least loaded.
+/// Chooses the conversation's home, unless another host is clearly less loaded; without affinity, the least loaded
+/// host.
 pub(super) fn choose(candidates: &[HostCandidate], loyalty: CacheAffinity) -> Option<usize> {
-    let idlest = candidates.iter().min_by_key(|host| (host.in_flight, std::cmp::Reverse(host.weight)))?;
+    let least_loaded =
+        candidates.iter().min_by_key(|host| (host.in_flight, std::cmp::Reverse(host.weight)))?;
     let home = candidates.iter().max_by_key(|host| host.weight)?;
-    let more = home.in_flight.saturating_sub(idlest.in_flight);
-    let is_overrun = more > WORTH_MOVING && more * 2 > idlest.in_flight;
+    let more = home.in_flight.saturating_sub(least_loaded.in_flight);
+    let is_overloaded = more > MAX_EXTRA_LOAD && more * 2 > least_loaded.in_flight;
     match loyalty {
-        CacheAffinity::Home if !is_overrun => Some(home.index),
-        CacheAffinity::Home | CacheAffinity::None => Some(idlest.index),
+        CacheAffinity::Home if !is_overloaded => Some(home.index),
+        CacheAffinity::Home | CacheAffinity::None => Some(least_loaded.index),
     }
 }
 
@@ -37,7 +40,7 @@ pub(super) fn choose(candidates: &[HostCandidate], loyalty: CacheAffinity) -> Op
 mod tests {
     use super::*;
 
-    /// Hosts by their load; the first is home.
+    /// Hosts by their load. The first is the home.
     fn loaded(in_flight: &[usize]) -> Vec<HostCandidate> {
         let host = |(index, in_flight): (usize, &usize)| HostCandidate {
             index,

@@ -1,7 +1,7 @@
-//! Who sits where: what is known of each host, and the places that requests hold there.
+//! What is known about each host, and the slots of active requests.
 //!
-//! Everything is behind one lock that is held for a few comparisons and never across a wait. What is kept is one entry for
-//! each host; conversations are not remembered at all.
+//! One lock guards everything. It is held for a few comparisons, and never across an `.await`. The table has one
+//! entry per host; conversations are not stored.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::affinity;
 use super::circuit_breaker::{Attempt, BreakerChange, BreakerOptions, BreakerState, CircuitBreaker, Failure};
 use super::host_choice::{CacheAffinity, HostCandidate, choose};
 
-/// What a request needs of a host.
+/// What a request needs from a host.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostRequest<'a> {
     pub(super) model: &'a str,
@@ -21,24 +21,24 @@ pub(super) struct HostRequest<'a> {
     pub(super) loyalty: CacheAffinity,
 }
 
-/// What is known of one host.
+/// What is known about one host.
 struct HostEntry {
     breaker: CircuitBreaker,
     in_flight: usize,
     models: HostModels,
 }
 
-/// What a host has.
+/// The models of a host.
 enum HostModels {
-    /// It has to be asked, as after it was away: it may have come back with others.
+    /// Not known, or known from before an outage: the host may have restarted with other models.
     Unknown,
-    /// It does not tell.
+    /// The host does not list its models.
     NotListed,
-    /// The ids it listed last.
+    /// The ids of its latest list.
     Listed(Vec<String>),
 }
 
-/// How a host was when it was looked at.
+/// The result of a health check.
 struct HealthCheck {
     at: Instant,
     well: bool,
@@ -46,10 +46,10 @@ struct HealthCheck {
 
 pub(super) struct HostTable {
     hosts: Vec<Arc<dyn Engine>>,
-    /// The hosts' numbers for [`affinity::weight`].
+    /// The hosts' hashes for [`affinity::weight`].
     host_hashes: Vec<u64>,
     entries: Mutex<Vec<HostEntry>>,
-    /// The last look at each host. Held by whoever looks, so that a crowd looks once.
+    /// The latest health check of each host. The lock is held during a check, so that concurrent requests share it.
     health_checks: Vec<tokio::sync::Mutex<Option<HealthCheck>>>,
 }
 
@@ -72,8 +72,8 @@ impl HostTable {
         &self.hosts
     }
 
-    /// A place on the host that suits best, of those that were not tried yet and may have the model. Where all of them are
-    /// shut, on the one that opens first: a likely failure is better than a certain one.
+    /// A slot on the best host that was not tried yet and may have the model. If the breakers of all such hosts are
+    /// open, the slot is on the host whose breaker closes first: a likely failure is better than a certain one.
     pub(super) fn take(
         self: &Arc<Self>,
         need: HostRequest<'_>,
@@ -82,7 +82,7 @@ impl HostTable {
     ) -> Option<HostSlot> {
         let mut entries = self.lock();
         let mut candidates = Vec::with_capacity(entries.len());
-        let mut shut = Vec::new();
+        let mut open_breakers = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             if tried.contains(&index) || !self.may_have(index, entry, need.model) {
                 continue;
@@ -93,23 +93,23 @@ impl HostTable {
                     in_flight: entry.in_flight,
                     weight: affinity::weight(need.conversation, self.host_hashes[index]),
                 }),
-                BreakerState::Open { until } => shut.push((until, index)),
+                BreakerState::Open { until } => open_breakers.push((until, index)),
             }
         }
-        let soonest = || shut.iter().min().map(|(_, index)| *index);
-        let index = choose(&candidates, need.loyalty).or_else(soonest)?;
+        let next_to_close = || open_breakers.iter().min().map(|(_, index)| *index);
+        let index = choose(&candidates, need.loyalty).or_else(next_to_close)?;
         Some(self.slot(&mut entries[index], index, now))
     }
 
-    /// Whether somebody else could be asked who is not shut.
+    /// Whether another host with a closed breaker could be tried.
     pub(super) fn has_another(&self, need: HostRequest<'_>, tried: &[usize], now: Instant) -> bool {
         self.lock().iter().enumerate().any(|(index, entry)| {
-            let is_open = !matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
-            is_open && !tried.contains(&index) && self.may_have(index, entry, need.model)
+            let is_available = !matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
+            is_available && !tried.contains(&index) && self.may_have(index, entry, need.model)
         })
     }
 
-    /// Whether a host tells that it is well, or told somebody else within this time.
+    /// Whether a host is healthy, by a check that is no older than `recent`.
     pub(super) async fn is_healthy(&self, index: usize, recent: Duration) -> bool {
         let mut last = self.health_checks[index].lock().await;
         if let Some(look) = &*last
@@ -123,16 +123,16 @@ impl HostTable {
         well
     }
 
-    /// A place on every host that is not shut, or on all where all are, to ask them for their models.
+    /// A slot on every host whose breaker is not open, or on all hosts if all are open, to list their models.
     pub(super) fn take_all(self: &Arc<Self>, now: Instant) -> Vec<HostSlot> {
         let mut entries = self.lock();
-        let is_shut = |entry: &HostEntry| matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
-        let all_shut = entries.iter().all(is_shut);
-        let open = entries.iter_mut().enumerate().filter(|(_, entry)| all_shut || !is_shut(entry));
+        let is_open = |entry: &HostEntry| matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
+        let all_open = entries.iter().all(is_open);
+        let open = entries.iter_mut().enumerate().filter(|(_, entry)| all_open || !is_open(entry));
         open.map(|(index, entry)| self.slot(entry, index, now)).collect()
     }
 
-    /// Every model that a host listed, each once.
+    /// Every model of every list, without duplicates.
     pub(super) fn listed(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for entry in self.lock().iter() {
@@ -146,7 +146,7 @@ impl HostTable {
         all
     }
 
-    /// Requests at work on each host.
+    /// The number of active requests of each host.
     #[cfg(test)]
     pub(super) fn in_flight(&self) -> Vec<usize> {
         self.lock().iter().map(|entry| entry.in_flight).collect()
@@ -160,7 +160,7 @@ impl HostTable {
             table: Arc::clone(self),
             index,
             attempt,
-            proven: attempt.is_proven() && is_known,
+            trusted: attempt.is_trusted() && is_known,
             reported: false,
         }
     }
@@ -180,13 +180,13 @@ impl HostTable {
     }
 }
 
-/// A request's place on a host. The host counts as at work on it for as long as this lives.
+/// A request's slot on a host. The request counts as active until the slot is dropped.
 pub(super) struct HostSlot {
     table: Arc<HostTable>,
     index: usize,
     attempt: Attempt,
-    proven: bool,
-    /// Whether the breaker was told how it went.
+    trusted: bool,
+    /// Whether the result was reported to the breaker.
     reported: bool,
 }
 
@@ -199,13 +199,13 @@ impl HostSlot {
         &self.table.hosts[self.index]
     }
 
-    /// Whether the host can be asked without hearing it first.
-    pub(super) fn is_proven(&self) -> bool {
-        self.proven
+    /// Whether the host can be used without a check.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.trusted
     }
 
-    /// The host has these. Whether `model` is one of them.
-    pub(super) fn lists(&mut self, models: &[ModelInfo], model: &str) -> bool {
+    /// Stores the host's list. Whether it contains `model`.
+    pub(super) fn set_models(&mut self, models: &[ModelInfo], model: &str) -> bool {
         let ids: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
         let mut entries = self.table.lock();
         let entry = &mut entries[self.index];
@@ -213,30 +213,30 @@ impl HostSlot {
         self.table.may_have(self.index, entry, model)
     }
 
-    /// The host does not tell what it has.
-    pub(super) fn tells_nothing(&self) {
+    /// The host does not list its models.
+    pub(super) fn hide_models(&self) {
         self.table.lock()[self.index].models = HostModels::NotListed;
     }
 
-    /// The host says that it does not have this one, whatever it listed.
-    pub(super) fn lacks(&self, model: &str) {
+    /// The host reports that it does not have this model, whatever it listed.
+    pub(super) fn remove_model(&self, model: &str) {
         let host = self.host();
         if let HostModels::Listed(models) = &mut self.table.lock()[self.index].models {
             models.retain(|listed| !host.means(model, listed));
         }
     }
 
-    /// The host gives a sign of life.
-    pub(super) fn heard(&mut self) {
-        self.report(|breaker, attempt| breaker.heard(attempt));
+    /// The host responded.
+    pub(super) fn responded(&mut self) {
+        self.report(|breaker, attempt| breaker.responded(attempt));
     }
 
-    /// The host gave a whole answer.
+    /// The host gave a complete answer.
     pub(super) fn succeeded(&mut self) {
         self.report(|breaker, attempt| breaker.succeeded(attempt));
     }
 
-    /// The host failed, or refused.
+    /// The host failed, or rejected the request.
     pub(super) fn failed(&mut self, failure: Failure, now: Instant) {
         self.report(|breaker, attempt| breaker.failed(attempt, failure, now));
     }
@@ -256,9 +256,14 @@ impl HostSlot {
         match change {
             BreakerChange::None => {}
             BreakerChange::Opened { pause } => {
-                tracing::warn!(engine, host, pause_s = pause.as_secs_f32(), "a host is left out for a while");
+                tracing::warn!(
+                    engine,
+                    host,
+                    pause_s = pause.as_secs_f32(),
+                    "host failed; skipping it for a while"
+                );
             }
-            BreakerChange::Closed => tracing::info!(engine, host, "a host answers"),
+            BreakerChange::Closed => tracing::info!(engine, host, "host is available"),
         }
     }
 }

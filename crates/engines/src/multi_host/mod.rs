@@ -1,10 +1,11 @@
-//! Several servers of one engine, as one engine: who is asked, who is left out, and what is asked again elsewhere.
+//! Several servers of one engine, used as one engine.
 //!
-//! Knows hosts only by the contract of an engine. The rules are pure and in files of their own: which host suits
-//! (`host_choice`, `affinity`), which is left alone for a while (`circuit_breaker`), and what a failure means (`failure_class`).
+//! Knows hosts only by the trait `Engine`. The rules are pure and have their own files: which host gets a request
+//! (`host_choice`, `affinity`), which host is skipped for a while (`circuit_breaker`), and what a failure means
+//! (`failure_class`).
 //!
-//! A question goes to another host only while nothing of an answer has reached the caller, and only if the first did nothing
-//! with it, or what it did is lost and cost nothing but time.
+//! A request is sent to another host only while no part of an answer has reached the caller, and only if the first
+//! host did not process it, or its work is lost and a second request costs nothing but time.
 
 mod affinity;
 mod circuit_breaker;
@@ -38,8 +39,8 @@ use crate::wire::remote::Resend;
 pub struct MultiHostOptions {
     pub resend: Resend,
     pub breaker: BreakerOptions,
-    /// How long a host may be silent before it is looked at. One that does not answer the look either, twice in a row,
-    /// hangs, and whoever waits for it is sent elsewhere.
+    /// How long a host may send nothing before its health is checked. After two failed checks in a row the host
+    /// counts as hung, and the request is sent to another host.
     pub health_check_after: Duration,
 }
 
@@ -53,26 +54,26 @@ impl Default for MultiHostOptions {
     }
 }
 
-/// Looks in vain after which a host counts as hung.
+/// The number of failed health checks in a row after which a host counts as hung.
 const MAX_FAILED_CHECKS: u32 = 2;
 
-/// A host answers neither a question nor a look.
+/// A host answers neither the request nor health checks.
 struct Hung;
 
 /// Several servers of one engine.
 pub struct MultiHost {
     key: String,
-    /// All of theirs.
+    /// The addresses of all hosts.
     address: String,
     lists_every_model: bool,
     table: Arc<HostTable>,
     options: MultiHostOptions,
-    /// Sends requests that have no home round the hosts.
-    turn: AtomicU64,
+    /// Distributes requests without affinity over the hosts.
+    next: AtomicU64,
 }
 
 impl MultiHost {
-    /// One engine of several hosts. A single host is itself; `None` when there is none.
+    /// One engine over several hosts. A single host is returned as it is; `None` without hosts.
     pub fn of(mut hosts: Vec<Arc<dyn Engine>>, options: MultiHostOptions) -> Option<Arc<dyn Engine>> {
         match hosts.len() {
             0 | 1 => hosts.pop(),
@@ -84,14 +85,14 @@ impl MultiHost {
                     lists_every_model: hosts[0].lists_every_model(),
                     table: Arc::new(HostTable::new(hosts, options.breaker, Instant::now())),
                     options,
-                    turn: AtomicU64::new(0),
+                    next: AtomicU64::new(0),
                 };
                 Some(Arc::new(multi_host))
             }
         }
     }
 
-    /// Asks one host after the other until one answers, as far as asking again is allowed.
+    /// Tries one host after another until one answers, as far as retries are allowed.
     async fn ask<'a, T>(
         &'a self,
         need: HostRequest<'a>,
@@ -99,55 +100,56 @@ impl MultiHost {
         question: impl Fn(Arc<dyn Engine>) -> BoxFuture<'a, Result<T, EngineError>> + Send + 'a,
     ) -> Result<(T, HostSlot), EngineError> {
         let mut tried = Vec::new();
-        let mut was_lost = false;
+        let mut has_retried = false;
         let mut last_error = None;
         while let Some(mut slot) = self.table.take(need, &tried, Instant::now()) {
             tried.push(slot.index());
-            if !slot.is_proven() {
-                match hear(&mut slot, need.model).await {
+            if !slot.is_trusted() {
+                match check_host(&mut slot, need.model).await {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {
-                        last_error = Some(telling(last_error, error));
+                        last_error = Some(more_informative(last_error, error));
                         continue;
                     }
                 }
             }
-            let may_lose = self.options.resend == Resend::Unanswered && !was_lost;
+            let may_retry = self.options.resend == Resend::Unanswered && !has_retried;
             let answer = question(Arc::clone(slot.host()));
-            let answer = match may_lose {
+            let answer = match may_retry {
                 true => self.unless_hung(need, &tried, slot.index(), answer).await,
                 false => Ok(answer.await),
             };
             let (error, FailureClass { failure, retry }) = match answer {
                 Ok(Ok(answer)) => {
-                    slot.heard();
+                    slot.responded();
                     return Ok((answer, slot));
                 }
                 Ok(Err(error)) => {
                     let class = classify(&error, asked);
                     (error, class)
                 }
-                Err(Hung) => {
-                    (self.hangs(slot.host()), FailureClass { failure: Failure::Hard, retry: RetryRule::Once })
-                }
+                Err(Hung) => (
+                    self.hung_error(slot.host()),
+                    FailureClass { failure: Failure::Hard, retry: RetryRule::Once },
+                ),
             };
             slot.failed(failure, Instant::now());
             if matches!(error, EngineError::ModelNotFound { .. }) {
-                slot.lacks(need.model);
+                slot.remove_model(need.model);
             }
             match retry {
                 RetryRule::Always => {}
-                RetryRule::Once if may_lose => was_lost = true,
+                RetryRule::Once if may_retry => has_retried = true,
                 RetryRule::Once | RetryRule::Never => return Err(error),
             }
-            tracing::info!(engine = %self.key, host = slot.host().address(), %error, "asking another host");
-            last_error = Some(telling(last_error, error));
+            tracing::info!(engine = %self.key, host = slot.host().address(), %error, "host failed; trying another");
+            last_error = Some(more_informative(last_error, error));
         }
-        Err(self.nobody(need.model, last_error, &tried))
+        Err(self.no_answer_error(need.model, last_error, &tried))
     }
 
-    /// The answer, unless the host stops answering anything at all and somebody else could be asked.
+    /// The answer, unless the host hangs and another host could be tried.
     async fn unless_hung<T>(
         &self,
         need: HostRequest<'_>,
@@ -157,29 +159,32 @@ impl MultiHost {
     ) -> Result<T, Hung> {
         let pause = self.options.health_check_after;
         let hung = async {
-            let mut in_vain = 0;
-            while in_vain < MAX_FAILED_CHECKS || !self.table.has_another(need, tried, Instant::now()) {
+            let mut failed_checks = 0;
+            while failed_checks < MAX_FAILED_CHECKS || !self.table.has_another(need, tried, Instant::now()) {
                 tokio::time::sleep(pause).await;
-                in_vain = if self.table.is_healthy(host, pause).await { 0 } else { in_vain + 1 };
+                failed_checks = if self.table.is_healthy(host, pause).await { 0 } else { failed_checks + 1 };
             }
         };
         tokio::select! {
             biased;
             answer = answer => Ok(answer),
-            // Dropping the question closes its connection, so a host that wakes up finds nobody to answer.
+            // Dropping the request closes its connection.
             () = hung => Err(Hung),
         }
     }
 
-    fn hangs(&self, host: &Arc<dyn Engine>) -> EngineError {
+    fn hung_error(&self, host: &Arc<dyn Engine>) -> EngineError {
         EngineError::Interrupted {
             engine: self.key.clone(),
-            reason: format!("{} hangs, and does not even tell its health", host.address()),
+            reason: format!(
+                "{} accepts requests but answers nothing, not even health checks",
+                host.address()
+            ),
         }
     }
 
-    /// Why none of the hosts answered.
-    fn nobody(&self, model: &str, last_error: Option<EngineError>, tried: &[usize]) -> EngineError {
+    /// The error when no host answered.
+    fn no_answer_error(&self, model: &str, last_error: Option<EngineError>, tried: &[usize]) -> EngineError {
         match last_error {
             Some(EngineError::Unreachable { reason, .. }) if tried.len() > 1 => EngineError::Unreachable {
                 engine: self.key.clone(),
@@ -199,17 +204,17 @@ impl MultiHost {
         }
     }
 
-    /// A need without a home.
-    fn anywhere<'a>(&self, model: &'a str) -> HostRequest<'a> {
+    /// A request without affinity.
+    fn without_affinity<'a>(&self, model: &'a str) -> HostRequest<'a> {
         HostRequest {
             model,
-            conversation: self.turn.fetch_add(1, Ordering::Relaxed),
+            conversation: self.next.fetch_add(1, Ordering::Relaxed),
             loyalty: CacheAffinity::None,
         }
     }
 }
 
-fn at_home(request: &GenerateRequest) -> HostRequest<'_> {
+fn with_affinity(request: &GenerateRequest) -> HostRequest<'_> {
     HostRequest {
         model: &request.model,
         conversation: affinity::conversation(request),
@@ -217,43 +222,43 @@ fn at_home(request: &GenerateRequest) -> HostRequest<'_> {
     }
 }
 
-/// Hears a host that is not relied on yet, so that no question is put at risk by it. Whether it has the model.
-async fn hear(slot: &mut HostSlot, model: &str) -> Result<bool, EngineError> {
+/// Lists the models of a host that has not answered yet, so that no request is lost on it. Whether it has the model.
+async fn check_host(slot: &mut HostSlot, model: &str) -> Result<bool, EngineError> {
     match list(slot).await {
-        Ok(models) => Ok(slot.lists(&models, model)),
-        Err(error) if keeps_its_list(&error) => Ok(true),
+        Ok(models) => Ok(slot.set_models(&models, model)),
+        Err(error) if only_hides_models(&error) => Ok(true),
         Err(error) => Err(error),
     }
 }
 
-/// Whether the host is well and only does not tell what it has, which is no reason not to ask it.
-fn keeps_its_list(error: &EngineError) -> bool {
+/// Whether the host works and only does not list its models. Such a host can be used.
+fn only_hides_models(error: &EngineError) -> bool {
     classify(error, RequestKind::List) == FailureClass { failure: Failure::None, retry: RetryRule::Never }
 }
 
-/// A host's models, within the time of a probe. Its breaker hears how that went.
+/// A host's models, within the time limit of a probe. Reports the result to its breaker.
 async fn list(slot: &mut HostSlot) -> Result<Vec<ModelInfo>, EngineError> {
     let host = Arc::clone(slot.host());
     let too_slow = || EngineError::Timeout { engine: host.key().to_owned(), after: PROBE_TIMEOUT };
     let listed = timeout(PROBE_TIMEOUT, host.list_models()).await.unwrap_or_else(|_| Err(too_slow()));
     match &listed {
-        Ok(_) => slot.heard(),
-        Err(error) if keeps_its_list(error) => {
-            slot.heard();
-            slot.tells_nothing();
+        Ok(_) => slot.responded(),
+        Err(error) if only_hides_models(error) => {
+            slot.responded();
+            slot.hide_models();
         }
         Err(error) => slot.failed(classify(error, RequestKind::List).failure, Instant::now()),
     }
     listed
 }
 
-/// Of two failures the one that says more, of equals the later: a host that is away is less than one that has something to say,
-/// and nothing hides that a question was lost, because then it was asked.
-fn telling(earlier: Option<EngineError>, later: EngineError) -> EngineError {
+/// The more informative of two errors, or the later of equals. An error from a host says more than an unreachable
+/// host, and an error after which the request may have been processed is never hidden.
+fn more_informative(earlier: Option<EngineError>, later: EngineError) -> EngineError {
     let weight = |error: &EngineError| match error {
         EngineError::Unreachable { .. } => 0,
         EngineError::ModelNotFound { .. } => 1,
-        // Whatever was asked, this much is the same.
+        // This part is the same for every kind of request.
         error if classify(error, RequestKind::Stream).retry == RetryRule::Once => 3,
         _ => 2,
     };
@@ -281,18 +286,18 @@ impl Engine for MultiHost {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.generate(request).await })
         };
-        let (generation, mut slot) = self.ask(at_home(request), RequestKind::Whole, ask).await?;
+        let (generation, mut slot) = self.ask(with_affinity(request), RequestKind::Whole, ask).await?;
         slot.succeeded();
         Ok(generation)
     }
 
-    /// Waits for the first piece, because until then another host may have to be asked.
+    /// Waits for the first delta, because until then the request can be sent to another host.
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { StartedStream::with(host.as_ref(), request).await })
         };
         let (StartedStream { warnings, first, deltas }, slot) =
-            self.ask(at_home(request), RequestKind::Stream, ask).await?;
+            self.ask(with_affinity(request), RequestKind::Stream, ask).await?;
         Ok(GenerationStream { warnings, deltas: Box::pin(TrackedStream::new(first, deltas, slot)) })
     }
 
@@ -300,19 +305,20 @@ impl Engine for MultiHost {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { host.embed(request).await })
         };
-        let (embeddings, mut slot) = self.ask(self.anywhere(&request.model), RequestKind::Whole, ask).await?;
+        let (embeddings, mut slot) =
+            self.ask(self.without_affinity(&request.model), RequestKind::Whole, ask).await?;
         slot.succeeded();
         Ok(embeddings)
     }
 
-    /// What the hosts have that answer, each model once.
+    /// The models of all hosts that answer, without duplicates.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         let slots = self.table.take_all(Instant::now());
         let tried: Vec<usize> = slots.iter().map(HostSlot::index).collect();
         let lists = join_all(slots.into_iter().map(|mut slot| async move {
             let listed = list(&mut slot).await;
             if let Ok(models) = &listed {
-                slot.lists(models, "");
+                slot.set_models(models, "");
             }
             listed
         }))
@@ -329,10 +335,10 @@ impl Engine for MultiHost {
                         }
                     }
                 }
-                Err(error) => last_error = Some(telling(last_error, error)),
+                Err(error) => last_error = Some(more_informative(last_error, error)),
             }
         }
-        if answered { Ok(union) } else { Err(self.nobody("", last_error, &tried)) }
+        if answered { Ok(union) } else { Err(self.no_answer_error("", last_error, &tried)) }
     }
 
     /// Whether any host answers.
@@ -354,14 +360,14 @@ impl Engine for MultiHost {
         self.table.hosts().iter().any(|host| host.means(asked, listed))
     }
 
-    /// On every host, so that whichever is asked is ready. One that can is enough.
+    /// On every host, so that each is ready. One success is enough.
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         let prepared = join_all(self.table.hosts().iter().map(|host| host.prepare(model))).await;
         let mut last_error = None;
         for outcome in prepared {
             match outcome {
                 Ok(()) => return Ok(()),
-                Err(error) => last_error = Some(telling(last_error, error)),
+                Err(error) => last_error = Some(more_informative(last_error, error)),
             }
         }
         last_error.map_or(Ok(()), Err)

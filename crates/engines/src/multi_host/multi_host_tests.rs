@@ -6,24 +6,24 @@ use hob_core::{Delta, FinishReason, Message, Role};
 
 use super::*;
 
-/// What a host does when it is asked.
+/// How a host behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
+enum Behaviour {
     Well,
-    /// Nobody listens there.
+    /// No server listens.
     Gone,
     Refuses(u16),
-    /// Hangs up on the question.
+    /// Closes the connection after the request.
     HangsUp,
-    /// Says a word and hangs up.
+    /// Closes the connection after the first delta.
     BreaksOff,
-    /// Takes questions and does nothing any more.
+    /// Accepts requests and sends nothing.
     Hangs,
-    /// Gives up after a while.
+    /// Times out after a while.
     TimesOut,
     /// No longer has the model that it lists.
     Lacks,
-    /// Answers, and refuses to list its models.
+    /// Answers, and rejects requests for its list of models.
     KeepsItsList(u16),
 }
 
@@ -41,27 +41,27 @@ fn refused(status: u16) -> EngineError {
 struct Host {
     address: String,
     models: Mutex<Vec<&'static str>>,
-    mood: Mutex<Mood>,
+    behaviour: Mutex<Behaviour>,
     asked: AtomicUsize,
     heard: AtomicUsize,
     looked: AtomicUsize,
 }
 
 impl Host {
-    fn set(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
+    fn set(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
     }
 
-    fn mood(&self) -> Mood {
-        *self.mood.lock().unwrap()
+    fn behaviour(&self) -> Behaviour {
+        *self.behaviour.lock().unwrap()
     }
 
-    /// How often it was asked a question.
+    /// The number of requests.
     fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// How often it was asked for its models.
+    /// The number of requests for its models.
     fn heard(&self) -> usize {
         self.heard.load(Ordering::Relaxed)
     }
@@ -75,26 +75,29 @@ impl Host {
     }
 
     async fn deltas(&self) -> Result<Vec<Result<Delta, EngineError>>, EngineError> {
-        let broken = || EngineError::Interrupted { engine: "vllm".into(), reason: "it hung up".into() };
-        let mood = self.mood();
-        if mood != Mood::Gone {
+        let broken = || EngineError::Interrupted {
+            engine: "vllm".into(),
+            reason: "the engine closed the connection".into(),
+        };
+        let behaviour = self.behaviour();
+        if behaviour != Behaviour::Gone {
             self.asked.fetch_add(1, Ordering::Relaxed);
         }
-        match mood {
-            Mood::Gone => Err(self.gone()),
-            Mood::Refuses(status) => Err(refused(status)),
-            Mood::Lacks => Err(EngineError::ModelNotFound {
+        match behaviour {
+            Behaviour::Gone => Err(self.gone()),
+            Behaviour::Refuses(status) => Err(refused(status)),
+            Behaviour::Lacks => Err(EngineError::ModelNotFound {
                 engine: "vllm".into(),
                 model: "m".into(),
                 available: Vec::new(),
             }),
-            Mood::HangsUp => Ok(vec![Err(broken())]),
-            Mood::BreaksOff => Ok(vec![Ok(Delta::text("half")), Err(broken())]),
-            Mood::Hangs => std::future::pending().await,
-            Mood::TimesOut => {
+            Behaviour::HangsUp => Ok(vec![Err(broken())]),
+            Behaviour::BreaksOff => Ok(vec![Ok(Delta::text("half")), Err(broken())]),
+            Behaviour::Hangs => std::future::pending().await,
+            Behaviour::TimesOut => {
                 Err(EngineError::Timeout { engine: "vllm".into(), after: Duration::from_secs(120) })
             }
-            Mood::Well | Mood::KeepsItsList(_) => Ok(vec![
+            Behaviour::Well | Behaviour::KeepsItsList(_) => Ok(vec![
                 Ok(Delta::text(self.address.clone())),
                 Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
                 Ok(Delta::Done { usage: None }),
@@ -127,13 +130,13 @@ impl Engine for Host {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        match self.mood() {
-            Mood::Gone => return Err(self.gone()),
-            Mood::Hangs => std::future::pending().await,
+        match self.behaviour() {
+            Behaviour::Gone => return Err(self.gone()),
+            Behaviour::Hangs => std::future::pending().await,
             _ => {}
         }
         self.heard.fetch_add(1, Ordering::Relaxed);
-        if let Mood::KeepsItsList(status) = self.mood() {
+        if let Behaviour::KeepsItsList(status) = self.behaviour() {
             return Err(refused(status));
         }
         Ok(self.models.lock().unwrap().iter().map(|id| ModelInfo::named(*id)).collect())
@@ -141,17 +144,17 @@ impl Engine for Host {
 
     async fn health(&self) -> bool {
         self.looked.fetch_add(1, Ordering::Relaxed);
-        !matches!(self.mood(), Mood::Gone | Mood::Hangs)
+        !matches!(self.behaviour(), Behaviour::Gone | Behaviour::Hangs)
     }
 }
 
-/// Three hosts that have the model `m`, and the engine they are together.
+/// Three hosts that have the model `m`, and one engine over them.
 fn three(options: MultiHostOptions) -> (Arc<dyn Engine>, Vec<Arc<Host>>) {
     let host = |name: &str| {
         Arc::new(Host {
             address: format!("http://{name}:8000"),
             models: Mutex::new(vec!["m"]),
-            mood: Mutex::new(Mood::Well),
+            behaviour: Mutex::new(Behaviour::Well),
             asked: AtomicUsize::new(0),
             heard: AtomicUsize::new(0),
             looked: AtomicUsize::new(0),
@@ -170,7 +173,7 @@ fn asking(model: &str, question: &str) -> GenerateRequest {
     }
 }
 
-/// A question whose home is this host.
+/// A request whose home is this host.
 fn question_for(host: usize, hosts: &[Arc<Host>]) -> GenerateRequest {
     let weight = |request: &GenerateRequest, index: usize| {
         affinity::weight(affinity::conversation(request), affinity::host(&hosts[index].address))
@@ -210,12 +213,12 @@ async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(1, &hosts);
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
-    hosts[1].set(Mood::Gone);
+    hosts[1].set(Behaviour::Gone);
     let elsewhere = answer(&engine, &request).await.unwrap();
     assert_ne!(elsewhere, hosts[1].address);
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "its second home is always the same");
 
-    hosts[1].set(Mood::Well);
+    hosts[1].set(Behaviour::Well);
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "not before the pause is over");
     tokio::time::advance(BreakerOptions::default().pauses.first).await;
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
@@ -226,12 +229,12 @@ async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
 async fn what_was_lost_before_its_first_piece_is_asked_once_more_and_not_of_all() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
-    hosts[0].set(Mood::HangsUp);
+    hosts[0].set(Behaviour::HangsUp);
     let stream = engine.stream(&request).await.unwrap();
     assert!(stream.deltas.map(Result::unwrap).collect::<Vec<_>>().await.len() == 3);
     assert_eq!(asked(&hosts).iter().sum::<usize>(), 2);
 
-    hosts.iter().for_each(|host| host.set(Mood::HangsUp));
+    hosts.iter().for_each(|host| host.set(Behaviour::HangsUp));
     let error = answer(&engine, &request).await.unwrap_err();
     assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
     assert_eq!(asked(&hosts).iter().sum::<usize>(), 4, "a question that breaks hosts breaks two at most");
@@ -241,7 +244,7 @@ async fn what_was_lost_before_its_first_piece_is_asked_once_more_and_not_of_all(
 async fn nothing_is_asked_again_once_a_piece_is_out() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(2, &hosts);
-    hosts[2].set(Mood::BreaksOff);
+    hosts[2].set(Behaviour::BreaksOff);
     let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
     assert_eq!(deltas[0].as_ref().unwrap(), &Delta::text("half"));
     assert!(matches!(deltas[1], Err(EngineError::Interrupted { .. })));
@@ -252,7 +255,7 @@ async fn nothing_is_asked_again_once_a_piece_is_out() {
 async fn a_host_whose_answers_all_break_off_is_left_alone() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(2, &hosts);
-    hosts[2].set(Mood::BreaksOff);
+    hosts[2].set(Behaviour::BreaksOff);
     for _ in 0..3 {
         let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
         assert!(deltas.last().unwrap().is_err());
@@ -266,7 +269,7 @@ async fn a_host_whose_answers_all_break_off_is_left_alone() {
 async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_longer_and_longer() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
-    hosts[0].set(Mood::HangsUp);
+    hosts[0].set(Behaviour::HangsUp);
     for _ in 0..3 {
         answer(&engine, &request).await.unwrap();
         engine.list_models().await.unwrap();
@@ -283,10 +286,10 @@ async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_long
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_lost_is_never_told_as_one_that_was_not_asked() {
-    for mood in [Mood::HangsUp, Mood::Refuses(500)] {
+    for behaviour in [Behaviour::HangsUp, Behaviour::Refuses(500)] {
         let (engine, hosts) = three(MultiHostOptions::default());
-        hosts.iter().for_each(|host| host.set(Mood::Lacks));
-        hosts[0].set(mood);
+        hosts.iter().for_each(|host| host.set(Behaviour::Lacks));
+        hosts[0].set(behaviour);
         let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err();
         assert!(!matches!(error, EngineError::ModelNotFound { .. }), "{error}");
         assert_eq!(asked(&hosts), [1, 1, 1]);
@@ -297,7 +300,7 @@ async fn a_question_that_was_lost_is_never_told_as_one_that_was_not_asked() {
 async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
     for status in [401, 404] {
         let (engine, hosts) = three(MultiHostOptions::default());
-        hosts.iter().for_each(|host| host.set(Mood::KeepsItsList(status)));
+        hosts.iter().for_each(|host| host.set(Behaviour::KeepsItsList(status)));
         let request = question_for(1, &hosts);
         for _ in 0..3 {
             assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address, "{status}");
@@ -310,12 +313,12 @@ async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
 async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
     let (engine, hosts) = three(MultiHostOptions { resend: Resend::Never, ..MultiHostOptions::default() });
     let request = question_for(0, &hosts);
-    hosts[0].set(Mood::HangsUp);
+    hosts[0].set(Behaviour::HangsUp);
     let error = answer(&engine, &request).await.unwrap_err();
     assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
     assert_eq!(asked(&hosts), [1, 0, 0]);
-    // Where nothing was sent, nothing was paid for.
-    hosts[0].set(Mood::Gone);
+    // Nothing was sent, so a second request costs nothing.
+    hosts[0].set(Behaviour::Gone);
     assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
 }
 
@@ -323,16 +326,16 @@ async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
 async fn who_may_still_be_at_work_is_not_asked_again_elsewhere() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
-    hosts[0].set(Mood::TimesOut);
+    hosts[0].set(Behaviour::TimesOut);
     let error = answer(&engine, &request).await.unwrap_err();
     assert!(matches!(error, EngineError::Timeout { .. }), "{error}");
     assert_eq!(asked(&hosts), [1, 0, 0]);
-    // A whole answer that takes long says nothing of the host, however often that happens.
+    // A slow complete answer says nothing about the host, however often it happens.
     for _ in 0..5 {
         answer(&engine, &request).await.unwrap_err();
     }
     assert_eq!(asked(&hosts), [6, 0, 0]);
-    // After the third stream in a row that stays silent it is left alone.
+    // After the third silent stream in a row the host is skipped.
     for _ in 0..3 {
         assert!(engine.stream(&request).await.is_err());
     }
@@ -344,12 +347,12 @@ async fn who_waits_for_a_host_that_hangs_is_sent_elsewhere() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[0].address);
-    hosts[0].set(Mood::Hangs);
+    hosts[0].set(Behaviour::Hangs);
     let began = Instant::now();
     let elsewhere = answer(&engine, &request).await.unwrap();
     assert_ne!(elsewhere, hosts[0].address);
     assert_eq!(began.elapsed(), MultiHostOptions::default().health_check_after * MAX_FAILED_CHECKS);
-    // Nobody else waits for it.
+    // No other request waits for it.
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere);
     assert_eq!(asked(&hosts)[0], 2);
 }
@@ -359,11 +362,11 @@ async fn who_waits_for_the_only_host_with_a_model_goes_on_waiting() {
     let (engine, hosts) = three(MultiHostOptions::default());
     *hosts[2].models.lock().unwrap() = vec!["large"];
     engine.list_models().await.unwrap();
-    hosts[2].set(Mood::Hangs);
+    hosts[2].set(Behaviour::Hangs);
     let request = asking("large", "Hello?");
     let waiting = timeout(Duration::from_secs(100), answer(&engine, &request)).await;
     assert!(waiting.is_err(), "{waiting:?}");
-    // Once another has it, nobody waits for the one that hangs.
+    // Once another host has the request, no caller waits for the hung one.
     *hosts[1].models.lock().unwrap() = vec!["large"];
     engine.list_models().await.unwrap();
     let began = Instant::now();
@@ -376,7 +379,7 @@ async fn a_crowd_that_waits_for_a_host_looks_at_it_together() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     answer(&engine, &request).await.unwrap();
-    hosts[0].set(Mood::Hangs);
+    hosts[0].set(Behaviour::Hangs);
     let crowd = join_all((0..4).map(|_| answer(&engine, &request))).await;
     assert!(crowd.iter().all(Result::is_ok), "{crowd:?}");
     assert_eq!((hosts[0].asked(), hosts[0].looked.load(Ordering::Relaxed)), (5, MAX_FAILED_CHECKS as usize));
@@ -387,15 +390,15 @@ async fn a_host_that_is_slow_but_alive_is_waited_for() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     answer(&engine, &request).await.unwrap();
-    hosts[0].set(Mood::Hangs);
+    hosts[0].set(Behaviour::Hangs);
     let waiting = answer(&engine, &request);
     tokio::pin!(waiting);
     for _ in 0..10 {
-        // Hung at every second look only: at work, then.
-        hosts[0].set(Mood::Hangs);
+        // Only every second check fails, so the host does not count as hung.
+        hosts[0].set(Behaviour::Hangs);
         let look = timeout(MultiHostOptions::default().health_check_after, &mut waiting).await;
         assert!(look.is_err(), "it went elsewhere");
-        hosts[0].set(Mood::Well);
+        hosts[0].set(Behaviour::Well);
         let look = timeout(MultiHostOptions::default().health_check_after, &mut waiting).await;
         assert!(look.is_err(), "it went elsewhere");
     }
@@ -405,7 +408,7 @@ async fn a_host_that_is_slow_but_alive_is_waited_for() {
 async fn a_callers_mistake_is_told_once_and_shuts_nobody_out() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
-    hosts[0].set(Mood::Refuses(400));
+    hosts[0].set(Behaviour::Refuses(400));
     for _ in 0..10 {
         let error = answer(&engine, &request).await.unwrap_err();
         assert!(matches!(error, EngineError::Refused { status: 400, .. }), "{error}");
@@ -417,8 +420,8 @@ async fn a_callers_mistake_is_told_once_and_shuts_nobody_out() {
 async fn a_host_that_is_full_or_loading_sends_its_callers_on() {
     for status in [429, 503] {
         let (engine, hosts) = three(MultiHostOptions::default());
-        hosts.iter().for_each(|host| host.set(Mood::Refuses(status)));
-        hosts[2].set(Mood::Well);
+        hosts.iter().for_each(|host| host.set(Behaviour::Refuses(status)));
+        hosts[2].set(Behaviour::Well);
         let request = question_for(0, &hosts);
         assert_eq!(answer(&engine, &request).await.unwrap(), hosts[2].address, "{status}");
         assert_eq!(asked(&hosts)[0], 1);
@@ -438,7 +441,7 @@ async fn a_model_is_asked_for_only_where_it_is() {
     let error = answer(&engine, &asking("huge", "Hello?")).await.unwrap_err();
     assert_eq!(error.to_string(), "vllm has no model 'huge'; it has m, large");
 
-    hosts[2].set(Mood::Gone);
+    hosts[2].set(Behaviour::Gone);
     let error = answer(&engine, &asking("large", "Hello?")).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot reach vllm at http://c:8000: Connection refused");
     let ids: Vec<String> = engine.list_models().await.unwrap().into_iter().map(|model| model.id).collect();
@@ -450,11 +453,11 @@ async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one(
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     engine.list_models().await.unwrap();
-    hosts[0].set(Mood::Gone);
+    hosts[0].set(Behaviour::Gone);
     answer(&engine, &request).await.unwrap();
-    // Such a server would answer with whatever it has loaded.
+    // Such a server would answer with any model that it has loaded.
     *hosts[0].models.lock().unwrap() = vec!["other"];
-    hosts[0].set(Mood::Well);
+    hosts[0].set(Behaviour::Well);
     tokio::time::advance(BreakerOptions::default().pauses.longest).await;
     assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
     assert_eq!((hosts[0].asked(), hosts[0].heard()), (0, 2));
@@ -463,14 +466,14 @@ async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one(
 #[tokio::test(start_paused = true)]
 async fn when_all_are_gone_the_error_names_all_and_the_first_that_returns_answers_at_once() {
     let (engine, hosts) = three(MultiHostOptions::default());
-    hosts.iter().for_each(|host| host.set(Mood::Gone));
+    hosts.iter().for_each(|host| host.set(Behaviour::Gone));
     let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err().to_string();
     for host in &hosts {
         assert!(error.contains(&host.address), "{error}");
     }
     assert!(!engine.health().await);
     assert!(engine.list_models().await.is_err());
-    hosts[1].set(Mood::Well);
+    hosts[1].set(Behaviour::Well);
     assert_eq!(answer(&engine, &question_for(0, &hosts)).await.unwrap(), hosts[1].address);
     assert!(engine.health().await);
 }
@@ -487,7 +490,7 @@ async fn a_stream_counts_until_it_ends_or_is_dropped() {
         lists_every_model: true,
         table: Arc::clone(&table),
         options: MultiHostOptions::default(),
-        turn: AtomicU64::new(0),
+        next: AtomicU64::new(0),
     };
     let request = question_for(1, &hosts);
     let dropped = multi_host.stream(&request).await.unwrap();
@@ -499,7 +502,7 @@ async fn a_stream_counts_until_it_ends_or_is_dropped() {
         let is_done = matches!(delta.unwrap(), Delta::Done { .. });
         assert_eq!(table.in_flight(), [0, usize::from(!is_done), 0]);
     }
-    hosts[1].set(Mood::Hangs);
+    hosts[1].set(Behaviour::Hangs);
     let waiting = timeout(Duration::from_secs(1), multi_host.generate(&request)).await;
     assert!(waiting.is_err());
     assert_eq!(table.in_flight(), [0, 0, 0], "who left is not waited for");

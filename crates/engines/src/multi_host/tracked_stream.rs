@@ -1,4 +1,4 @@
-//! A stream on its way from a host: begun once its first piece is there, and counted as the host's work until it ends.
+//! A stream from a host. It starts with its first delta, and counts as the host's active request until it ends.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::failure_class::{RequestKind, classify};
 use super::host_table::HostSlot;
 
-/// A stream whose first piece is there.
+/// A stream with its first delta.
 pub(super) struct StartedStream {
     pub(super) warnings: Vec<Warning>,
     pub(super) first: Delta,
@@ -18,20 +18,20 @@ pub(super) struct StartedStream {
 }
 
 impl StartedStream {
-    /// Asks, and waits for the first piece.
+    /// Sends the request and waits for the first delta.
     pub(super) async fn with(host: &dyn Engine, request: &GenerateRequest) -> Result<Self, EngineError> {
         let GenerationStream { warnings, mut deltas } = host.stream(request).await?;
         match deltas.next().await {
             Some(first) => Ok(StartedStream { warnings, first: first?, deltas }),
             None => Err(EngineError::Interrupted {
                 engine: host.key().to_owned(),
-                reason: "it ended before it began".to_owned(),
+                reason: "the stream ended without an answer".to_owned(),
             }),
         }
     }
 }
 
-/// The rest of it. Holds the request's place on the host, and tells the host's breaker how the answer ends.
+/// The stream as the caller gets it. Holds the slot on the host, and reports to its breaker how the answer ends.
 pub(super) struct TrackedStream {
     first: Option<Delta>,
     deltas: DeltaStream,

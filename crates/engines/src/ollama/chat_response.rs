@@ -1,4 +1,4 @@
-//! Answers of `POST /api/chat`: one JSON object for a whole answer, a line of such objects for a stream.
+//! Responses of `POST /api/chat`: one JSON object for a complete answer, one object per line for a stream.
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,7 @@ struct Piece {
 impl Line {
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         serde_json::from_slice(bytes)
-            .map_err(|error| DecodeError::unreadable(bytes, format!("a line is no answer ({error})")))
+            .map_err(|error| DecodeError::unreadable(bytes, format!("invalid line in the stream ({error})")))
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -56,7 +56,7 @@ impl Line {
             return None;
         }
         Some(Usage {
-            // Older versions leave it out when they had read the whole prompt before.
+            // Older versions omit it when the whole prompt was cached.
             prompt_tokens: self.prompt_eval_count.unwrap_or(0),
             completion_tokens: self.eval_count.unwrap_or(0),
             cached_tokens: None,
@@ -64,15 +64,15 @@ impl Line {
     }
 }
 
-/// The longest call that a model may write as text.
+/// The longest tool call that a model may write as text.
 const MAX_WRITTEN_CALL_BYTES: usize = 16 << 20;
 
-/// Reads one stream.
+/// Decodes one stream.
 #[derive(Debug)]
 pub struct OllamaDecoder {
-    /// How many calls the answer has made.
+    /// The number of tool calls so far.
     calls: u32,
-    /// Whether calls after the first are left out.
+    /// Whether calls after the first are dropped.
     one_call: bool,
     written: Written,
     probabilities: Probabilities,
@@ -82,18 +82,18 @@ pub struct OllamaDecoder {
 #[derive(Debug)]
 enum Written {
     Text,
-    /// The arguments of the tool with this name, because the caller demands that it is called, as far as they have come.
+    /// The arguments of this tool, which the caller forces, as far as they have arrived.
     Arguments {
         name: String,
         so_far: String,
     },
-    /// A call with its name, of which so much has come.
+    /// A call with its name, as far as it has arrived.
     Call {
         so_far: String,
     },
 }
 
-/// Whether the caller gets the token probabilities that were asked for.
+/// Whether the token probabilities that the caller requested have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probabilities {
     NotAsked,
@@ -106,7 +106,7 @@ impl OllamaDecoder {
         OllamaDecoder {
             calls: 0,
             one_call: request.parallel_tool_calls == Some(false),
-            // A request whose tools do not fit its choice was refused before it was sent.
+            // A request whose tools do not match its choice fails before it is sent.
             written: match ForcedCall::demanded(request).ok().flatten() {
                 None => Written::Text,
                 Some(ForcedCall::Of(tool)) => {
@@ -127,7 +127,7 @@ impl OllamaDecoder {
             return Err(DecodeError::reported(EngineErrorBody::of(error)));
         }
         if line.message.is_none() && !line.done {
-            return Err(DecodeError::Malformed("a line has neither a message nor an end".to_owned()));
+            return Err(DecodeError::Malformed("a line has neither 'message' nor 'done'".to_owned()));
         }
         let usage = line.usage();
         if let Some(piece) = line.message {
@@ -136,7 +136,7 @@ impl OllamaDecoder {
         if line.done {
             let was_cut = line.done_reason.as_deref() == Some("length");
             self.finish_written(was_cut, deltas)?;
-            // Ollama calls it a stop when the model stopped to call tools.
+            // Ollama reports `stop` when the model stopped to call tools.
             let reason = match line.done_reason.as_deref() {
                 Some(_) if was_cut && !matches!(self.written, Written::Text) => FinishReason::Length,
                 _ if self.calls > 0 => FinishReason::ToolCalls,
@@ -163,11 +163,11 @@ impl OllamaDecoder {
         if logprobs.is_some() {
             self.probabilities = Probabilities::Seen;
         }
-        // Versions that know of no probabilities answer without them and say nothing.
+        // Older versions silently omit the probabilities.
         if self.probabilities == Probabilities::Awaited && !text.is_empty() {
             return Err(DecodeError::Unsupported {
                 field: "logprobs",
-                hint: "this version of Ollama gives none; update it",
+                hint: "this version of Ollama returns no log probabilities; update Ollama",
             });
         }
         self.text(text, logprobs, deltas)?;
@@ -181,7 +181,7 @@ impl OllamaDecoder {
         Ok(())
     }
 
-    /// A piece of what the model writes, which is a call where one is demanded.
+    /// A fragment of the model's text, which is a call if the caller forces one.
     fn text(
         &mut self,
         text: String,
@@ -201,7 +201,7 @@ impl OllamaDecoder {
             Written::Arguments { so_far, .. } | Written::Call { so_far }
                 if so_far.len() + text.len() > MAX_WRITTEN_CALL_BYTES =>
             {
-                return Err(DecodeError::Malformed("its call of a tool does not end".to_owned()));
+                return Err(DecodeError::Malformed("the tool call is too long".to_owned()));
             }
             Written::Arguments { name, so_far } if self.calls == 0 => {
                 so_far.push_str(&text);
@@ -220,14 +220,14 @@ impl OllamaDecoder {
         Ok(())
     }
 
-    /// The model has written all it will. What was cut off is passed on as it is, with its reason.
+    /// The end of the model's text. A call that was cut off is passed on unchanged, with the finish reason `length`.
     fn finish_written(&mut self, was_cut: bool, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         if let Written::Arguments { so_far, .. } = &self.written
             && self.calls > 0
             && !was_cut
             && serde_json::from_str::<Map<String, Value>>(so_far).is_err()
         {
-            return Err(DecodeError::Malformed("it was to call a tool and wrote no JSON object".to_owned()));
+            return Err(DecodeError::Malformed("the forced tool call is not a JSON object".to_owned()));
         }
         if matches!(self.written, Written::Text) || self.calls > 0 {
             return Ok(());
@@ -247,7 +247,7 @@ impl OllamaDecoder {
                 }
                 Ok(())
             }
-            Err(_) => Err(DecodeError::Malformed("it was to call a tool and did not".to_owned())),
+            Err(_) => Err(DecodeError::Malformed("the model did not make the forced tool call".to_owned())),
         }
     }
 
@@ -263,7 +263,7 @@ impl OllamaDecoder {
     }
 }
 
-/// Probabilities in the chat-completions form, whose readers count on every field.
+/// Probabilities in the chat-completions format, whose readers expect every field.
 fn probabilities(mut tokens: Vec<Value>) -> Value {
     for token in &mut tokens {
         if let Value::Object(fields) = token {
@@ -286,7 +286,7 @@ impl Decoder for OllamaDecoder {
     }
 }
 
-/// Reads a whole answer, which is a stream of one line.
+/// Reads a complete answer, which has the format of a stream with one line.
 pub fn read_whole(body: &[u8], request: &GenerateRequest) -> Result<Generation, DecodeError> {
     let mut line = Line::read(body)?;
     let model = line.model.take().unwrap_or_else(|| request.model.clone());

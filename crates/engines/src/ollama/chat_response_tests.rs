@@ -13,7 +13,7 @@ fn asking_for_probabilities() -> GenerateRequest {
     GenerateRequest { sampling: Sampling { logprobs: true, ..Sampling::default() }, ..asking() }
 }
 
-/// Decodes a stream that comes in these packets. The ids that calls are given come out the same every time.
+/// Decodes a stream that arrives in these packets. The generated call ids are replaced by fixed ones.
 fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, DecodeError> {
     fastrand::seed(7);
     let mut frames = Frames::new(OllamaDecoder::FRAMING);
@@ -31,7 +31,7 @@ fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, De
     Ok(deltas.into())
 }
 
-/// A request that demands a call of one of these tools, or of the one named.
+/// A request that forces a call of one of these tools, or of the named one.
 fn demanding(names: &[&str], choice: ToolChoice) -> GenerateRequest {
     let tool = |name: &&str| ToolDefinition {
         name: (*name).to_owned(),
@@ -52,7 +52,7 @@ fn line(content: &str, end: &str) -> Vec<u8> {
     format!("{line}\n").into_bytes()
 }
 
-/// Name and arguments of all calls, the text beside them, and how the answer ended.
+/// Names and arguments of all calls, the text, and the finish reason.
 fn outcome(deltas: Vec<Delta>) -> (Vec<(String, String)>, String, &'static str) {
     let mut collector = Collector::default();
     deltas.into_iter().for_each(|delta| collector.push(delta));
@@ -88,7 +88,7 @@ fn one_of_several_tools_is_called_by_the_name_the_model_writes() {
     let packets: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
     let call = ("weather".to_owned(), "{\"city\":\"Rome\"}".to_owned());
     assert_eq!(outcome(decode(&request, &packets).unwrap()), (vec![call], String::new(), "tool_calls"));
-    // Whole answers are read by the same rules.
+    // Complete answers follow the same rules.
     let whole = line("{\"name\":\"weather\",\"arguments\":{\"city\":\"Rome\"}}", "stop");
     let answer = read_whole(&whole, &request).unwrap().answer;
     assert_eq!((answer.tool_calls[0].name.as_str(), answer.content.as_str()), ("weather", ""));

@@ -9,7 +9,7 @@ use crate::embeddings::EmbeddingBatch;
 pub(super) struct Body<'a> {
     model: &'a str,
     input: &'a [String],
-    /// Ollama cuts without a word unless it is told not to.
+    /// Ollama truncates silently by default.
     truncate: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     dimensions: Option<u32>,

@@ -1,6 +1,7 @@
-//! Calls that a caller demands (`tool_choice` `required`, or a tool by name). Ollama leaves the choice to the model, always, but it
-//! makes the model write JSON of a given form. So the model is told what the tools are, the form is that of a call, and what it
-//! writes is the call.
+//! Forced tool calls (`tool_choice` is `required` or names a tool).
+//!
+//! Ollama has no such option, but it can force the model to write JSON that follows a schema. So the prompt describes
+//! the tools, the schema is that of a call, and the model's text is the call.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::openai_compat::request::tool;
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// What the model has to write.
+/// What the model must write.
 #[derive(Debug, Clone, Copy)]
 pub enum ForcedCall<'a> {
     /// The arguments of this tool.
@@ -21,7 +22,7 @@ pub enum ForcedCall<'a> {
 }
 
 impl<'a> ForcedCall<'a> {
-    /// `None` when the caller leaves it to the model whether a tool is called.
+    /// `None` when the model decides whether to call a tool.
     pub fn demanded(request: &'a GenerateRequest) -> Result<Option<Self>, UnsupportedField> {
         match (&request.tool_choice, request.tools.as_slice()) {
             (_, []) | (None | Some(ToolChoice::Auto | ToolChoice::None), _) => Ok(None),
@@ -43,7 +44,7 @@ impl<'a> ForcedCall<'a> {
         }
     }
 
-    /// What the model is told, because a schema only keeps it from writing anything else.
+    /// The instruction in the prompt. The schema alone prevents other text, but does not explain the tools.
     pub fn instruction(self) -> String {
         match self {
             ForcedCall::Of(definition) => format!(
@@ -67,8 +68,8 @@ fn no_arguments() -> Value {
     json!({ "type": "object", "properties": {} })
 }
 
-/// Calls of any of the tools. A reference counts from the root of its schema, so each tool's schema moves under `$defs` as a whole,
-/// and its references with it.
+/// A call of any of the tools. A reference is relative to the root of its schema, so each tool's schema moves under
+/// `$defs` unchanged, and its references are adjusted.
 fn any_of(tools: &[ToolDefinition]) -> Value {
     let mut definitions = Map::new();
     let mut calls = Vec::with_capacity(tools.len());
@@ -88,7 +89,8 @@ fn any_of(tools: &[ToolDefinition]) -> Value {
     json!({ "anyOf": calls, "$defs": definitions })
 }
 
-/// Lets references to the root of a schema, or below it, lead to `root`. How deep a schema may be is bounded where requests come in.
+/// Makes references to the root of a schema, or below it, point to `root`. The depth of a schema is bounded when the
+/// request is parsed.
 fn move_references(schema: &mut Value, root: &str) {
     match schema {
         Value::Object(fields) => {
@@ -106,7 +108,7 @@ fn move_references(schema: &mut Value, root: &str) {
     }
 }
 
-/// A call as the model writes it when it has the choice between tools.
+/// A call as the model writes it when it can choose between tools.
 #[derive(Debug, Deserialize)]
 pub struct WrittenCall {
     pub name: String,

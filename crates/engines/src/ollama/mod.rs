@@ -1,4 +1,5 @@
-//! Ollama, over its native API: chat, embeddings, its models, and their download. Knows nothing of agents or of serving HTTP.
+//! Ollama, with its native API: chat, embeddings, models and their download. Knows nothing of agents or of serving
+//! HTTP.
 
 mod chat_response;
 mod embed;
@@ -47,20 +48,22 @@ impl Ollama {
         Ollama { endpoint }
     }
 
-    /// Downloads a model, and tells how far it is. The stream ends well only after Ollama said that it has all of it.
+    /// Downloads a model and reports the progress. The stream ends without an error only after Ollama reported
+    /// success.
     pub async fn pull(&self, model: &str) -> Result<OllamaPullStream, EngineError> {
         let response = self.post("/api/pull", json!({ "model": model }).to_string().into(), model).await?;
         Ok(pull::progress(&self.endpoint, response))
     }
 
-    /// What Ollama knows of one model, its context window included.
+    /// The details of one model, including its context window.
     pub async fn show(&self, model: &str) -> Result<ModelDetails, EngineError> {
         let response = self.post("/api/show", json!({ "model": model }).to_string().into(), model).await?;
         let body = self.endpoint.body(response).await?;
         models::read_details(&body).map_err(|reason| self.endpoint.malformed(reason))
     }
 
-    /// Asks for the `answer`-th answer. A model that does not think is asked again without `think`, which is not hidden.
+    /// Requests the answer with the index `answer`. If the model does not support `think`, retries without it and
+    /// adds a warning.
     async fn chat(
         &self,
         request: &GenerateRequest,
@@ -111,7 +114,7 @@ impl Ollama {
         })
     }
 
-    /// A stream that asks once it is read.
+    /// A stream that sends its request when it is first polled.
     fn streamed_later(&self, request: Arc<GenerateRequest>, answer: u32) -> DeltaStream {
         let ollama = self.clone();
         let begun = async move { ollama.streamed(&request, answer).await.map(|stream| stream.deltas) };
@@ -140,10 +143,11 @@ impl Engine for Ollama {
             .buffered(multiple_choices::MAX_CONCURRENT)
             .try_collect()
             .await?;
-        multiple_choices::joined(answers).ok_or_else(|| self.endpoint.malformed("no answer was asked for"))
+        multiple_choices::joined(answers)
+            .ok_or_else(|| self.endpoint.malformed("the request asks for no answer"))
     }
 
-    /// The first answer is asked for before the others, so that a refusal comes before the stream does.
+    /// The first answer is requested before the others, so that an error comes before the stream starts.
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let GenerationStream { warnings, deltas } = self.streamed(request, 0).await?;
         if request.answers() <= 1 {
@@ -185,7 +189,7 @@ impl Engine for Ollama {
         same_model(asked, listed)
     }
 
-    /// A conversation without messages makes Ollama load the model and say nothing.
+    /// Ollama loads the model for a conversation without messages, and answers nothing.
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         let body = json!({ "model": model, "messages": [] }).to_string();
         let response = self.post("/api/chat", body.into(), model).await?;

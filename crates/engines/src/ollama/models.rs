@@ -1,4 +1,4 @@
-//! What Ollama tells of its models: `GET /api/tags` and `POST /api/show`.
+//! Ollama's models: `GET /api/tags` and `POST /api/show`.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What Ollama knows of one model.
+/// Details of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelDetails {
     /// Such as `llama`.
@@ -16,7 +16,7 @@ pub struct ModelDetails {
     pub parameters: Option<u64>,
     /// Such as `Q4_K_M`.
     pub quantization: Option<String>,
-    /// The longest context the model was made for, in tokens.
+    /// The longest context of the model, in tokens.
     pub context: Option<u64>,
     /// Such as `completion`, `tools`, `vision`, `thinking`.
     pub capabilities: Vec<String>,
@@ -70,7 +70,7 @@ pub fn read_tags(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
 
 impl Tag {
     fn into_info(self) -> ModelInfo {
-        // The list has no better word for it: `bert`, `nomic-bert` and their relatives are all made for embeddings.
+        // The list has no field for this. `bert`, `nomic-bert` and similar families are embedding models.
         let embeds = self.details.family.as_deref().is_some_and(|family| family.contains("bert"));
         ModelInfo {
             id: self.name,
@@ -104,7 +104,7 @@ pub fn read_details(body: &[u8]) -> Result<ModelDetails, String> {
     })
 }
 
-/// Whether two names mean the same model: a name without a tag means the tag `latest`.
+/// Whether two names refer to the same model: the default tag is `latest`.
 pub fn same_model(one: &str, other: &str) -> bool {
     with_tag(one) == with_tag(other)
 }
@@ -115,7 +115,7 @@ fn with_tag(name: &str) -> Cow<'_, str> {
     if last.contains(':') { Cow::Borrowed(name) } else { Cow::Owned(format!("{name}:latest")) }
 }
 
-/// The number behind `134.52M` or `7.6B`.
+/// The number of weights in `134.52M` or `7.6B`.
 fn weights(size: &str) -> Option<u64> {
     let (digits, unit) = match size.trim().split_at_checked(size.trim().len().checked_sub(1)?)? {
         (digits, "K") => (digits, 1e3),
@@ -125,7 +125,7 @@ fn weights(size: &str) -> Option<u64> {
         _ => (size.trim(), 1.0),
     };
     let count = digits.parse::<f64>().ok()? * unit;
-    // The comparison fails for what is not a number, too; any real count is far below it.
+    // The range also excludes NaN. Every real count is far below its end.
     (0.0..1e18).contains(&count).then_some(count.round() as u64)
 }
 

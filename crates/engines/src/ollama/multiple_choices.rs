@@ -1,4 +1,4 @@
-//! Several answers to one question (`n`). Ollama gives one at a time, so it is asked as often as answers are wanted.
+//! Several answers to one request (`n`). Ollama gives one answer per request, so Hob sends several requests.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,13 +6,13 @@ use std::task::{Context, Poll, ready};
 use futures::{Stream, StreamExt};
 use hob_core::{Delta, DeltaStream, EngineError, Generation, Usage};
 
-/// More answers than this are refused: each of them is a question of its own.
+/// The most answers of one request. Each is a separate request to Ollama.
 pub const MAX_ANSWERS: u32 = 16;
 
-/// Questions of one request that are under way at a time.
+/// The most concurrent requests to Ollama for one request.
 pub const MAX_CONCURRENT: usize = 4;
 
-/// The answers as one, in their order. `None` when there is none.
+/// Joins the answers into one, in order. `None` without answers.
 pub fn joined(generations: Vec<Generation>) -> Option<Generation> {
     let mut generations = generations.into_iter();
     let mut first = generations.next()?;
@@ -23,7 +23,8 @@ pub fn joined(generations: Vec<Generation>) -> Option<Generation> {
     Some(first)
 }
 
-/// The streams as one, the `n`-th with the deltas of the `n`-th answer. At most [`MAX_CONCURRENT`] of them are read at a time.
+/// Joins the streams into one. The deltas of stream `n` get the choice `n`. At most [`MAX_CONCURRENT`] streams are
+/// read at a time.
 pub fn interleaved(streams: Vec<DeltaStream>) -> DeltaStream {
     let unfinished = streams.len();
     let streams = (0..)
@@ -50,7 +51,7 @@ impl Stream for Interleaved {
                     self.usage = sum(self.usage, usage);
                 }
                 Some(Ok(delta)) => return Poll::Ready(Some(Ok(delta))),
-                // One answer that breaks off breaks all of them off: the others would look complete.
+                // One broken answer breaks the whole stream: otherwise the other answers would look complete.
                 Some(Err(error)) => {
                     self.deltas = futures::stream::empty().boxed();
                     self.unfinished = 0;
@@ -77,7 +78,7 @@ fn of_choice(delta: Delta, choice: u32) -> Delta {
     }
 }
 
-/// What both took, as far as it is known.
+/// The sum of both, as far as it is known.
 fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
     match (one, other) {
         (Some(one), Some(other)) => Some(Usage {

@@ -1,18 +1,18 @@
-//! How tokens are chosen, in Ollama's words, and what of a caller's unknown fields is Ollama's own.
+//! Sampling options under Ollama's names, and which additional fields of a caller belong to Ollama.
 
 use hob_core::{GenerateRequest, Sampling};
 use serde_json::{Map, Value, json};
 
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// The chat-completions field for how much a model thinks.
+/// The chat-completions field for the reasoning effort of a model.
 pub const REASONING_EFFORT: &str = "reasoning_effort";
 
-/// Fields that have a place in Ollama's request: its own, of which `options` is merged into ours, and the effort, which becomes
-/// `think`.
+/// Additional fields that Ollama's request has. `options` is merged with Hob's options, and the reasoning effort
+/// becomes `think`.
 pub const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "think", REASONING_EFFORT];
 
-/// Options of Ollama that callers write beside the others, as they do for vLLM and llama.cpp.
+/// Ollama's options that callers send at the top level, as for vLLM and llama.cpp.
 pub const OWN_OPTIONS: [&str; 19] = [
     "main_gpu",
     "min_p",
@@ -35,8 +35,8 @@ pub const OWN_OPTIONS: [&str; 19] = [
     "use_mmap",
 ];
 
-/// The `options` of a request for its `answer`-th answer. What the caller says in our fields counts most, then Ollama's names
-/// beside them, then the caller's `options`; our defaults only fill what is left.
+/// The `options` of the request for the answer with the index `answer`. The caller's chat-completions fields override
+/// Ollama's names at the top level, these override the caller's `options`, and these override Hob's defaults.
 pub fn options(request: &GenerateRequest, answer: u32) -> Result<Map<String, Value>, UnsupportedField> {
     let mut options = Map::new();
     let defaults = [
@@ -56,7 +56,7 @@ pub fn options(request: &GenerateRequest, answer: u32) -> Result<Map<String, Val
     Ok(options)
 }
 
-/// The caller's own values.
+/// The values that the caller set.
 fn given(request: &GenerateRequest, answer: u32) -> impl Iterator<Item = (String, Value)> {
     let Sampling {
         top_p,
@@ -64,7 +64,7 @@ fn given(request: &GenerateRequest, answer: u32) -> impl Iterator<Item = (String
         seed,
         presence_penalty,
         frequency_penalty,
-        // Not of the options: written by the request, or a matter of how often it is sent.
+        // Not part of `options`: these are fields of the request, or decide how many requests are sent.
         n: _,
         logprobs: _,
         top_logprobs: _,

@@ -1,4 +1,4 @@
-//! The progress of a download: `POST /api/pull`, a line for every step.
+//! The progress of a download: `POST /api/pull`, one line per step.
 
 use std::pin::Pin;
 
@@ -17,15 +17,15 @@ use crate::wire::response::Response;
 /// One step of a download.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct OllamaPullProgress {
-    /// What is being done, such as `pulling manifest`; `success` at the end.
+    /// The current action, such as `pulling manifest`; `success` at the end.
     pub status: String,
-    /// The file it is about.
+    /// The digest of the file.
     #[serde(default)]
     pub digest: Option<String>,
-    /// Bytes of that file.
+    /// The size of the file in bytes.
     #[serde(default)]
     pub total: Option<u64>,
-    /// Bytes of it that are here.
+    /// The bytes of it that are downloaded.
     #[serde(default)]
     pub completed: Option<u64>,
 }
@@ -36,10 +36,11 @@ impl OllamaPullProgress {
     }
 }
 
-/// Steps until the model is here, or an error. Dropping it stops the download; the next one goes on where it was.
+/// The steps of a download, or an error. Dropping the stream stops the download; the next download of the model
+/// resumes it.
 pub type OllamaPullStream = Pin<Box<dyn Stream<Item = Result<OllamaPullProgress, EngineError>> + Send>>;
 
-/// The steps of an accepted download.
+/// The steps of a download that Ollama accepted.
 pub fn progress(endpoint: &Endpoint, response: Response) -> OllamaPullStream {
     let download = Download {
         endpoint: endpoint.clone(),
@@ -81,7 +82,7 @@ impl Download {
         }
     }
 
-    /// The peer has no more to say: its last line may lack its end, and anything but a success is too little.
+    /// The end of the response. The last line may lack its line feed, and a download without `success` is incomplete.
     fn end(&mut self) -> Result<OllamaPullProgress, EngineError> {
         let last = self.frames.rest().map(read);
         match last {

@@ -1,4 +1,4 @@
-//! The body of `POST /api/chat`, borrowed from our request wherever it can be.
+//! The body of `POST /api/chat`, borrowed from [`GenerateRequest`] where possible.
 
 use std::borrow::Cow;
 
@@ -15,34 +15,34 @@ use super::options::{OWN_FIELDS, OWN_OPTIONS, REASONING_EFFORT, options};
 use crate::openai_compat::request::{Delivery, tool};
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// How this request is to be written.
+/// How to write one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
     pub delivery: Delivery,
     pub thinking: Thinking,
-    /// Which of several answers this is to be.
+    /// The index among several answers.
     pub answer: u32,
 }
 
-/// How the caller's `reasoning_effort` is written as `think`.
+/// How to write the caller's `reasoning_effort` as `think`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// By its level, as newer versions take it.
+    /// As a level, for newer versions.
     Level,
-    /// Whether to think at all, as older versions take it.
+    /// As true or false, for older versions.
     Switch,
-    /// Not at all, for models that do not think.
+    /// Not at all, for models without reasoning.
     LeftOut,
 }
 
 impl Thinking {
-    /// How to ask again after Ollama refused; `None` when thinking was not the reason.
+    /// How to retry after Ollama rejected the request; `None` when `think` was not the reason.
     pub fn after_refusal(self, message: &str) -> Option<Self> {
         match self {
             Thinking::Level | Thinking::Switch if message.contains("does not support thinking") => {
                 Some(Thinking::LeftOut)
             }
-            // Versions that know no levels complain of the field's type.
+            // Versions without levels report a wrong type of the field.
             Thinking::Level if message.contains("think") => Some(Thinking::Switch),
             _ => None,
         }
@@ -91,7 +91,7 @@ struct WireMessage<'a> {
 }
 
 impl WireMessage<'_> {
-    /// A message that says nothing yet.
+    /// A message without content.
     fn from_role(role: &'static str) -> Self {
         WireMessage {
             role,
@@ -130,7 +130,7 @@ impl<'a> Body<'a> {
             messages,
             tools: if forced.is_some() { Vec::new() } else { tools(request) },
             format: match (forced, &request.response_format) {
-                // A call that is demanded is all that the answer consists of.
+                // A forced call is the whole answer.
                 (Some(forced), _) => Some(Format::Schema(forced.schema())),
                 (None, ResponseFormat::Text) => None,
                 (None, ResponseFormat::JsonObject) => Some(Format::Word("json")),
@@ -151,17 +151,17 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Refuses what Ollama cannot do at all, and names what has no effect on its answer.
+/// Fails for what Ollama cannot do, and returns the fields that have no effect on the answer.
 pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, UnsupportedField> {
     if request.answers() > MAX_ANSWERS {
-        let hint = format!("Ollama is asked for at most {MAX_ANSWERS} answers");
+        let hint = format!("the limit for Ollama is {MAX_ANSWERS} answers");
         return Err(UnsupportedField::because("n", hint));
     }
     let own: Vec<&str> = OWN_FIELDS.into_iter().chain(OWN_OPTIONS).collect();
     ignored_fields(request, &own).map_err(UnsupportedField::new)
 }
 
-/// Whether the caller asks for an effort that is written as `think`.
+/// Whether the caller set a reasoning effort that becomes `think`.
 pub fn asks_for_effort(request: &GenerateRequest) -> bool {
     let is_given = |name: &str| request.extra.get(name).is_some_and(|value| !value.is_null());
     is_given(REASONING_EFFORT) && !is_given("think")
@@ -177,7 +177,7 @@ fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>,
         Some("medium") => "medium",
         Some("high" | "xhigh" | "max") => "high",
         _ => {
-            let hint = "Ollama takes 'none', 'low', 'medium' and 'high'";
+            let hint = "Ollama accepts 'none', 'low', 'medium' and 'high'";
             return Err(UnsupportedField::because(REASONING_EFFORT, hint));
         }
     };
@@ -188,7 +188,7 @@ fn think(request: &GenerateRequest, thinking: Thinking) -> Result<Option<Value>,
     })
 }
 
-/// The tools on offer, of which the model may call any, or none.
+/// The tools that the model may call.
 fn tools(request: &GenerateRequest) -> Vec<Value> {
     match request.tool_choice {
         Some(ToolChoice::None) => Vec::new(),
@@ -196,7 +196,7 @@ fn tools(request: &GenerateRequest) -> Vec<Value> {
     }
 }
 
-/// Adds to what the system says. Many templates know one message of the system, at the beginning.
+/// Appends to the system message. Many templates support only one, at the start.
 fn instruct(messages: &mut Vec<WireMessage<'_>>, instruction: &str) {
     match messages.first_mut() {
         Some(first) if first.role == Role::System.as_str() => {
@@ -214,8 +214,7 @@ fn instruct(messages: &mut Vec<WireMessage<'_>>, instruction: &str) {
     }
 }
 
-/// The message at `index`. An author's name has no place in Ollama's messages and stays behind, as everywhere but in the
-/// chat-completions format.
+/// The message at `index`. Ollama's messages have no author's name, so it is not sent.
 fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, UnsupportedField> {
     let message = &history[index];
     let tool_name = match (message.role, &message.tool_call_id) {
@@ -238,7 +237,7 @@ fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, Unsuppo
     })
 }
 
-/// What the assistant thought, under any of the names it goes by.
+/// The assistant's reasoning, under any of its names.
 fn thinking(message: &Message) -> Option<&str> {
     ["thinking", "reasoning", "reasoning_content"]
         .iter()
@@ -259,14 +258,14 @@ fn images(content: &Content, index: usize) -> Result<Vec<&str>, UnsupportedField
                 let kind = other.get("type").and_then(Value::as_str).unwrap_or("type");
                 return Err(UnsupportedField::because(
                     format!("messages[{index}].content[{position}].{kind}"),
-                    "Ollama takes text and pictures",
+                    "Ollama accepts text and images",
                 ));
             }
         };
         let (_, payload) = image.inline().ok_or_else(|| {
             UnsupportedField::because(
                 format!("messages[{index}].content[{position}].image_url"),
-                "Ollama fetches no pictures; send them as data: URLs in base64",
+                "Ollama does not fetch images; send a base64 data: URL",
             )
         })?;
         images.push(payload);
@@ -274,14 +273,14 @@ fn images(content: &Content, index: usize) -> Result<Vec<&str>, UnsupportedField
     Ok(images)
 }
 
-/// A call of the history. Ollama wants an object where callers keep the text that the model wrote.
+/// A call of the history. Ollama requires an object where callers have the text that the model wrote.
 fn history_call(call: &ToolCall, index: usize, position: usize) -> Result<WireCall<'_>, UnsupportedField> {
     let arguments = if call.arguments.trim().is_empty() {
         Map::new()
     } else {
         serde_json::from_str(&call.arguments).map_err(|error| {
             let field = format!("messages[{index}].tool_calls[{position}].function.arguments");
-            let hint = format!("Ollama takes a JSON object there, and this is none ({error})");
+            let hint = format!("Ollama requires a JSON object here ({error})");
             UnsupportedField::because(field, hint)
         })?
     };

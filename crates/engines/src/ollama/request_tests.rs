@@ -196,7 +196,7 @@ fn an_effort_is_how_much_to_think() {
     }
     let request = with_extra(json!({ "reasoning_effort": "high" }));
     assert_eq!(written_as(Form { thinking: Thinking::LeftOut, ..WHOLE }, &request).get("think"), None);
-    // Ollama's own word counts more.
+    // Ollama's own field overrides it.
     assert_eq!(
         written(&with_extra(json!({ "reasoning_effort": "high", "think": false })))["think"],
         json!(false)

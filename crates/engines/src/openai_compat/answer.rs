@@ -1,4 +1,4 @@
-//! The whole answer, and what the services share around it: usage and the list of models.
+//! The complete answer, token usage and the list of models.
 
 use hob_core::{Answer, FinishReason, Generation, ModelInfo, ModelKind, Usage};
 use serde::Deserialize;
@@ -31,7 +31,7 @@ struct WireAnswer {
     content: Option<String>,
     #[serde(default)]
     reasoning_content: Option<String>,
-    /// The newer name. Versions of vLLM between the two send both.
+    /// The newer name. Some versions of vLLM send both.
     #[serde(default)]
     reasoning: Option<String>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct WireAnswer {
     tool_calls: Option<Vec<WireCall>>,
 }
 
-/// Token counts; absent ones count as none.
+/// Token counts. A missing count is zero.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct WireUsage {
     #[serde(default)]
@@ -67,9 +67,9 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// Reads a whole answer.
+/// Reads a complete answer.
 pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
-    // Some proxies report trouble under a good status.
+    // Some proxies send an error with a success status.
     let completion: Completion =
         serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
     let malformed = |reason: &str| DecodeError::Malformed(reason.to_owned());
@@ -88,12 +88,12 @@ pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeErro
 }
 
 impl Choice {
-    /// `None` when it has no end.
+    /// `None` without a finish reason.
     fn into_answer(self) -> Option<Answer> {
         let finish_reason = self.finish_reason?;
         let calls = self.message.tool_calls.unwrap_or_default();
         Some(Answer {
-            // A refusal is what the model says, and the only thing it says.
+            // A refusal is the whole answer.
             content: self.message.content.or(self.message.refusal).unwrap_or_default(),
             reasoning: self
                 .message
@@ -158,7 +158,8 @@ impl WireModel {
     }
 }
 
-/// The name is all that these services tell; `text-embedding-3-small` and `nomic-embed-text` are what such models are called.
+/// These services do not report the kind of a model, so its name decides: `text-embedding-3-small`,
+/// `nomic-embed-text`.
 fn kind_of(id: &str) -> ModelKind {
     if id.to_ascii_lowercase().contains("embed") { ModelKind::Embedding } else { ModelKind::Text }
 }

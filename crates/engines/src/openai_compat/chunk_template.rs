@@ -1,9 +1,10 @@
-//! Chunks that differ from an earlier one in nothing but their text, as nearly all of a stream do.
+//! A fast path for chunks that differ from an earlier one only in their text, as almost all chunks of a stream do.
 //!
-//! Reading a chunk as JSON costs more than all else we do with it. What surrounds its text is the same bytes again and again, so
-//! once it has been read, the same bytes mean the same, and only the text is looked at.
+//! Parsing a chunk as JSON costs more than everything else Hob does with it. The bytes around the text are the same
+//! in every chunk. So after one chunk was parsed, a chunk with the same bytes around its text has the same meaning,
+//! and only the text is read.
 
-/// A frame with a hole where its text is.
+/// A frame with a placeholder for its text.
 #[derive(Debug)]
 pub(super) struct ChunkTemplate {
     pub(super) choice: u32,
@@ -12,8 +13,8 @@ pub(super) struct ChunkTemplate {
 }
 
 impl ChunkTemplate {
-    /// From a frame that was read, and the text that was found in it. `None` when the text is no part of the frame, as one
-    /// that was written with escapes.
+    /// From a frame that was parsed, and its text. `None` when the text is not a slice of the frame, because it had
+    /// escapes.
     pub(super) fn cut(choice: u32, frame: &[u8], text: &str) -> Option<Self> {
         let start = (text.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
         let end = start.checked_add(text.len())?;
@@ -22,10 +23,10 @@ impl ChunkTemplate {
         in_quotes.then(|| ChunkTemplate { choice, before: before.to_vec(), after: after.to_vec() })
     }
 
-    /// The text of a frame that is otherwise the same.
+    /// The text of a frame that matches the template.
     pub(super) fn text<'a>(&self, frame: &'a [u8]) -> Option<&'a str> {
         let text = frame.strip_prefix(self.before.as_slice())?.strip_suffix(self.after.as_slice())?;
-        // Anything else would end the text, or would have to be read.
+        // Any other byte would end the text or need unescaping.
         let is_plain = text.iter().all(|byte| *byte >= b' ' && *byte != b'"' && *byte != b'\\');
         if is_plain { std::str::from_utf8(text).ok() } else { None }
     }

@@ -1,4 +1,4 @@
-//! The stream: chunks as server-sent events, `[DONE]` at the end.
+//! The stream: chunks as server-sent events, with `[DONE]` at the end.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -25,7 +25,7 @@ struct Chunk<'a> {
     error: Option<Value>,
 }
 
-/// A text as it stands in the chunk, unless it has escapes. A `Cow` inside an `Option` would always be a copy.
+/// A text, borrowed from the chunk unless it has escapes. Serde always copies a `Cow` inside an `Option`.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -42,7 +42,7 @@ struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// The piece of text that this is, if it is nothing else.
+    /// The text of this chunk, if it has nothing else.
     fn only_text(&self) -> Option<&str> {
         let plain =
             self.finish_reason.is_none() && self.logprobs.as_ref().is_none_or(|value| value.is_null());
@@ -65,7 +65,7 @@ struct Piece<'a> {
     content: Option<Text<'a>>,
     #[serde(borrow, default)]
     reasoning_content: Option<Text<'a>>,
-    /// The newer name. Versions of vLLM between the two send both.
+    /// The newer name. Some versions of vLLM send both.
     #[serde(borrow, default)]
     reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -74,18 +74,18 @@ struct Piece<'a> {
     tool_calls: Option<Vec<WireCall>>,
 }
 
-/// Reads one stream.
+/// Decodes one stream.
 #[derive(Debug)]
 pub struct ChatChunkDecoder {
-    /// How many answers were asked for.
+    /// The number of requested answers.
     answers: u32,
-    /// Answers of which anything came.
+    /// The answers that have started.
     begun: Vec<u32>,
     finished: Vec<u32>,
-    /// The calls that each answer has begun.
+    /// The tool calls of each answer.
     calls: HashMap<u32, CallTracker>,
     usage: Option<Usage>,
-    /// Of the latest chunk that was nothing but a piece of text.
+    /// From the latest chunk that had nothing but text.
     template: Option<ChunkTemplate>,
 }
 
@@ -101,16 +101,17 @@ impl ChatChunkDecoder {
         }
     }
 
-    /// Reads a chunk; `frame` is what it came in.
+    /// Decodes the chunk `data` of the frame `frame`.
     fn chunk(&mut self, data: &[u8], frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
-        let chunk: Chunk<'_> = serde_json::from_slice(data)
-            .map_err(|error| DecodeError::unreadable(data, format!("a chunk is no chunk ({error})")))?;
-        // An error counts whatever stands beside it: some services send it with choices that say nothing.
+        let chunk: Chunk<'_> = serde_json::from_slice(data).map_err(|error| {
+            DecodeError::unreadable(data, format!("invalid chunk in the stream ({error})"))
+        })?;
+        // An error counts whatever else the chunk has: some services send it together with empty choices.
         if let Some(error) = &chunk.error {
             return Err(DecodeError::reported(EngineErrorBody::of(error)));
         }
         let Some(choices) = chunk.choices else {
-            // SGLang puts the error's fields at the top.
+            // SGLang puts the error's fields at the top level.
             return Err(match serde_json::from_slice(data).map(|value: Value| EngineErrorBody::of(&value)) {
                 Ok(error_body @ EngineErrorBody { message: Some(_), .. }) => {
                     DecodeError::reported(error_body)
@@ -185,8 +186,8 @@ impl Decoder for ChatChunkDecoder {
             return Err(DecodeError::reported(EngineErrorBody::read(error)));
         }
         if event.data.trim_ascii() == b"[DONE]" {
-            // Services that know of no `n` answer once, and when they say it is all, it is all they have. But what was begun
-            // must be finished.
+            // Services without support for `n` send one answer. `[DONE]` ends the stream, but every answer that
+            // started must have finished.
             let unfinished = self.begun.iter().any(|choice| !self.finished.contains(choice));
             if self.finished.is_empty() || unfinished {
                 return Err(DecodeError::Incomplete);
@@ -198,7 +199,8 @@ impl Decoder for ChatChunkDecoder {
     }
 
     fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
-        // Some services close instead of saying `[DONE]`. With every answer finished nothing is missing.
+        // Some services close the connection instead of sending `[DONE]`. If every answer has finished, the stream is
+        // complete.
         if (0..self.answers).all(|choice| self.finished.contains(&choice)) {
             self.done(deltas);
             Ok(())

@@ -172,7 +172,7 @@ fn errors_in_the_stream_are_reported_in_every_shape() {
         decode(1, &[r#"error: {"error":{"code":400,"message":"too long"}}"#]),
         reported("too long", None, Some(400))
     );
-    // Beside choices, with text in front of it, and with a code.
+    // Together with choices, after text, and with a code.
     let text = r#"data: {"choices":[{"index":0,"delta":{"content":"half"}}]}"#;
     assert_eq!(
         decode(
@@ -184,7 +184,7 @@ fn errors_in_the_stream_are_reported_in_every_shape() {
         ),
         reported("cut off", Some("content_filter"), None)
     );
-    // Bare JSON where events were asked for, whole or over several lines.
+    // Plain JSON instead of events, on one line or several.
     for bare in [
         r#"{"error":{"message":"no GPU","type":"unavailable_error"}}"#,
         "{\n  \"error\": {\n \"message\": \"no GPU\", \"type\": \"unavailable_error\"}}",

@@ -1,4 +1,4 @@
-//! `POST /v1/embeddings`, as the services of this format share it.
+//! `POST /v1/embeddings` in the OpenAI format.
 
 use hob_core::{EmbedInputs, EmbedRequest, Embeddings, EngineError, Overlong};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ struct Body<'a, T> {
     encoding_format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     dimensions: Option<u32>,
-    /// vLLM's own: at most so many tokens, or as many as there is room for.
+    /// vLLM's own field: the most tokens of an input, or -1 for the model's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncate_prompt_tokens: Option<i64>,
 }
@@ -40,7 +40,7 @@ struct Usage {
     prompt_tokens: Option<u64>,
 }
 
-/// Asks for the embeddings of all inputs, in as many requests as it takes.
+/// Requests the embeddings of all inputs, in as many requests as needed.
 pub(crate) async fn post(
     endpoint: &Endpoint,
     path: &str,
@@ -78,11 +78,11 @@ async fn post_all<T: Input + Serialize + Sync>(
     Ok(collected.finish())
 }
 
-/// A server that was started to write text has no embeddings, and each says so in its own way.
+/// A server that runs a text model has no embeddings, and each engine reports that differently.
 fn explain(endpoint: &Endpoint, request: &EmbedRequest, error: EngineError) -> EngineError {
     match unknown_model(error, &request.model) {
         EngineError::Refused { status: 404 | 501, message, .. } => {
-            let hint = format!("it serves no embedding model ({message})");
+            let hint = format!("this server has no embedding model ({message})");
             endpoint.unsupported("embeddings", Some(&hint))
         }
         other => other,
@@ -91,7 +91,7 @@ fn explain(endpoint: &Endpoint, request: &EmbedRequest, error: EngineError) -> E
 
 fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
     let mut answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    // The order is told, not promised.
+    // The format does not guarantee the order.
     answer.data.sort_by_key(|datum| datum.index);
     if !answer.data.iter().map(|datum| datum.index).eq(0..answer.data.len()) {
         return Err("its embeddings are not numbered from zero".to_owned());

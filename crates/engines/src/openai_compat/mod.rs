@@ -1,8 +1,8 @@
-//! The engines that speak chat completions on this machine or network: vLLM, SGLang, llama.cpp's server and a LiteLLM
-//! proxy. They differ by a row of a table.
+//! Engines with an OpenAI-compatible API: vLLM, SGLang, llama.cpp's server and a LiteLLM proxy. They differ by the
+//! constants of [`Style`].
 //!
-//! The submodules hold the wire format: the request as Hob writes it, the answer and the stream as Hob reads them. They know
-//! no engine by name, and [`crate::cloud`] uses them for OpenAI.
+//! The submodules implement the wire format: the request, the answer and the stream. They know no engine by name, and
+//! [`crate::cloud`] uses them for OpenAI.
 
 pub mod answer;
 mod chunk_template;
@@ -25,13 +25,13 @@ use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;
 
-/// What sets one of these engines apart.
+/// How these engines differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub key: &'static str,
-    /// A LiteLLM proxy may know patterns of names that it does not list.
+    /// False for a LiteLLM proxy, which accepts names that match a pattern.
     pub lists_every_model: bool,
-    /// Whether a text that is too long to embed can be cut.
+    /// Whether the engine can truncate a text that is too long to embed.
     pub cuts_overlong: bool,
 }
 
@@ -42,7 +42,7 @@ impl Style {
     pub const LITELLM: Style = Style { key: "litellm", lists_every_model: false, cuts_overlong: false };
 }
 
-/// A chat-completions style engine.
+/// An engine with an OpenAI-compatible API.
 #[derive(Debug)]
 pub struct OpenAiCompat {
     style: Style,
@@ -54,7 +54,7 @@ impl OpenAiCompat {
         OpenAiCompat { style, endpoint }
     }
 
-    /// Asks, and asks once more without tools when the engine refuses them.
+    /// Sends the request, and retries once without tools if the engine rejects them.
     async fn ask(
         &self,
         request: &GenerateRequest,
@@ -65,7 +65,7 @@ impl OpenAiCompat {
             Ok(response) => return Ok((response, Vec::new())),
             Err(error) => error,
         };
-        // A conversation that is too long would still be so, or lose its tools for no good reason.
+        // A conversation that is too long would fail again, or lose its tools without need.
         let about_tools = matches!(refused, EngineError::Refused { status: 400, .. })
             && !request.tools.is_empty()
             && !refused.is_context_overflow();
@@ -74,10 +74,11 @@ impl OpenAiCompat {
         }
         match self.send(request, Form { tools: ToolsField::Withheld, ..form }).await {
             Ok(response) => {
-                tracing::warn!(engine = self.style.key, reason = %refused, "tools were refused; answered without them");
+                tracing::warn!(engine = self.style.key, reason = %refused, "engine rejected the tools; answered without them");
                 Ok((response, vec![Warning::ToolsDropped]))
             }
-            // Without tools it fails too, so they were not the reason: the first complaint is the true one.
+            // The request fails without tools too, so the tools were not the reason. The first error is the right
+            // one.
             Err(_) => Err(refused),
         }
     }
@@ -87,7 +88,7 @@ impl OpenAiCompat {
     }
 }
 
-/// Posts a chat request and takes the answer's head.
+/// Sends a chat request and checks the status of the response.
 pub(crate) async fn post_chat(
     endpoint: &Endpoint,
     path: &str,

@@ -1,4 +1,4 @@
-//! The request, written straight from ours without a copy of the conversation.
+//! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
 use hob_core::{
     Content, GenerateRequest, Message, Part, ResponseFormat, Role, ToolCall, ToolChoice, ToolDefinition,
@@ -7,28 +7,28 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// Whether the answer comes in one piece or as a stream.
+/// Whether the answer is complete or streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     Whole,
     Streamed,
 }
 
-/// Whether the caller's tools go along.
+/// Whether the request contains the caller's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolsField {
     Offered,
     Withheld,
 }
 
-/// What the service calls the limit of an answer's length. OpenAI renamed it and refuses the old name for newer models.
+/// The service's name for the limit of an answer's length. OpenAI renamed it, and newer models reject the old name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthField {
     MaxTokens,
     MaxCompletionTokens,
 }
 
-/// How this request is to be written.
+/// How to write one request.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub delivery: Delivery,
@@ -58,7 +58,7 @@ impl Serialize for Body<'_> {
                 entry(&mut map, "temperature", request.temperature().as_ref())?;
                 entry(&mut map, "max_tokens", request.max_tokens().as_ref())?;
             }
-            // The newer models refuse any temperature but their own, so only a caller's wish is passed on.
+            // Newer models reject every temperature but their own, so only a temperature that the caller set is sent.
             LengthField::MaxCompletionTokens => {
                 if let Some(temperature) = request.temperature {
                     map.serialize_entry("temperature", &temperature.get())?;
@@ -118,7 +118,7 @@ fn with_present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<Strin
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// A tool as this format describes it; others borrow the description.
+/// A tool definition in this format, which other formats use too.
 pub(crate) fn tool(definition: &ToolDefinition) -> Value {
     let function = with_present([
         ("name", Some(json!(definition.name))),
@@ -154,7 +154,7 @@ impl Serialize for WireMessage<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", message.role.as_str())?;
         match &message.content {
-            // Only an assistant may say nothing, and only null is understood everywhere.
+            // Only an assistant's message may have no content, and only null is accepted by every engine.
             Content::Empty if message.role == Role::Assistant && !message.tool_calls.is_empty() => {
                 map.serialize_entry("content", &())?;
             }

@@ -1,4 +1,4 @@
-//! Tool calls as services send them: nested under `function`, or already flat as some proxies do.
+//! Tool calls as services send them: nested under `function`, or flat as some proxies do.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use hob_core::{ToolCall, ToolCallDelta};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A fresh id for a call that came without one.
+/// A new id for a call without one.
 pub(crate) fn new_call_id() -> String {
     let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(24).collect();
     format!("call_{suffix}")
 }
 
-/// A call, or in a stream a piece of one.
+/// A call, or one fragment of a streamed call.
 #[derive(Debug, Deserialize)]
 pub struct WireCall {
     #[serde(default)]
@@ -35,7 +35,7 @@ struct Function {
     arguments: Option<Value>,
 }
 
-/// What a piece of a call says, whichever of the two shapes it came in.
+/// A call or fragment in one shape.
 #[derive(Debug)]
 pub struct FlatCall {
     pub id: Option<String>,
@@ -60,7 +60,7 @@ impl WireCall {
         }
     }
 
-    /// A whole call. One without an id gets one, so that its result can be matched to it.
+    /// A complete call. A call without an id gets one, so that its result can refer to it.
     pub fn into_tool_call(self) -> ToolCall {
         let FlatCall { id, name, arguments } = self.flatten();
         ToolCall {
@@ -71,25 +71,25 @@ impl WireCall {
     }
 }
 
-/// Which call of one answer each streamed piece belongs to. Services leave the index out, or the id, or give several calls
-/// the same index; our callers get an index of its own and an id for each.
+/// Assigns streamed fragments to calls. Services omit the index or the id, or use one index for several calls;
+/// callers get a unique index and an id for each call.
 #[derive(Debug, Default)]
 pub struct CallTracker {
-    /// How many calls have begun.
+    /// The number of calls so far.
     begun: u32,
-    /// The latest call under each of the service's own indexes.
+    /// The latest call for each index that the service sent.
     latest: HashMap<u32, StartedCall>,
 }
 
 #[derive(Debug)]
 struct StartedCall {
     index: u32,
-    /// As the service gave it.
+    /// As the service sent it.
     id: Option<String>,
 }
 
 impl CallTracker {
-    /// The piece with the index of its call. The first piece of a call has its id.
+    /// The fragment with the index of its call. The first fragment of a call has its id.
     pub fn place(&mut self, call: WireCall) -> ToolCallDelta {
         let given = call.index;
         let piece = call.flatten();
@@ -115,12 +115,13 @@ impl CallTracker {
         }
     }
 
-    /// The call that a piece continues; `None` when it begins one.
+    /// The index of the call that a fragment continues; `None` for a new call.
     fn continued(&self, given: Option<u32>, piece: &FlatCall) -> Option<u32> {
         match given {
             Some(given) => {
                 let place = self.latest.get(&given)?;
-                // A new id begins a new call, if a name comes with it: some versions of vLLM make up an id for every piece.
+                // A new id together with a name starts a new call. An id alone does not: some versions of vLLM send a
+                // new one with every fragment.
                 let is_new = piece.name.is_some() && piece.id.is_some() && piece.id != place.id;
                 (!is_new).then_some(place.index)
             }

@@ -1,4 +1,4 @@
-//! One engine's HTTP endpoint: the way there, its time-outs, its key, and what its failures mean.
+//! The HTTP endpoint of one engine: transport, timeouts, API key, and the errors.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ use super::remote::{RemoteClient, RemoteClientOptions, Resend};
 use super::response::Response;
 use super::transport_error::TransportError;
 
-/// A health probe that takes longer than this has failed.
+/// The time limit of a health probe.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// llama.cpp and uvicorn close a connection that idled for five seconds; letting go of it first avoids writing into one
-/// that is just being closed.
+/// llama.cpp and uvicorn close a connection after five idle seconds. Closing it earlier avoids sending a request on a
+/// connection that the engine is about to close.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The longest answer read in one piece. Streams have no limit but that of a single frame.
+/// The longest response body that is read at once. A stream is limited only by the size of a frame.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// As much of an error's body as is worth reading.
+/// The part of an error's body that is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// A header that carries an engine's key, such as `authorization: Bearer …`.
+/// The header with an engine's API key, such as `authorization: Bearer …`.
 #[derive(Debug, Clone)]
 pub struct KeyHeader {
     pub name: HeaderName,
-    /// What stands before the key, such as `Bearer `.
+    /// The text before the key, such as `Bearer `.
     pub prefix: &'static str,
     pub key: SecretString,
 }
@@ -45,14 +45,14 @@ impl KeyHeader {
     }
 }
 
-/// What an endpoint needs to know.
+/// Options of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointOptions {
     /// The engine's key, for errors.
     pub engine: String,
     /// Base URL without a trailing slash.
     pub host: String,
-    /// The longest wait for a connection's next bytes, the answer's head included.
+    /// The longest wait for the next bytes of a connection, including the head of the response.
     pub timeout: Duration,
     pub key: Option<KeyHeader>,
     /// Headers sent with every request.
@@ -73,7 +73,7 @@ impl EndpointOptions {
     }
 }
 
-/// Where an engine listens, and the way there.
+/// The address of an engine, and the transport to it.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     engine: String,
@@ -82,10 +82,10 @@ pub struct Endpoint {
     transport: Transport,
 }
 
-/// How requests travel.
+/// How requests are sent.
 #[derive(Debug, Clone)]
 enum Transport {
-    /// On this machine and unencrypted, as most engines are.
+    /// Plain HTTP on this machine, as for most engines.
     Direct(Direct),
     Remote(RemoteClient),
 }
@@ -95,13 +95,17 @@ impl Endpoint {
         let not_configured =
             |reason: String| EngineError::NotConfigured { engine: options.engine.clone(), reason };
         let host = options.host.trim_end_matches('/').to_owned();
-        let url =
-            Url::parse(&host).map_err(|error| not_configured(format!("'{host}' is no URL ({error})")))?;
+        let url = Url::parse(&host)
+            .map_err(|error| not_configured(format!("'{host}' is not a valid URL ({error})")))?;
 
         let mut headers = options.headers.clone();
         if let Some(KeyHeader { name, prefix, key }) = &options.key {
-            let mut value = HeaderValue::try_from(format!("{prefix}{}", key.expose_secret()))
-                .map_err(|_| not_configured("its key has characters that no HTTP header can carry".into()))?;
+            let mut value =
+                HeaderValue::try_from(format!("{prefix}{}", key.expose_secret())).map_err(|_| {
+                    not_configured(
+                        "the API key contains characters that an HTTP header does not allow".into(),
+                    )
+                })?;
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
         }
@@ -142,7 +146,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// Sends JSON that is already text. The answer's status is not looked at.
+    /// Sends JSON that is already serialized. Does not check the status of the response.
     pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
         let sent = match &self.transport {
             Transport::Direct(direct) => direct.post(path, json).await.map(Response::from),
@@ -181,26 +185,26 @@ impl Endpoint {
         matches!(answered, Ok(Ok(response)) if response.status.is_success())
     }
 
-    /// The whole body of an answer.
+    /// The whole body of a response.
     pub async fn body(&self, response: Response) -> Result<Bytes, EngineError> {
         self.read(response, MAX_ANSWER_BYTES).await?.ok_or_else(|| EngineError::Malformed {
             engine: self.engine.clone(),
-            reason: format!("it is longer than {} MiB", MAX_ANSWER_BYTES >> 20),
+            reason: format!("the response is longer than {} MiB", MAX_ANSWER_BYTES >> 20),
         })
     }
 
-    /// Passes a good answer on and turns any other into the engine's own complaint.
+    /// Returns a response with a success status, and turns every other into an error with the engine's message.
     pub async fn accept(&self, response: Response) -> Result<Response, EngineError> {
         if response.status.is_success() {
             return Ok(response);
         }
         let (status, retry_after) = (response.status, response.retry_after);
-        // A complaint whose text cannot be read is still a complaint.
+        // An error whose body cannot be read is still an error.
         let body = self.read(response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
         Err(self.refusal(status, &body, retry_after))
     }
 
-    /// What an error with this status and body means.
+    /// The error for this status and body.
     pub fn refusal(&self, status: StatusCode, body: &[u8], retry_after: Option<u64>) -> EngineError {
         let error_body = EngineErrorBody::read(body);
         EngineError::Refused {
@@ -215,7 +219,7 @@ impl Endpoint {
         }
     }
 
-    /// What a failure of the transport means.
+    /// The error for a failed transport.
     pub fn failure(&self, broken: TransportError) -> EngineError {
         match broken {
             TransportError::TimedOut => {
@@ -247,7 +251,7 @@ impl Endpoint {
     /// The body, or `None` when it is longer than `limit`.
     async fn read(&self, mut response: Response, limit: usize) -> Result<Option<Bytes>, EngineError> {
         let mut next = async || response.chunk().await.transpose().map_err(|broken| self.failure(broken));
-        // Most bodies come in one piece, which needs no copy.
+        // Most bodies arrive in one piece, which needs no copy.
         let Some(first) = next().await? else { return Ok(Some(Bytes::new())) };
         let Some(second) = next().await? else { return Ok((first.len() <= limit).then_some(first)) };
         let mut body = BytesMut::from(first);

@@ -11,7 +11,7 @@ fn an_endpoint_never_shows_its_key() {
     assert!(!format!("{endpoint:?}").contains("s3cret"));
 }
 
-/// An endpoint as for an engine on another machine.
+/// An endpoint with the transport for other machines.
 fn remote(server: &ClosingServer, resend: Resend) -> Endpoint {
     let options = EndpointOptions::new("vllm", server.url());
     let remote = RemoteClientOptions {
@@ -60,5 +60,5 @@ async fn a_request_that_may_have_been_paid_for_is_not_sent_again() {
 #[test]
 fn a_host_that_is_no_url_is_named() {
     let error = Endpoint::new(EndpointOptions::new("vllm", "::nonsense")).unwrap_err();
-    assert!(error.to_string().contains("'::nonsense' is no URL"), "{error}");
+    assert!(error.to_string().contains("'::nonsense' is not a valid URL"), "{error}");
 }

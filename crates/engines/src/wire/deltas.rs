@@ -1,4 +1,4 @@
-//! From an HTTP answer to a stream of deltas: read, cut into frames, decode. The decoder is the provider's.
+//! From an HTTP response to a stream of deltas: read, split into frames, decode. Each provider has its decoder.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,38 +16,38 @@ use super::response::Response;
 pub trait Decoder: Send + Unpin {
     const FRAMING: Framing;
 
-    /// Takes one frame and appends what it says.
+    /// Decodes one frame and appends its deltas.
     fn frame(&mut self, frame: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError>;
 
-    /// The peer closed its answer. Appends `Done` if the answer can count as complete without a word to that effect.
+    /// The end of the response. Appends `Done` if the answer is complete without a final frame.
     fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError>;
 }
 
-/// Why a frame cannot be taken.
+/// Why a frame cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// It is not what the format promises.
+    /// It does not follow the format.
     Malformed(String),
-    /// The engine reports trouble, with its message, its code, and the status it would have had.
+    /// The engine reports an error, with its message, its code, and the HTTP status it stands for.
     Reported { message: String, code: Option<String>, status: Option<u16> },
-    /// The answer shows that the engine does not do what a field of the request asks for.
+    /// The answer shows that the engine ignores a field of the request.
     Unsupported { field: &'static str, hint: &'static str },
-    /// The answer ended in its middle.
+    /// The answer ended too early.
     Incomplete,
 }
 
 impl DecodeError {
-    /// The engine's own error, in the middle of an answer or instead of one.
+    /// An error that the engine reports within an answer or instead of one.
     pub fn reported(error_body: EngineErrorBody) -> Self {
         DecodeError::Reported {
-            message: error_body.message.unwrap_or_else(|| "an error without a text".to_owned()),
+            message: error_body.message.unwrap_or_else(|| "an error without a message".to_owned()),
             code: error_body.code,
             status: error_body.status,
         }
     }
 
-    /// What a frame or a body means that is not of the expected form, which is why for `reason`: the engine's own error, if
-    /// it holds one.
+    /// The error for a frame or body that does not parse: the engine's own error if the bytes contain one, else
+    /// malformed with `reason`.
     pub fn unreadable(bytes: &[u8], reason: String) -> Self {
         match EngineErrorBody::under_good_status(bytes) {
             Some(error_body) => Self::reported(error_body),
@@ -55,8 +55,8 @@ impl DecodeError {
         }
     }
 
-    /// Looks at a block that is no event. Some services answer a request for a stream with a bare JSON error under a good
-    /// status; anything else that is no event, such as a comment, says nothing.
+    /// Checks a block that is not an event. Some services answer a streaming request with a plain JSON error and a
+    /// success status. Other blocks, such as comments, have no meaning.
     pub fn in_place_of_event(block: &[u8]) -> Result<(), Self> {
         if !block.trim_ascii_start().starts_with(b"{") && !block.trim_ascii_start().starts_with(b"[") {
             return Ok(());
@@ -67,7 +67,7 @@ impl DecodeError {
         }
     }
 
-    /// `started` is whether any of the answer was passed on already: then what cannot be read breaks it off.
+    /// `started` is whether a part of the answer was already passed on: then a malformed frame interrupts the answer.
     pub fn into_engine_error(self, endpoint: &Endpoint, started: bool) -> EngineError {
         match self {
             DecodeError::Malformed(reason) if started => endpoint.interrupted(reason),
@@ -81,12 +81,15 @@ impl DecodeError {
                 retry_after: None,
             },
             DecodeError::Unsupported { field, hint } => endpoint.unsupported(field, Some(hint)),
-            DecodeError::Incomplete => endpoint.interrupted("the connection ended before the answer did"),
+            DecodeError::Incomplete => {
+                endpoint.interrupted("the connection closed before the answer was complete")
+            }
         }
     }
 }
 
-/// The deltas of an accepted answer. The stream ends after `Done` or the first error, whatever the peer still sends.
+/// The deltas of a response with a success status. The stream ends after `Done` or the first error, whatever the
+/// engine still sends.
 pub fn deltas<D: Decoder + 'static>(endpoint: &Endpoint, response: Response, decoder: D) -> DeltaStream {
     Box::pin(Deltas {
         endpoint: endpoint.clone(),
@@ -105,7 +108,7 @@ struct Deltas<D> {
     frames: Frames,
     decoder: D,
     ready: VecDeque<Delta>,
-    /// Whether anything was handed out.
+    /// Whether a delta was passed on.
     started: bool,
     state: State,
 }
@@ -113,13 +116,13 @@ struct Deltas<D> {
 #[derive(PartialEq, Eq)]
 enum State {
     Reading,
-    /// The peer is done; what is ready can still be taken.
+    /// The response has ended; deltas that are ready can still be taken.
     Draining,
     Over,
 }
 
 impl<D: Decoder> Deltas<D> {
-    /// Decodes until something is ready or the frames run out.
+    /// Decodes until a delta is ready or no complete frame is left.
     fn decode_frames(&mut self) -> Result<(), DecodeError> {
         while self.ready.is_empty() {
             let Some(frame) = self.frames.next_frame() else {
@@ -132,7 +135,7 @@ impl<D: Decoder> Deltas<D> {
 
     fn decode_end(&mut self) -> Result<(), DecodeError> {
         if let Some(rest) = self.frames.rest() {
-            // Half a frame is the usual sight of a connection that was cut.
+            // A connection that was cut usually ends within a frame.
             self.decoder.frame(rest, &mut self.ready).map_err(|error| match error {
                 DecodeError::Malformed(_) => DecodeError::Incomplete,
                 other => other,
@@ -146,7 +149,7 @@ impl<D: Decoder> Deltas<D> {
 
     fn fail(&mut self, error: EngineError) -> Poll<Option<Result<Delta, EngineError>>> {
         self.state = State::Over;
-        // The engine need not go on, however long the reader of the error takes.
+        // Closing stops the engine's work, however long the caller takes to read the error.
         self.response.close();
         Poll::Ready(Some(Err(error)))
     }
@@ -171,13 +174,14 @@ impl<D: Decoder> Stream for Deltas<D> {
                 this.started = true;
                 if matches!(delta, Delta::Done { .. }) {
                     this.state = State::Over;
-                    // The connection can be used again once the body is read to its end, which mostly is here already.
+                    // The connection can be reused once the body is read to its end, which has usually arrived
+                    // already.
                     let _ = this.response.poll_chunk(context);
                 }
                 return Poll::Ready(Some(Ok(delta)));
             }
             if this.state == State::Draining {
-                let error = this.endpoint.interrupted("the connection ended before the answer did");
+                let error = this.endpoint.interrupted("the connection closed before the answer was complete");
                 return this.fail(error);
             }
             match ready!(this.response.poll_chunk(context)) {

@@ -1,8 +1,9 @@
-//! What an engine's error means: its body, in any of the shapes that engines use, and a 404 that is about the model.
+//! The errors of engines: the body of an error response, in every format that engines use, and a 404 for an unknown
+//! model.
 
 use hob_core::EngineError;
 
-/// A 404 that speaks of the model is about the model; any other is about the path.
+/// Turns a 404 that mentions the model into [`EngineError::ModelNotFound`]. Any other 404 is about the path.
 pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
     match error {
         EngineError::Refused { engine, status: 404, message, param, .. }
@@ -14,16 +15,16 @@ pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
     }
 }
 
-/// What an error body says, in any of the shapes that engines use.
+/// The body of an error response, in any of the formats that engines use.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct EngineErrorBody {
     pub message: Option<String>,
-    /// The engine's own word for the error, where it has one that says more than the status.
+    /// The engine's own code, if it says more than the status.
     pub code: Option<String>,
     pub param: Option<String>,
-    /// A status inside the body, as errors in the middle of a stream have it.
+    /// A status inside the body, as in errors within a stream.
     pub status: Option<u16>,
-    /// Seconds to wait, as Google tells them in the body.
+    /// Seconds to wait before a retry, which Google sends in the body.
     pub retry_after: Option<u64>,
 }
 
@@ -35,7 +36,7 @@ impl EngineErrorBody {
             Err(_) => {
                 let text = String::from_utf8_lossy(body);
                 let text = text.trim();
-                // A page of HTML from some proxy tells nobody anything.
+                // An HTML page of a proxy is no use as a message.
                 let message =
                     (!text.is_empty() && !text.starts_with('<')).then(|| text.chars().take(500).collect());
                 EngineErrorBody { message, ..EngineErrorBody::default() }
@@ -44,7 +45,7 @@ impl EngineErrorBody {
     }
 
     pub fn of(value: &serde_json::Value) -> Self {
-        // Google puts an error into a list when a list of chunks was asked for.
+        // Google sends an error as a list when the request asked for a list of chunks.
         let value = value.get(0).unwrap_or(value);
         let error = value.get("error").unwrap_or(value);
         let text = |key: &str| error.get(key).and_then(|value| value.as_str()).map(str::to_owned);
@@ -69,24 +70,24 @@ impl EngineErrorBody {
         }
     }
 
-    /// An error that came under a good status. `None` when `body` is something else.
+    /// An error that came with a success status. `None` when `body` is not an error.
     pub fn under_good_status(body: &[u8]) -> Option<Self> {
         let value: serde_json::Value = serde_json::from_slice(body).ok()?;
         let object = value.get(0).unwrap_or(&value);
         let has_error = object.get("error").is_some_and(|error| !error.is_null());
-        // SGLang puts the error's fields at the top.
+        // SGLang puts the error's fields at the top level.
         let is_error = object.get("object").and_then(|kind| kind.as_str()) == Some("error");
         (has_error || is_error).then(|| Self::of(&value))
     }
 }
 
-/// The engine's word for an error: `code` where it is a word (many put the status there), else the kind of error as Anthropic
-/// and llama.cpp (`type`) and Google (`status`) name it. Kinds that only repeat the status are no code.
+/// The engine's code: `code` if it is a word (many engines put the status there), else `type` (Anthropic, llama.cpp)
+/// or `status` (Google). A word that only repeats the status is not a code.
 fn code(error: &serde_json::Value) -> Option<String> {
     ["code", "type", "status"].iter().find_map(|key| specific_code(error.get(key)?.as_str()?))
 }
 
-/// A word that says more than the status does.
+/// The word, if it says more than the status.
 pub(crate) fn specific_code(word: &str) -> Option<String> {
     const REPEAT_THE_STATUS: [&str; 9] = [
         "error",
@@ -109,7 +110,7 @@ fn retry_delay(error: &serde_json::Value) -> Option<u64> {
     let details = error.get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
     let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
-    // Rounded up: a moment too early is refused again.
+    // Rounded up: a retry that is too early fails again.
     (seconds >= 0.0).then(|| seconds.ceil() as u64)
 }
 

@@ -1,10 +1,10 @@
-//! Cuts a stream of bytes into frames: lines (NDJSON) or blank-line-separated blocks (SSE). However the bytes are split
-//! over packets, the frames are the same.
+//! Splits a stream of bytes into frames: lines (NDJSON) or blocks that end with an empty line (SSE). The result does
+//! not depend on how packets split the bytes.
 
 use memchr::memchr_iter;
 use thiserror::Error;
 
-/// The longest frame. A whole answer in one frame fits; a peer that never ends its line does not fill our memory.
+/// The longest frame. A complete answer fits into one frame; a line without an end does not fill the memory.
 const MAX_FRAME_BYTES: usize = 16 << 20;
 
 /// What ends a frame.
@@ -20,14 +20,14 @@ pub enum Framing {
 #[error("a frame is longer than {} MiB", MAX_FRAME_BYTES >> 20)]
 pub struct FrameTooLong;
 
-/// Bytes that came in and are not yet taken out as frames.
+/// Bytes that have arrived and are not yet returned as frames.
 #[derive(Debug)]
 pub struct Frames {
     framing: Framing,
     buffer: Vec<u8>,
-    /// Where the next frame begins.
+    /// The start of the next frame.
     start: usize,
-    /// Up to where `buffer` is known to hold no further end of a frame.
+    /// Up to here `buffer` contains no further end of a frame.
     scanned: usize,
 }
 
@@ -36,7 +36,7 @@ impl Frames {
         Frames { framing, buffer: Vec::new(), start: 0, scanned: 0 }
     }
 
-    /// Takes more bytes in.
+    /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), FrameTooLong> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -50,7 +50,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The next whole frame, without its end. Empty ones are passed over.
+    /// The next complete frame, without its end. Empty frames are skipped.
     pub fn next_frame(&mut self) -> Option<&[u8]> {
         loop {
             let (end, next) = self.find_end()?;
@@ -63,7 +63,7 @@ impl Frames {
         }
     }
 
-    /// What is left when the peer has no more to say: a frame whose end never came, if any.
+    /// The rest after the end of the stream: a frame without its end, if any.
     pub fn rest(&mut self) -> Option<&[u8]> {
         let rest = self.start..self.buffer.len();
         self.start = self.buffer.len();
@@ -72,7 +72,7 @@ impl Frames {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// Where the frame at `start` ends, and where the one after it begins.
+    /// The end of the frame at `start`, and the start of the next one.
     fn find_end(&mut self) -> Option<(usize, usize)> {
         let from = self.scanned;
         for offset in memchr_iter(b'\n', &self.buffer[from..]) {
@@ -80,7 +80,7 @@ impl Frames {
             let text_end = self.without_carriage_return(line_feed);
             let ends_here = match self.framing {
                 Framing::Lines => true,
-                // An empty line: nothing stands between this line feed and the one before it, or the frame's start.
+                // An empty line: this line feed follows the previous one, or the start of the frame, directly.
                 Framing::Blocks => text_end == self.start || self.buffer[text_end - 1] == b'\n',
             };
             if ends_here {
@@ -95,7 +95,7 @@ impl Frames {
         None
     }
 
-    /// `end`, or one less when a carriage return stands right before it.
+    /// `end`, or one less if a carriage return is directly before it.
     fn without_carriage_return(&self, end: usize) -> usize {
         if end > self.start && self.buffer[end - 1] == b'\r' { end - 1 } else { end }
     }

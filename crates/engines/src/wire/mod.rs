@@ -1,5 +1,5 @@
-//! How bytes travel between us and an engine: the HTTP client, the framing of streams, and the step from frames to deltas.
-//! Knows no provider.
+//! The transport between Hob and an engine: the HTTP client, the framing of streams, and the decoding of frames into
+//! deltas. Knows no provider.
 
 pub mod client;
 pub mod deltas;

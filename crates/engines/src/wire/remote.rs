@@ -1,4 +1,4 @@
-//! Requests to an engine on another machine, by `reqwest`.
+//! The HTTP client for engines on other machines, by `reqwest`.
 
 use std::error::Error;
 use std::io;
@@ -12,26 +12,27 @@ use tokio::time::Instant;
 use super::response::Response;
 use super::transport_error::TransportError;
 
-/// A connection to another machine that ends this soon after a request, without a byte of an answer, was most likely closed while
-/// it was idle: its end and our request crossed on the way. An engine that reads a request answers it or works on it.
-/// Where asking twice costs only time, the request is sent again then, as browsers and nginx do.
+/// If a connection ends this soon after a request, without a byte of a response, the engine most likely closed it
+/// while it was idle, and the request crossed with the close. An engine that reads a request answers it or works on
+/// it. If a second request costs only time, the request is sent again, as browsers and nginx do.
 const CLOSED_WHILE_IDLE: Duration = Duration::from_secs(2);
 
-/// Whether a question whose answer was lost may be asked again.
+/// Whether a request may be sent again after its answer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resend {
-    /// It costs time and nothing else, as on a server of one's own.
+    /// A second request costs only time, as on the user's own server.
     Unanswered,
-    /// Somebody may have been paid for it already, as behind a proxy to the cloud.
+    /// The first request may have been charged already, as behind a proxy to the cloud.
     Never,
 }
 
-/// An engine on another machine.
+/// The client of one engine.
 #[derive(Debug, Clone)]
 pub(super) struct RemoteClient {
     options: RemoteClientOptions,
     pub(super) client: reqwest::Client,
-    /// Keeps no connections, so that a request goes out on a new one. Made when it is first needed: certificates take time.
+    /// Keeps no idle connections, so that every request uses a new one. Created on first use, because loading
+    /// certificates takes time.
     unpooled: Arc<OnceLock<reqwest::Client>>,
 }
 
@@ -74,8 +75,8 @@ impl RemoteClient {
         }
     }
 
-    /// Sends a request, and once more if it met the end of a kept connection. The client does not say whether it used a kept
-    /// one, and mends what it notices before the request goes out.
+    /// Sends a request, and once more if the engine had closed the idle connection. `reqwest` does not report whether
+    /// it reused a connection; it retries by itself if the request was not sent at all.
     pub(super) async fn send(&self, request: reqwest::Request) -> Result<Response, TransportError> {
         let again = request.try_clone();
         let asked = Instant::now();
@@ -83,17 +84,18 @@ impl RemoteClient {
             Ok(response) => return Ok(response.into()),
             Err(error) => error,
         };
-        // A connection that was closed before turns a request away at once. One that breaks later has been at work on it.
-        let at_once = asked.elapsed() < CLOSED_WHILE_IDLE;
-        let met_the_end = at_once
+        // A request on a closed connection fails at once. If the connection breaks later, the engine worked on the
+        // request.
+        let early = asked.elapsed() < CLOSED_WHILE_IDLE;
+        let closed_while_idle = early
             && match EarlyClose::of(&error) {
                 Some(EarlyClose::Reset) => true,
                 Some(EarlyClose::Closed) => self.options.resend == Resend::Unanswered,
                 None => false,
             };
         match again {
-            Some(again) if met_the_end => match self.unpooled()?.execute(again).await {
-                // Whoever would ask elsewhere has to know that the question may have gone out.
+            Some(again) if closed_while_idle => match self.unpooled()?.execute(again).await {
+                // Callers that would try another host must know that the first request may have been sent.
                 Err(second) if second.is_connect() => Err(error.into()),
                 other => other.map(Response::from).map_err(TransportError::from),
             },
@@ -102,11 +104,11 @@ impl RemoteClient {
     }
 }
 
-/// How a connection ended before the head of an answer came.
+/// How a connection ended before the head of a response arrived.
 enum EarlyClose {
-    /// The engine's machine turned the request away, as it does once the connection is closed.
+    /// The engine's machine reset the connection, because the engine had closed it.
     Reset,
-    /// Somebody closed it, who may have read the request.
+    /// The engine or a proxy closed the connection, and may have read the request.
     Closed,
 }
 

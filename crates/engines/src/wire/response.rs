@@ -1,4 +1,4 @@
-//! An engine's answer over HTTP, whichever way it came.
+//! The HTTP response of an engine, from either transport.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,15 +11,15 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use super::direct::{DirectBody, DirectResponse};
 use super::transport_error::TransportError;
 
-/// An answer whose head is there.
+/// A response whose head has arrived.
 pub struct Response {
     pub status: StatusCode,
-    /// When an engine that refuses wants to be asked again, in seconds.
+    /// Seconds after which the engine accepts a retry.
     pub retry_after: Option<u64>,
     body: Body,
 }
 
-/// What follows the head.
+/// The body.
 enum Body {
     Direct(Box<DirectBody>),
     Closed,
@@ -32,7 +32,7 @@ impl Response {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// Ends the connection, which tells the engine to stop.
+    /// Closes the connection, which stops the engine's work.
     pub fn close(&mut self) {
         self.body = Body::Closed;
     }

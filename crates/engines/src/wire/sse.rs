@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-/// One event as the peer sent it.
+/// One event.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub struct SseEvent<'a> {
-    /// The value of `event:`; empty for the default kind.
+    /// The value of `event:`; empty for the default.
     pub name: &'a [u8],
     /// The values of all `data:` lines, joined by line feeds.
     pub data: Cow<'a, [u8]>,
-    /// llama.cpp reports trouble in the middle of a stream in a field of its own, `error:`.
+    /// llama.cpp reports errors within a stream in its own field, `error:`.
     pub error: Option<&'a [u8]>,
 }
 
 impl<'a> SseEvent<'a> {
-    /// Reads a block of lines. `None` when it has neither data nor an error, as comments that keep a connection alive.
+    /// Parses a block of lines. `None` when it has neither data nor an error, such as a keep-alive comment.
     pub fn read(block: &'a [u8]) -> Option<Self> {
         let mut event = SseEvent::default();
         let mut has_data = false;
@@ -37,7 +37,7 @@ impl<'a> SseEvent<'a> {
                 }
                 b"event" => event.name = value,
                 b"error" => event.error = Some(value),
-                // Comments (an empty field), `id`, `retry` and fields nobody defined.
+                // Comments (an empty field), `id`, `retry` and unknown fields.
                 _ => {}
             }
         }

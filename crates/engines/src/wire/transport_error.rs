@@ -1,21 +1,22 @@
-//! How a request or its answer fails on the way.
+//! Failures of the transport.
 
 use hob_net::root_cause;
 
-/// How a connection fails.
+/// Why a request or the reading of its response failed.
 #[derive(Debug)]
 pub enum TransportError {
-    /// Nothing came for too long.
+    /// No bytes arrived in time.
     TimedOut,
-    /// There was no connection, so nothing of the question went out. In the words of the transport, as below.
+    /// There was no connection, so no part of the request was sent. With the reason from the transport.
     NotSent(String),
-    /// The connection ended when the question, or a part of it, may have gone out.
+    /// The connection ended after the request, or a part of it, may have been sent. With the reason from the
+    /// transport.
     MaybeSent(String),
 }
 
 impl From<reqwest::Error> for TransportError {
     fn from(error: reqwest::Error) -> Self {
-        // A connection that nobody takes is not a slow answer.
+        // A failed connection attempt is not a slow answer.
         if error.is_connect() {
             TransportError::NotSent(root_cause(&error))
         } else if error.is_timeout() {

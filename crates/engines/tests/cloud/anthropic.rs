@@ -233,7 +233,7 @@ async fn what_anthropic_cannot_do_is_refused_before_anything_is_sent() {
     let error = cloud(&server).generate(&request).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cloud (Anthropic) does not support 'temperature': Anthropic takes 0.0 to 1.0"
+        "cloud (Anthropic) does not support 'temperature': Anthropic accepts 0.0 to 1.0"
     );
     assert_eq!(server.requests(), []);
 }

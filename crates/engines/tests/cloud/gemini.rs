@@ -171,7 +171,7 @@ async fn a_blocked_prompt_is_refused_with_its_reason() {
 async fn an_answer_without_candidates_is_no_answer() {
     assert_eq!(
         failure(MODEL, Reply::json(200, r#"{"candidates":[]}"#)).await.0,
-        "cloud (Gemini) gave an answer that cannot be read: it has no finished candidate"
+        "cloud (Gemini) gave an answer that cannot be read: no candidate has a finish reason"
     );
 }
 

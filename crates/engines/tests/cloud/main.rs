@@ -1,4 +1,4 @@
-//! The cloud over real sockets, against fakes that answer as the providers document it.
+//! The cloud engine over real sockets, against servers that answer as the providers document it.
 
 #![cfg(feature = "cloud")]
 #![expect(
@@ -20,7 +20,7 @@ use hob_engines::{Cloud, CloudOptions, Provider};
 use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
 
-/// All three providers at one address, each with a key of its own.
+/// All three providers at one address, each with its own key.
 fn options(url: &str) -> CloudOptions {
     let provider = |host: String, key: &str| Provider { host, key: Some(key.to_owned().into()) };
     CloudOptions {
@@ -43,7 +43,7 @@ fn hi(model: &str) -> GenerateRequest {
     }
 }
 
-/// The pieces of an answer until it ends or breaks.
+/// The deltas of an answer until it ends or breaks.
 async fn pieces(cloud: &Cloud, request: &GenerateRequest) -> (Vec<Delta>, Option<EngineError>) {
     let mut stream = cloud.stream(request).await.unwrap().deltas;
     let mut deltas = Vec::new();
@@ -56,7 +56,7 @@ async fn pieces(cloud: &Cloud, request: &GenerateRequest) -> (Vec<Delta>, Option
     (deltas, None)
 }
 
-/// How the cloud fails when a provider answers `reply`, in words and with the wait it was told.
+/// The error when a provider answers `reply`, and the seconds to wait before a retry.
 async fn failure(model: &str, reply: Reply) -> (String, Option<u64>) {
     let server = FakeServer::replying(reply).await;
     let error = cloud(&server).generate(&hi(model)).await.unwrap_err();

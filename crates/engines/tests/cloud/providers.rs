@@ -1,4 +1,4 @@
-//! What holds for the cloud as a whole.
+//! What applies to the cloud engine as a whole.
 
 use hob_core::ModelInfo;
 use hob_testkit::Recorded;
@@ -20,7 +20,7 @@ fn is_anthropic(request: &Recorded) -> bool {
     request.header("x-api-key").is_some()
 }
 
-/// What each provider answers when it is asked for its models.
+/// Each provider's list of models.
 fn models(request: &Recorded) -> Reply {
     Reply::json(
         200,

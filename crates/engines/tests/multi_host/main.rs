@@ -1,5 +1,5 @@
-//! Several servers as one engine, over real sockets: servers that do as they are told, and real ones that are killed,
-//! stopped and restarted.
+//! Several servers as one engine, over real sockets: scripted servers, and real ones that are killed, stopped and
+//! restarted.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
@@ -28,7 +28,7 @@ impl Counted {
         Arc::new(Counted { engine: OpenAiCompat::new(style, endpoint), answers: AtomicUsize::new(0) })
     }
 
-    /// How many answers it gave, or began.
+    /// How many answers it gave or started.
     fn answers(&self) -> usize {
         self.answers.load(Ordering::Relaxed)
     }

@@ -14,13 +14,13 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// Longer than any wait here should take; one that is not over by then has failed.
+/// Longer than any wait here takes. A wait that is not over by then has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Askers at the same time.
+/// The number of concurrent clients.
 const CROWD: usize = 6;
 
-/// Three on two cores, so each is small.
+/// Three servers on two cores, so each is small.
 const ARGUMENTS: [&str; 8] = ["--threads", "1", "--parallel", "4", "-c", "2048", "--alias", "smollm2"];
 
 fn signal(server: &LlamaServer, signal: Signal) {
@@ -28,17 +28,17 @@ fn signal(server: &LlamaServer, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// What came of the questions so far.
+/// The results so far.
 #[derive(Debug, Default)]
 struct Tally {
     answered: usize,
-    /// Broke off after their first piece.
+    /// Broke after the first delta.
     broken: Vec<String>,
-    /// Failed before it.
+    /// Failed before the first delta.
     failed: Vec<String>,
 }
 
-/// People who ask one question after the other until they are dropped.
+/// Clients that send one request after another until they are dropped.
 struct Load {
     tally: Arc<watch::Sender<Tally>>,
     _askers: JoinSet<()>,
@@ -53,7 +53,7 @@ impl Load {
             askers.spawn(async move {
                 for question in 0.. {
                     let request = asking(&format!("Asker {asker} wants {question} words. Say hello."), 8);
-                    // Some want the whole answer at once.
+                    // Some clients request a complete answer.
                     match question % 3 {
                         0 => whole(&engine, &request, &tally).await,
                         _ => streamed(&engine, &request, &tally).await,
@@ -64,7 +64,7 @@ impl Load {
         Load { tally, _askers: askers }
     }
 
-    /// Waits for so many further answers.
+    /// Waits for this many further answers.
     async fn answers(&self, count: usize) {
         let goal = self.tally.borrow().answered + count;
         self.until(|tally| tally.answered >= goal, "no more answers").await;
@@ -76,7 +76,7 @@ impl Load {
         assert!(waited.is_ok(), "{trouble}: {:?}", self.tally.borrow());
     }
 
-    /// Waits until a host has begun so many further answers.
+    /// Waits until a host has started this many further answers.
     async fn answers_of(&self, host: &Counted, count: usize) {
         let goal = host.answers() + count;
         self.until(|_| host.answers() >= goal, "a host is not asked any more").await;
@@ -124,15 +124,15 @@ async fn hosts_are_killed_stopped_and_restarted_and_only_answers_under_way_are_l
         load.answers_of(host, 2).await;
     }
 
-    // Killed, in the middle of what it does.
+    // Killed while it answers.
     servers[0].kill().await;
     load.answers(2 * CROWD).await;
 
-    // Restarted, it is found again.
+    // Restarted, it is used again.
     servers[0] = LlamaServer::start(ports[0], &ARGUMENTS).await;
     load.answers_of(&hosts[0], 2).await;
 
-    // Stopped, it takes connections and says nothing; whoever waits for it is answered by others.
+    // Stopped, it accepts connections and sends nothing. Other hosts answer the waiting clients.
     signal(&servers[1], Signal::STOP);
     load.answers(3 * CROWD).await;
     signal(&servers[1], Signal::CONT);

@@ -1,4 +1,4 @@
-//! Servers that do as they are told.
+//! Scripted servers.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const HALF: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ha
 
 const MODELS: &str = r#"{"object":"list","data":[{"id":"smollm2","object":"model"}]}"#;
 
-/// A server that lists its model, and answers questions so.
+/// A server that lists its model and gives this answer.
 async fn server(answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> FakeServer {
     FakeServer::start(move |request| match request.path.as_str() {
         "/v1/models" => Reply::json(200, MODELS),
@@ -31,12 +31,12 @@ fn fleet(servers: &[&FakeServer], options: MultiHostOptions) -> Arc<dyn Engine> 
     MultiHost::of(hosts.collect(), options).unwrap()
 }
 
-/// The questions that a server was asked.
+/// The requests that a server received.
 fn questions(server: &FakeServer) -> Vec<Recorded> {
     server.requests().into_iter().filter(|request| request.method == "POST").collect()
 }
 
-/// The whole stream, and what it broke with.
+/// The whole stream, and the error it ended with.
 async fn ask(engine: &Arc<dyn Engine>, request: &GenerateRequest) -> (Vec<Delta>, Option<EngineError>) {
     let mut stream = match engine.stream(request).await {
         Ok(stream) => stream.deltas,
@@ -52,7 +52,7 @@ async fn ask(engine: &Arc<dyn Engine>, request: &GenerateRequest) -> (Vec<Delta>
     (deltas, None)
 }
 
-/// One of two servers is bad: a conversation that lives there, found by asking.
+/// One of two servers fails: finds a conversation whose home is that server.
 async fn ask_the_bad_one(engine: &Arc<dyn Engine>, bad: &FakeServer) -> (Vec<Delta>, Option<EngineError>) {
     for number in 0..64 {
         let outcome = ask(engine, &asking(&format!("question {number}"), 8)).await;
@@ -87,7 +87,7 @@ async fn a_conversation_keeps_to_one_of_several_healthy_hosts() {
     });
     conversations.buffer_unordered(12).collect::<Vec<()>>().await;
 
-    // Where the turns of each conversation went.
+    // The host of each turn of each conversation.
     let mut turns: HashMap<String, [usize; 3]> = HashMap::new();
     for (host, server) in servers.iter().enumerate() {
         for question in questions(server) {
@@ -101,7 +101,7 @@ async fn a_conversation_keeps_to_one_of_several_healthy_hosts() {
     let at_home: usize = turns.values().map(|hosts| hosts.iter().max().unwrap()).sum();
     let share = at_home as f64 / (CONVERSATIONS * TURNS) as f64;
     assert!(share >= 0.95, "{share}: {turns:?}");
-    // And none of the hosts stands idle.
+    // No host is idle.
     let by_host: Vec<usize> = servers.iter().map(|server| questions(server).len()).collect();
     assert!(by_host.iter().all(|count| *count > CONVERSATIONS), "{by_host:?}");
 }

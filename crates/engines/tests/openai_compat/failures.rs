@@ -1,4 +1,4 @@
-//! Engines that refuse, lie, stall, break and babble.
+//! Engines that reject requests, send invalid data, hang, or break off.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn refusal(style: Style, reply: Reply) -> EngineError {
     engine.generate(&asking(CAPITAL, 8)).await.unwrap_err()
 }
 
-/// What comes of a stream, and the sentence it breaks off with.
+/// The deltas of a stream, and its error.
 async fn broken(reply: Reply) -> (Vec<Delta>, String) {
     let server = FakeServer::replying(reply).await;
     let stream = vllm(&server).stream(&asking(CAPITAL, 8)).await.unwrap();
@@ -68,7 +68,7 @@ async fn an_unknown_model_is_no_other_error() {
     let error = refusal(Style::VLLM, Reply::transcript("vllm/err_unknown_model")).await;
     assert_eq!(error.to_string(), "vllm has no model 'smollm2'");
     assert!(matches!(error, EngineError::ModelNotFound { .. }));
-    // A path that is not there is not a model that is not there.
+    // A 404 for the path is not a 404 for the model.
     let error = refusal(Style::LLAMACPP, Reply::transcript("llama-server/err_404")).await;
     assert_eq!(error.to_string(), "llamacpp answered 404: File Not Found");
 }
@@ -267,7 +267,10 @@ async fn a_frame_without_end_does_not_fill_our_memory() {
 async fn an_answer_without_end_does_not_fill_our_memory() {
     let babble = format!("{{\"choices\": \"{}", "x".repeat(65 << 20));
     let error = refusal(Style::VLLM, Reply::json(200, babble)).await;
-    assert_eq!(error.to_string(), "vllm gave an answer that cannot be read: it is longer than 64 MiB");
+    assert_eq!(
+        error.to_string(),
+        "vllm gave an answer that cannot be read: the response is longer than 64 MiB"
+    );
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ pub fn endpoint(engine: &str, server: &FakeServer) -> Endpoint {
     Endpoint::new(EndpointOptions::new(engine, server.url())).unwrap()
 }
 
-/// An endpoint that gives up soon, and not so soon that a busy machine makes it.
+/// An endpoint with a short timeout that a busy machine does not exceed.
 pub fn hasty_endpoint(engine: &str, server: &FakeServer) -> Endpoint {
     Endpoint::new(EndpointOptions {
         timeout: Duration::from_secs(1),
@@ -26,12 +26,12 @@ pub fn hasty_endpoint(engine: &str, server: &FakeServer) -> Endpoint {
     .unwrap()
 }
 
-/// An endpoint where nobody listens.
+/// An endpoint without a listening server.
 pub async fn closed_endpoint(engine: &str) -> Endpoint {
     Endpoint::new(EndpointOptions::new(engine, format!("http://127.0.0.1:{}", free_port()))).unwrap()
 }
 
-/// A question as the recordings ask it: cold, and with room for so many tokens.
+/// A request as in the recordings: temperature zero, and at most this many tokens.
 pub fn asking(text: &str, max_tokens: i64) -> GenerateRequest {
     GenerateRequest {
         model: "smollm2".into(),
@@ -42,7 +42,7 @@ pub fn asking(text: &str, max_tokens: i64) -> GenerateRequest {
     }
 }
 
-/// The recordings' conversation about the weather in three cities, with the tool for it.
+/// The conversation of the recordings about the weather in three cities, with its tool.
 pub fn asking_for_the_weather(max_tokens: i64) -> GenerateRequest {
     let mut messages = Vec::new();
     for (id, city, degrees) in [("c1", "London", 11), ("c2", "Rome", 22)] {
@@ -75,7 +75,7 @@ pub fn asking_for_the_weather(max_tokens: i64) -> GenerateRequest {
     }
 }
 
-/// Everything a stream gives until it ends.
+/// Everything that a stream returns until it ends.
 pub async fn all(mut stream: GenerationStream) -> (Vec<Delta>, Option<EngineError>) {
     let mut deltas = Vec::new();
     while let Some(delta) = stream.deltas.next().await {
@@ -87,7 +87,7 @@ pub async fn all(mut stream: GenerationStream) -> (Vec<Delta>, Option<EngineErro
     (deltas, None)
 }
 
-/// A body to compare with another: a number is a number, with or without a point.
+/// Normalizes a body for comparison: a number with or without a decimal point is the same.
 pub fn body(json: &str) -> Value {
     floats(serde_json::from_str(json).unwrap())
 }

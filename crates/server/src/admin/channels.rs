@@ -1,7 +1,7 @@
 //! `GET /v1/channels`, `POST /v1/channels/send` and `GET /v1/channels/status`.
 //!
-//! Anybody may see which channels there are. Only the owner may see where the gateway is and what ails it, and send: a message
-//! goes out in the owner's name.
+//! Anyone can list the channels. Only the owner can see the gateway's address and errors, and send: a message goes out in the
+//! owner's name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
-/// A gateway that takes longer to list its channels is left out.
+/// A gateway that takes longer counts as not available.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Json<Value> {
@@ -80,21 +80,21 @@ pub(crate) async fn status(
     Ok(Json(body))
 }
 
-/// The names, or why there are none.
+/// The names, or the reason why there are none.
 async fn channel_names(channels: &dyn Channels) -> Result<Vec<String>, String> {
     match timeout(LIST_TIMEOUT, channels.list()).await {
         Ok(channel_names) => channel_names.map_err(|error| error.to_string()),
-        Err(_) => Err("the gateway takes too long to list its channels".to_owned()),
+        Err(_) => Err("the gateway took too long to list its channels".to_owned()),
     }
 }
 
-/// A message, in either of the two shapes.
+/// A message, in either of the two accepted forms.
 #[derive(Debug)]
 struct SendRequest {
     channel: String,
     content: String,
     conversation_id: Option<String>,
-    /// The key under which the caller named the channel.
+    /// The field in which the caller named the channel.
     shape: &'static str,
 }
 
@@ -111,7 +111,7 @@ impl SendRequest {
     }
 }
 
-/// The text under the first key or, where that is left out, under the second.
+/// The text in the first field, or in the second if the first is missing.
 fn either(
     body: &Value,
     first: &'static str,
@@ -128,7 +128,7 @@ fn either(
     Err(ApiError::invalid(first, format!("{first} is missing (or {second}, which means the same)")))
 }
 
-/// The text under a key; `None` when it is left out or null.
+/// The text in a field; `None` if it is missing or null.
 fn text(body: &Value, key: &str) -> Result<Option<String>, ApiError> {
     match &body[key] {
         Value::Null => Ok(None),

@@ -1,4 +1,4 @@
-//! `GET /v1/events`: what happens in the house, as server-sent events. For the owner only: it shows everybody's words.
+//! `GET /v1/events`: what Hob does, as server-sent events. For the owner only, because it shows the texts of all callers.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -23,10 +23,10 @@ use crate::error::ApiError;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
-/// EventStream that may wait for a reader who is slow. Those that find no room are counted and told of.
+/// Events that wait for a slow reader. Further ones are counted and reported.
 const MAX_QUEUED_EVENTS: usize = 256;
 
-/// A comment this often shows proxies and readers that the line is alive.
+/// The interval of comments that show that the connection is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(crate) async fn watch(
@@ -88,7 +88,7 @@ impl http_body::Body for EventStream {
         }
         let missed = this.missed.swap(0, Ordering::Relaxed);
         if missed > 0 {
-            let comment = format!(": {missed} events were left out, you read too slowly\n\n");
+            let comment = format!(": {missed} events were skipped because this client reads too slowly\n\n");
             return Poll::Ready(Some(Ok(Frame::data(comment.into()))));
         }
         if let Poll::Ready(event) = this.receiver.poll_recv(context) {

@@ -1,4 +1,4 @@
-//! `POST /v1/feedback`: what somebody says of an answer. For the owner only: it changes which model others get.
+//! `POST /v1/feedback`: a rating of an answer. For the owner only, because it changes which model others get.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
-/// The body, as typed.
+/// The body before it is checked.
 #[derive(Deserialize)]
 struct FeedbackBody {
-    /// The answer's.
+    /// The id of the answer.
     id: String,
     rating: String,
 }
 
-/// What was rated.
+/// The rated answer.
 #[derive(Serialize)]
 pub(crate) struct Feedback {
     id: String,
     rating: &'static str,
     model: String,
     engine: String,
-    /// Whether the router learns from it: it chose the model.
+    /// Whether the router learns from the rating, which it does if it chose the model.
     learnt: bool,
 }
 

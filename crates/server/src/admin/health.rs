@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::state::ServerState;
 use crate::warning_header::WARNING;
 
-/// The bodies are those of the specification. What else is wrong is a warning beside them.
+/// The bodies are fixed by the specification. Other problems are in the warning header.
 pub(crate) async fn show(State(state): State<Arc<ServerState>>) -> Response {
     let mut answer = if state.system.healthy().await {
         Json(json!({ "status": "ok" })).into_response()

@@ -18,11 +18,11 @@ use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::whole_number::WholeNumber;
 
-/// Passages that are given when the caller does not say how many, and the most one can have.
+/// The number of passages without `top_k`, and the largest `top_k`.
 const DEFAULT_TOP_K: i64 = 5;
 const MAX_TOP_K: i64 = 100;
 
-/// The body of a search, as typed.
+/// The body of a search before it is checked.
 #[derive(Deserialize)]
 struct SearchBody {
     query: String,
@@ -39,7 +39,7 @@ pub(crate) async fn search(
     let query = parse(&body)?;
     let backend = query.backend.unwrap_or_else(|| memory.backend());
     let found = match memory.search(&query).await {
-        // Nothing is in it, so nothing is found.
+        // An empty memory has no results.
         Err(MemoryError::Empty) => Found { backend, passages: Vec::new() },
         found => found?,
     };
@@ -54,7 +54,7 @@ pub(crate) async fn stats(
     Ok(not_cached(Json(memory.stats().await?)))
 }
 
-/// The memory, if the caller is the owner.
+/// Returns the memory if the caller is the owner.
 fn memory_for_owner<'a>(
     state: &'a ServerState,
     extensions: &Extensions,
@@ -69,7 +69,7 @@ fn memory_for_owner<'a>(
 fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
     let SearchBody { query, top_k, backend } = read(body)?;
     if query.trim().is_empty() {
-        return Err(ApiError::invalid("query", "query is empty; say what to look for"));
+        return Err(ApiError::invalid("query", "query is empty; send the words to search for"));
     }
     let top_k = top_k.map_or(DEFAULT_TOP_K, |top_k| top_k.0);
     if !(1..=MAX_TOP_K).contains(&top_k) {
@@ -88,7 +88,7 @@ fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
     Ok(MemoryQuery { text: query, top_k: usize::try_from(top_k).unwrap_or(0), backend })
 }
 
-/// Nothing on the way may keep a copy.
+/// Forbids caches to store the answer.
 fn not_cached(body: impl IntoResponse) -> Response {
     ([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], body).into_response()
 }

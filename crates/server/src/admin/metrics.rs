@@ -1,4 +1,4 @@
-//! `GET /metrics`: what an operator watches, in the text format of Prometheus. For the owner only: it names models.
+//! `GET /metrics`: the metrics in the text format of Prometheus. For the owner only, because they name models.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,7 +82,7 @@ fn requests(out: &mut MetricsText, metrics: &RequestMetrics, counts: InFlightCou
     out.sample(&[], counts.queued);
 }
 
-/// A name of a figure, what it says, and the figure.
+/// The name of a metric, its help text, and its value.
 type Count = (&'static str, &'static str, fn(&ModelTotals) -> &AtomicU64);
 type Times = (&'static str, &'static str, fn(&ModelTotals) -> &Histogram);
 
@@ -132,7 +132,7 @@ fn inferences(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
     }
 }
 
-/// A figure only where there is a meter: zero would be a claim.
+/// Only with a meter: zero would be a wrong value.
 fn energy(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
     out.counter(
         "hob_energy_joules_total",
@@ -147,7 +147,7 @@ fn labels(totals: &ModelTotals) -> [(&'static str, &str); 2] {
     [("engine", &totals.engine), ("model", &totals.model)]
 }
 
-/// Under the names that every exporter uses.
+/// The process metrics, under their usual names.
 fn process(out: &mut MetricsText, started: SystemTime) {
     let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
     out.gauge("process_start_time_seconds", "When the server started, in seconds since 1970.");
@@ -158,7 +158,7 @@ fn process(out: &mut MetricsText, started: SystemTime) {
     }
 }
 
-/// `None` where the system does not tell in this way; a page without it is still worth having.
+/// `None` on systems without `/proc`.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn energy_is_told_in_joules_by_engine_and_model() {
+    fn energy_is_in_joules_by_engine_and_model() {
         let totals = Totals::before(Arc::new(Unrecorded));
         for microjoules in [Some(2_000_000), None, Some(500_000)] {
             totals.record(Inference {

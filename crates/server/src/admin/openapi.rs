@@ -1,9 +1,9 @@
-//! `GET /openapi.json`: this API, described for programs.
+//! `GET /openapi.json`: the description of the API.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-/// The description, with the version left open.
+/// The description with a placeholder for the version.
 const DOCUMENT: &str = include_str!("openapi.json");
 
 pub(crate) async fn show() -> Response {

@@ -1,17 +1,17 @@
-//! The text format of Prometheus. Pure.
+//! The text format of Prometheus. Pure functions over values.
 
 use std::fmt::{Display, Write};
 
 use hob_system::metrics::{BOUNDS, Histogram};
 
-/// A page under way: a family of figures at a time, each with its name, its kind and what it says.
+/// Builds the text: one metric family after the other, each with its name, type and help text.
 #[derive(Default)]
 pub(crate) struct MetricsText {
     text: String,
     name: &'static str,
 }
 
-/// Names and values that tell figures of one family apart.
+/// The labels of a sample.
 type Labels<'a> = [(&'static str, &'a str)];
 
 impl MetricsText {
@@ -27,12 +27,12 @@ impl MetricsText {
         self.family(name, help, "histogram");
     }
 
-    /// A figure of the family that was begun last.
+    /// Adds a sample to the current family.
     pub(crate) fn sample(&mut self, labels: &Labels<'_>, value: impl Display) {
         self.line("", labels, None, value);
     }
 
-    /// The same for a histogram.
+    /// Adds the samples of a histogram to the current family.
     pub(crate) fn buckets(&mut self, labels: &Labels<'_>, histogram: &Histogram) {
         let counts = histogram.cumulative();
         for (bound, count) in BOUNDS.iter().zip(counts) {
@@ -50,7 +50,7 @@ impl MetricsText {
 
     fn family(&mut self, name: &'static str, help: &str, kind: &str) {
         self.name = name;
-        // A string takes everything.
+        // Writing into a string cannot fail.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
@@ -71,7 +71,7 @@ impl MetricsText {
     }
 }
 
-/// A name from outside must not end its line.
+/// Escapes a label value, so that it cannot end its line.
 fn escape(text: &mut String, value: &str) {
     for character in value.chars() {
         match character {

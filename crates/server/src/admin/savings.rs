@@ -1,4 +1,4 @@
-//! `GET /v1/savings`: what was answered here, what it would have cost in the cloud, and how the house is doing.
+//! `GET /v1/savings`: what this server answered, what that would have cost in the cloud, and its current state.
 
 use std::mem;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::limits::concurrency_limit::InFlightCounts;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
-/// The query of the address.
+/// The query parameters.
 #[derive(Deserialize)]
 pub(crate) struct SavingsQuery {
-    /// Whose days the days are, such as `Europe/Berlin`.
+    /// The time zone of the days, such as `Europe/Berlin`.
     timezone: Option<String>,
 }
 
@@ -31,15 +31,15 @@ pub(crate) struct SavingsQuery {
 struct SavingsReport {
     #[serde(flatten)]
     savings: Savings,
-    /// The last calls, for the owner: who asked when is nobody else's business.
+    /// The last calls, for the owner only.
     #[serde(skip_serializing_if = "Option::is_none")]
     recent: Option<Vec<RecentCall>>,
-    /// Requests in the house at this moment.
+    /// Requests that run or wait now.
     live: InFlightCounts,
     engine: EngineState,
     /// `null` where energy is not measured.
     energy: Option<EnergyUse>,
-    /// Why all figures are zero, when they are because nothing is recorded.
+    /// Why all figures are zero, if nothing is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
@@ -47,19 +47,19 @@ struct SavingsReport {
 #[derive(Serialize)]
 struct EngineState {
     key: String,
-    /// `null` as long as it has not been heard of.
+    /// `null` before the first health check has ended.
     healthy: Option<bool>,
 }
 
-/// What answers used of this machine's energy, bench and failures included.
+/// The measured energy of all calls, including benchmarks and failures.
 #[derive(Serialize)]
 struct EnergyUse {
     joules: f64,
     /// Calls that were measured.
     calls: u64,
-    /// Always: a figure that was not measured is absent.
+    /// Always true: without a measurement there is no value.
     measured: bool,
-    /// What measures; `null` when that was there once, and is not now.
+    /// The meter; `null` if it was present earlier but not now.
     meter: Option<String>,
 }
 
@@ -97,18 +97,21 @@ pub(crate) async fn show(
     Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(report)).into_response())
 }
 
-/// The database blocks, so it is asked from a thread for that; and only a few threads do so at once.
+/// Reads the record in the blocking pool, a few reports at once.
 async fn compute_savings(state: &ServerState, zone: Zone) -> Result<Savings, ApiError> {
     let _slot = state.report_slots.acquire().await.map_err(|_| ApiError::record_unreadable())?;
     let record = state.record.clone();
     let report = state.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;
     report.map_err(|error| {
-        tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "the savings cannot be told");
+        tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "savings report failed");
         ApiError::record_unreadable()
     })
 }
 
 fn no_such_zone(name: &str) -> ApiError {
     let shown: String = name.chars().take(64).collect();
-    ApiError::invalid("timezone", format!("there is no time zone '{shown}'; send one such as Europe/Berlin"))
+    ApiError::invalid(
+        "timezone",
+        format!("time zone '{shown}' does not exist. Send one such as Europe/Berlin"),
+    )
 }

@@ -1,4 +1,4 @@
-//! `/v1/tasks`: what is to be asked at a set time. For the owner only: a task has things done.
+//! `/v1/tasks`: prompts that run at set times. For the owner only, because a task can use all tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +21,13 @@ use crate::whole_number::WholeNumber;
 
 const PATH: &str = "/v1/tasks";
 
-/// Runs that are given when the caller does not say how many.
+/// The number of runs without `limit`.
 const DEFAULT_LOGS: usize = 20;
 
 /// The id in the path.
 type Id = Result<Path<String>, PathRejection>;
 
-/// A task as typed.
+/// A task before it is checked.
 #[derive(Deserialize)]
 struct TaskBody {
     prompt: String,
@@ -45,7 +45,7 @@ struct TaskBody {
     metadata: Map<String, Value>,
 }
 
-/// Seconds are written as a number by some.
+/// Some clients write seconds as a number.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a string")]
 enum ScheduleValue {
@@ -97,7 +97,7 @@ pub(crate) async fn create(
     let scheduler = scheduler_for_owner(&state, request.extensions())?;
     let body = read_json(request, &state.body_reader).await?;
     let task = parse(&body)?;
-    // A name that nobody has would be found out only when nobody watches.
+    // Checked now, because the task runs when no one is watching.
     let selection = Permit { only: task.tools.clone(), ..Permit::up_to(Reach::Act) };
     if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::unheard()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
@@ -153,7 +153,7 @@ async fn change(scheduler: &Scheduler, id: Id, change: Change) -> Result<Json<Ta
     Ok(Json(scheduler.book().change(&read_id(id)?, change).await?))
 }
 
-/// Begins a run; its end is in the logs.
+/// Starts a run. Its result is in the logs.
 pub(crate) async fn run(
     State(state): State<Arc<ServerState>>,
     id: Id,
@@ -176,7 +176,7 @@ pub(crate) async fn logs(
     Ok(Json(TaskLogs { logs }))
 }
 
-/// The scheduler, if the caller is the owner.
+/// Returns the scheduler if the caller is the owner.
 fn scheduler_for_owner<'a>(
     state: &'a ServerState,
     extensions: &Extensions,
@@ -187,7 +187,7 @@ fn scheduler_for_owner<'a>(
     state.scheduler.as_ref().ok_or_else(ApiError::no_tasks)
 }
 
-/// The same for what changes a task without a body.
+/// Returns the scheduler for a change that has no body.
 fn scheduler_for_change<'a>(
     state: &'a ServerState,
     request: &Request,
@@ -203,7 +203,7 @@ fn read_id(id: Id) -> Result<TaskId, ApiError> {
 }
 
 fn unreadable(rejection: QueryRejection) -> ApiError {
-    ApiError::malformed(format!("the query of the address cannot be read: {}", rejection.body_text()))
+    ApiError::malformed(format!("the query string cannot be read: {}", rejection.body_text()))
 }
 
 fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
@@ -220,7 +220,7 @@ fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
         tools: typed.tools,
         deliver_to: deliver_to(typed.channel, typed.conversation_id)?,
         limits: TaskLimits {
-            // A number that is out of range stays out of range.
+            // A number that is out of range stays out of range, and is refused later.
             retries: typed.retries.map_or(usual.limits.retries, |WholeNumber(retries)| {
                 u32::try_from(retries).unwrap_or(u32::MAX)
             }),
@@ -239,13 +239,11 @@ fn deliver_to(
     match (channel, conversation) {
         (Some(channel), conversation) => Ok(Some(DeliverTo { channel, conversation })),
         (None, None) => Ok(None),
-        (None, Some(_)) => {
-            Err(ScheduleError::invalid(Field::Channel, "conversation_id needs a channel to go with it"))
-        }
+        (None, Some(_)) => Err(ScheduleError::invalid(Field::Channel, "conversation_id needs a channel")),
     }
 }
 
 fn seconds(seconds: f64) -> Duration {
-    // Too large and negative numbers alike are outside of what is possible.
+    // Numbers that are too large or negative become zero, which is refused later.
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
 }

@@ -72,7 +72,7 @@ impl From<MemoryError> for ApiError {
                 Self::malformed(message)
             }
             MemoryError::Stopped | MemoryError::Store(_) => {
-                tracing::warn!(error = %message, "the memory failed");
+                tracing::warn!(error = %message, "memory request failed");
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
                 ApiError { code: Some("memory_failed"), ..error }
             }
@@ -90,9 +90,9 @@ impl From<RateError> for ApiError {
                 ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
             },
             RateError::Store(_) | RateError::Stopped => {
-                // Why is for the log: it may name files.
-                tracing::warn!(error = %message, "a rating is lost");
-                let message = "the rating cannot be written; the server's log says why";
+                // The reason can name files, so it is only logged.
+                tracing::warn!(error = %message, "rating was not saved");
+                let message = "the rating cannot be saved. The server's log has the reason";
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
                 ApiError { code: Some("rating_lost"), ..error }
             }
@@ -113,8 +113,8 @@ impl From<ScheduleError> for ApiError {
             ScheduleError::Refused { .. } => refused(StatusCode::CONFLICT, "task_state"),
             ScheduleError::Running { .. } => refused(StatusCode::CONFLICT, "task_running"),
             ScheduleError::Unavailable(cause) => {
-                // Why is for the log: it may name files.
-                tracing::warn!(error = %message, %cause, "the tasks failed");
+                // The reason can name files, so it is only logged.
+                tracing::warn!(error = %message, %cause, "task request failed");
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
                 ApiError { code: Some("tasks_unavailable"), ..error }
             }

@@ -17,10 +17,7 @@ impl From<EngineError> for ApiError {
         match error {
             EngineError::Unreachable { .. } => {
                 let error = failed(StatusCode::BAD_GATEWAY, "engine_unreachable");
-                ApiError {
-                    message: format!("{message}. On the server's machine 'hob doctor' says what to do"),
-                    ..error
-                }
+                ApiError { message: format!("{message}. Run 'hob doctor' on the server's machine"), ..error }
             }
             EngineError::Timeout { .. } => failed(StatusCode::GATEWAY_TIMEOUT, "engine_timeout"),
             EngineError::Malformed { .. } => failed(StatusCode::BAD_GATEWAY, "engine_answer_malformed"),
@@ -38,7 +35,7 @@ impl From<EngineError> for ApiError {
             }
             EngineError::Refused { status, param, code, retry_after, .. } => match overflow {
                 Some(overflow) => Self::context_exceeded(overflow, message, param),
-                // Its code for a refused key, such as `invalid_api_key`, would be read as one for the caller's.
+                // An engine's code for a refused key, such as `invalid_api_key`, would look like one about the caller's key.
                 None => ApiError {
                     param,
                     engine_code: code.filter(|_| !matches!(status, 401 | 403)).map(String::into_boxed_str),
@@ -51,33 +48,33 @@ impl From<EngineError> for ApiError {
 }
 
 impl ApiError {
-    /// The error as this caller may see it. What an engine says of its own trouble may name addresses and repeat what others
-    /// asked, so those who are not the owner get short words, and the log gets the rest.
+    /// The error as this caller can see it. An engine's message can contain addresses and texts of other callers, so strangers
+    /// get a short message and the log gets the rest.
     pub(crate) fn for_caller(self, role: CallerRole) -> Self {
         if self.kind != ENGINE_ERROR || role.may_see_engine_details() {
             return self;
         }
-        tracing::warn!(status = self.status.as_u16(), error = %self.message, "an engine failed a caller");
+        tracing::warn!(status = self.status.as_u16(), error = %self.message, "engine failed; the caller gets a short message");
         let words = match self.status {
             StatusCode::GATEWAY_TIMEOUT => "the engine took too long to answer",
-            StatusCode::SERVICE_UNAVAILABLE => "the engine is not set up",
+            StatusCode::SERVICE_UNAVAILABLE => "the engine is not configured",
             _ if self.code == Some("engine_unreachable") => "the engine does not answer",
             _ => "the engine failed",
         };
-        let message = format!("{words}. The owner of this server finds the reason in its log");
+        let message = format!("{words}. The reason is in the server's log");
         ApiError { message, param: None, engine_code: None, ..self }
     }
 
-    /// The engine's own error: its 4xx stay what they are, its 5xx are a bad gateway to our caller.
+    /// An error status of an engine: 4xx is passed on, 5xx becomes 502.
     fn refused(status: u16, message: String) -> Self {
         let known = StatusCode::from_u16(status).ok().filter(StatusCode::is_client_error);
         let (status, kind, code) = match known {
             Some(StatusCode::TOO_MANY_REQUESTS) => {
                 (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "rate_limit_exceeded")
             }
-            // The engine's key is ours to set, so its complaint must not look as if the caller's were wrong.
+            // The engine's key is the server's, so the error must not look as if the caller's key were wrong.
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                let message = format!("{message}. It is the server's own key that was refused, not yours");
+                let message = format!("{message}. The engine refused the server's key, not yours");
                 let error = Self::new(StatusCode::BAD_GATEWAY, ENGINE_ERROR, message);
                 return ApiError { code: Some("engine_key_refused"), ..error };
             }
@@ -87,8 +84,8 @@ impl ApiError {
         ApiError { code: Some(code), ..Self::new(status, kind, message) }
     }
 
-    /// A conversation that is too long, whatever the engine calls it: clients compare the code and search the message for the
-    /// limit, and shorten the conversation by it.
+    /// A conversation that is too long, for any engine. Clients compare the code, search the message for the limit, and shorten
+    /// the conversation.
     fn context_exceeded(overflow: ContextOverflow, message: String, param: Option<String>) -> Self {
         let message = match overflow.sentence() {
             Some(sentence) if !message.contains("maximum context length is") => {

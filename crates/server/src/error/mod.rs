@@ -21,17 +21,17 @@ const TOO_MANY_WRONG_KEYS: &str = "too_many_wrong_keys";
 #[derive(Clone)]
 pub(crate) struct RefusalReason(pub(crate) String);
 
-/// An error of ours or of the engine's.
+/// An error of the server or of an engine.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
-    /// The class of errors, in the words OpenAI clients know.
+    /// The type of error, as OpenAI clients know it.
     kind: &'static str,
     message: String,
     /// The field at fault, such as `messages[2].role`.
     param: Option<String>,
     code: Option<&'static str>,
-    /// The engine's own code for its error, which clients are told instead of ours.
+    /// The engine's own code, which replaces ours in the body.
     engine_code: Option<Box<str>>,
     retry_after: Option<u64>,
 }
@@ -49,7 +49,7 @@ impl ApiError {
         }
     }
 
-    /// The request is wrong in the field `param`.
+    /// The field `param` of the request is wrong.
     pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message);
         ApiError { param: Some(param.into()).filter(|param| !param.is_empty()), ..error }
@@ -59,7 +59,7 @@ impl ApiError {
         Self::invalid("", message)
     }
 
-    /// The error as the body has it, for a stream whose head is already out.
+    /// The error as an event of a stream whose head is already sent.
     pub(crate) fn event(&self) -> Vec<u8> {
         let event = ErrorEvent { error: self.details() };
         serde_json::to_vec(&event).unwrap_or_else(|_| br#"{"error":{}}"#.to_vec())
@@ -75,7 +75,7 @@ impl ApiError {
     }
 }
 
-/// Both shapes in one body: `detail` for those who read that, `error` for OpenAI clients.
+/// Both forms in one body: `detail`, and `error` for OpenAI clients.
 #[derive(Serialize)]
 struct ErrorBody<'a> {
     detail: &'a str,

@@ -6,33 +6,33 @@ use super::ApiError;
 
 impl ApiError {
     pub(crate) fn no_metrics() -> Self {
-        let message = "this server counts nothing; set [telemetry] metrics = true";
+        let message = "metrics are off. Set [telemetry] metrics = true";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_metrics"), ..error }
     }
 
     pub(crate) fn no_memory() -> Self {
-        let message = "this server was started without a memory; 'hob serve' has one";
+        let message = "this server has no memory. Start it with 'hob serve'";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_memory"), ..error }
     }
 
     pub(crate) fn no_tasks() -> Self {
-        let message = "this server was started without a scheduler; 'hob serve' has one";
+        let message = "this server has no scheduler. Start it with 'hob serve'";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_tasks"), ..error }
     }
 
-    /// The database does not give its figures away. Why is for the log: it may name files.
+    /// The recorded calls cannot be read. The reason can name files, so it is only logged.
     pub(crate) fn record_unreadable() -> Self {
-        let message = "the record of calls cannot be read; the server's log says why";
+        let message = "the recorded calls cannot be read. The server's log has the reason";
         let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
         ApiError { code: Some("record_unreadable"), ..error }
     }
 
-    /// A fault of ours. What it was is for the log.
+    /// A bug in Hob. The log has the details.
     pub(crate) fn panicked() -> Self {
-        let message = "Hob has failed at this request, which it should not; the server's log says where. Please report it";
+        let message = "this request failed because of a bug in Hob. Please report it with the server's log";
         let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
         ApiError { code: Some("panicked"), ..error }
     }

@@ -1,4 +1,4 @@
-//! Reads a request's JSON body: not too large, not too slow, and really JSON.
+//! Reads the JSON body of a request, within limits of size and time.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::limits::body_limit::{BodyLimit, BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
 use crate::request_context::RequestContext;
 
-/// How much of a body that is refused is taken nevertheless, and for how long.
+/// How much of a refused body is still read, and for how long.
 const MAX_DISCARDED: usize = 256 << 20;
 const MAX_DISCARD_TIME: Duration = Duration::from_secs(2);
 
-/// The whole of a body may take so many times as long as the longest pause.
+/// A whole body can take this many times the longest pause.
 const MAX_PAUSES: u32 = 10;
 
-/// Bytes a second that a body comes with on average, once it has taken as long as the longest pause.
+/// The minimum average rate of a body, after the longest pause has passed once.
 const MIN_BYTES_PER_SECOND: usize = 1 << 10;
 
-/// What bodies may be.
+/// The limits for bodies.
 pub(crate) struct BodyReader {
     max_mb: usize,
     max_bytes: usize,
-    /// The longest pause between two pieces.
+    /// The longest pause between two pieces, `[server] body_timeout`.
     max_pause: Duration,
     limit: BodyLimit,
 }
@@ -45,7 +45,7 @@ impl BodyReader {
         }
     }
 
-    /// Lets a body of this length begin, if it may be that long.
+    /// Registers a body of this length, if it is not too large.
     async fn begin(&self, peer: Option<PeerKey>, length: usize) -> Result<BodyPermit, ApiError> {
         match length > self.max_bytes {
             true => Err(ApiError::too_large(self.max_mb)),
@@ -54,7 +54,7 @@ impl BodyReader {
     }
 }
 
-/// A body, and the room it takes. Whoever goes on with what was in it keeps the room as long.
+/// A body with its permit. Keep the permit as long as the contents of the body are in use.
 pub(crate) struct JsonBody {
     pub(crate) bytes: Bytes,
     pub(crate) permit: BodyPermit,
@@ -68,7 +68,7 @@ impl Deref for JsonBody {
     }
 }
 
-/// Does `work` on a body: on a large one, such as one with pictures in it, where it holds nobody else up.
+/// Runs `work` on a body. Work on a large body runs in the pool, so that it does not block a worker thread.
 pub(crate) async fn process<T: Send + 'static>(
     body: Bytes,
     pool: &BlockingPool,
@@ -80,24 +80,24 @@ pub(crate) async fn process<T: Send + 'static>(
     }
 }
 
-/// Turns a request away that does not say it is JSON. Asked also of those that have no body: a web page of somebody else's can
-/// send a plain form, or nothing, without asking the browser's leave first, but no JSON.
+/// Refuses a request without a JSON content type, also one without a body: a foreign web page can send forms and empty requests
+/// without a preflight, but not JSON.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = content_type(headers);
     if is_json(content_type) { Ok(()) } else { Err(ApiError::not_json(content_type)) }
 }
 
-/// The whole body of a request that says it is JSON.
+/// Reads the whole body of a JSON request.
 pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
     require_json(request.headers())?;
     let announced = announced_length(request.headers());
-    // Whoever asks first whether to send it has nothing under way.
+    // A client that sends `Expect` has not started to send the body.
     let is_under_way = !request.headers().contains_key(header::EXPECT);
     let peer = RequestContext::peer_key(request.extensions());
     let mut body = request.into_body();
     let mut permit = BodyPermit::default();
     if let Some(length) = announced.filter(|length| *length > SMALL_BODY) {
-        // Boxed, as all that few bodies need: those that come in one piece should not pay for it.
+        // Boxed, because only large bodies need it.
         match Box::pin(bodies.begin(peer, length)).await {
             Ok(begun) => permit = begun,
             Err(error) => {
@@ -112,7 +112,7 @@ pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Re
     let Some(first) = next_piece(&mut body, first_within).await? else {
         return Ok(JsonBody { bytes: Bytes::new(), permit });
     };
-    // Nearly every body comes in one piece, which needs no copy.
+    // Nearly every body arrives in one piece and needs no copy.
     if announced == Some(first.len()) && first.len() <= SMALL_BODY {
         return Ok(JsonBody { bytes: first, permit });
     }
@@ -124,16 +124,16 @@ pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Re
     }
 }
 
-/// A body of which the first piece has come.
+/// A body whose first piece has arrived.
 struct Arrival {
     peer: Option<PeerKey>,
-    /// Whether its length is known, and so its part of the peer's share taken.
+    /// Whether its length is known and its part of the peer's share is taken.
     is_announced: bool,
     first: Bytes,
     permit: BodyPermit,
 }
 
-/// A body that comes in pieces.
+/// Reads a body that arrives in several pieces.
 async fn gather(body: &mut Body, arrival: Arrival, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
     let began = Instant::now();
     let Arrival { peer, mut is_announced, first, mut permit } = arrival;
@@ -147,7 +147,7 @@ async fn gather(body: &mut Body, arrival: Arrival, bodies: &BodyReader) -> Resul
         if whole.len() > SMALL_BODY {
             let room = async {
                 if !is_announced {
-                    // How long it gets nobody said, so it may be the longest.
+                    // Its length is unknown, so the largest is assumed.
                     permit = bodies.limit.begin(peer, None).await?;
                     is_announced = true;
                 }
@@ -169,13 +169,14 @@ async fn gather(body: &mut Body, arrival: Arrival, bodies: &BodyReader) -> Resul
     }
 }
 
-/// When the next piece has to be there, and what is said if it is not.
+/// The time limit for the next piece, and the error if it passes.
 struct Deadline {
     at: Instant,
     late: fn() -> ApiError,
 }
 
-/// For the next piece of a body of which so much has come: after a pause that is not too long, and soon enough for the average.
+/// The limit for the next piece when `come` bytes have arrived: the longest pause, or the minimum average rate if that is
+/// sooner.
 fn deadline(began: Instant, come: usize, pause: Duration) -> Deadline {
     let by_pause = Deadline { at: later(Instant::now(), pause), late: ApiError::body_stalled };
     let earned = Duration::from_millis((come.saturating_mul(1000) / MIN_BYTES_PER_SECOND) as u64);
@@ -186,14 +187,14 @@ fn deadline(began: Instant, come: usize, pause: Duration) -> Deadline {
     if by_rate.at < by_pause.at { by_rate } else { by_pause }
 }
 
-/// A time so far away that no clock has it is as good as a year from now.
+/// `from` plus `by`. A time that the clock cannot represent becomes a year.
 fn later(from: Instant, by: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     from.checked_add(by).unwrap_or(from + YEAR)
 }
 
-/// Takes what is still coming of a body that is refused, for a moment. A client in the middle of sending would otherwise find
-/// the connection closed, and never read why.
+/// Reads on for a moment after a body was refused. A client that is still sending would otherwise find the connection closed and
+/// never read the error.
 async fn discard_rest(body: &mut Body) {
     let reading = async {
         let mut left = MAX_DISCARDED;
@@ -204,7 +205,7 @@ async fn discard_rest(body: &mut Body) {
             }
         }
     };
-    // Whoever takes longer has to do without the reason.
+    // A client that takes longer does not get the error.
     let _ = tokio::time::timeout(MAX_DISCARD_TIME, reading).await;
 }
 
@@ -214,7 +215,7 @@ async fn next_piece(body: &mut Body, within: Deadline) -> Result<Option<Bytes>, 
         match frame {
             None => return Ok(None),
             Some(Err(error)) => {
-                return Err(ApiError::malformed(format!("the request body broke off: {error}")));
+                return Err(ApiError::malformed(format!("the request body is incomplete: {error}")));
             }
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
@@ -233,7 +234,7 @@ fn content_type(headers: &HeaderMap) -> &str {
     headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// `application/json`, with or without parameters, and its relatives (`application/x+json`).
+/// `application/json` and its relatives (`application/x+json`), with or without parameters.
 fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))

@@ -1,9 +1,8 @@
-//! How much of large request bodies may be in the house at once. Small ones pass without a look: there may be as many of those
-//! as there are connections.
+//! Limits the memory for large request bodies. Small bodies are not counted: the limit of connections bounds them.
 //!
-//! A body pays for what has come of it, not for what it announces: announcing costs a caller nothing. So that bodies which all
-//! wait for the rest of their room do not wait for each other for ever, room for one of the largest is kept apart: one body at a
-//! time may end with that. What one peer has announced counts against a share of its own, which hurts nobody else.
+//! A body is charged for the bytes that have arrived, not for its announced length, because announcing costs nothing. Capacity
+//! for one of the largest bodies is reserved: one body at a time can finish with it, so that bodies that all wait for more
+//! capacity do not deadlock. The announced lengths of one peer are charged to that peer's share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,41 +13,41 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::ApiError;
 use crate::limits::peer_share::{PEER_SHARE_DIVISOR, PeerKey};
 
-/// Up to this size a body is small.
+/// Bodies up to this size are not counted.
 pub(crate) const SMALL_BODY: usize = 1 << 20;
 
-/// So many of the largest bodies fit.
+/// How many bodies of the largest size fit.
 const MAX_LARGEST_BODIES: usize = 16;
 
-/// What room is counted in, so that even the largest body is a number that the semaphore takes.
+/// The unit of the permits, so that the largest body fits into a semaphore's number.
 const UNIT: usize = 1 << 10;
 
-/// A body that grows takes so much at a time, so that it does not ask for every piece.
+/// A growing body acquires this much at a time.
 const GROWTH_STEP: usize = 1 << 20;
 
-/// The room for large bodies.
+/// The capacity for large bodies.
 pub(crate) struct BodyLimit {
     largest: usize,
     units: Arc<Semaphore>,
-    /// One permit: the room of one of the largest, for the body that could not end otherwise.
+    /// One permit: the capacity of one of the largest bodies, for a body that could not finish otherwise.
     reserve: Arc<Semaphore>,
-    /// Peers that send something large at this moment. A share is there as long as somebody has a part of it.
+    /// The share of each peer that is sending a large body. An entry lives as long as a permit of it.
     shares: Mutex<HashMap<PeerKey, Weak<Semaphore>>>,
     max_wait: Duration,
 }
 
-/// The room that one request takes, until it is dropped. A small one takes none.
+/// The capacity that one request holds until this is dropped. A small body holds none.
 #[derive(Default)]
 pub(crate) struct BodyPermit {
     units: Option<OwnedSemaphorePermit>,
-    /// Whatever else the body needs comes out of the reserve.
+    /// If present, the rest of the body is charged to the reserve.
     reserve: Option<OwnedSemaphorePermit>,
     share: Option<PeerPermit>,
 }
 
 struct PeerPermit {
     taken: OwnedSemaphorePermit,
-    /// Keeps the peer's share in the table.
+    /// Keeps the peer's entry in the table.
     _whole: Arc<Semaphore>,
 }
 
@@ -65,8 +64,7 @@ impl BodyLimit {
         }
     }
 
-    /// Lets a body begin that is going to have so many bytes; the longest possible where nobody said. It waits until those before
-    /// it leave enough of the peer's share.
+    /// Registers a body of this length; without a length the largest is assumed. Waits until the peer's share has enough left.
     pub(crate) async fn begin(
         &self,
         peer: Option<PeerKey>,
@@ -88,7 +86,7 @@ impl BodyLimit {
         }
     }
 
-    /// Room for so many bytes of a body that have come, first come first served.
+    /// Acquires capacity for the `bytes` that have arrived, first come first served.
     pub(crate) async fn grow(&self, permit: &mut BodyPermit, bytes: usize) -> Result<(), ApiError> {
         let has = permit.units.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         if bytes <= SMALL_BODY || permit.reserve.is_some() || units(bytes) <= has {
@@ -132,7 +130,7 @@ impl BodyLimit {
 }
 
 impl BodyPermit {
-    /// Gives back what a body of so many bytes does not need.
+    /// Releases what a body of this size does not need.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let needed = units(bytes);
         let surplus = |permit: &mut OwnedSemaphorePermit| {
@@ -163,7 +161,7 @@ mod tests {
         BodyLimit::new(LARGEST, Duration::from_secs(30))
     }
 
-    /// A body of somebody on this machine that has come so far.
+    /// A body from loopback of which this much has arrived.
     async fn come(room: &BodyLimit, bytes: usize) -> Result<BodyPermit, ApiError> {
         let mut permit = room.begin(None, Some(LARGEST)).await?;
         room.grow(&mut permit, bytes).await?;
@@ -176,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_large_body_waits_for_room_and_no_longer_than_told() {
+    async fn a_large_body_waits_for_capacity_until_the_timeout() {
         let room = room();
         let mut permits = Vec::new();
         for _ in 0..MAX_LARGEST_BODIES {
@@ -202,7 +200,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn bodies_that_all_wait_for_the_rest_of_their_room_end_one_after_the_other() {
         let room = BodyLimit::new(4 << 20, Duration::from_secs(30));
-        // Twenty of three quarters take all there is but the reserve, and all of them want more.
+        // Twenty bodies at three quarters use everything but the reserve, and all of them need more.
         let mut half = Vec::new();
         for _ in 0..20 {
             let mut permit = BodyPermit::default();

@@ -47,7 +47,10 @@ async fn a_body_that_comes_slowly_is_waited_for_and_not_for_ever() {
     assert!((expected..expected + Duration::from_secs(2)).contains(&took), "{took:?}");
     let (status, told) = message(endless).await;
     assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
-    assert!(told.contains("it was not whole after 600 s, which is 10 times [server] body_timeout"), "{told}");
+    assert!(
+        told.contains("it was not complete after 600 s, which is 10 times [server] body_timeout"),
+        "{told}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +63,7 @@ async fn a_body_that_comes_byte_by_byte_is_given_up() {
     assert!((bodies.max_pause..bodies.max_pause * 2).contains(&took), "{took:?}");
     let (status, told) = message(trickling).await;
     assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
-    assert!(told.contains("it has to come with 1024 bytes a second on average"), "{told}");
+    assert!(told.contains("it must arrive at 1024 bytes per second on average"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

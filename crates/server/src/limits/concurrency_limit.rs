@@ -1,4 +1,4 @@
-//! How many requests are worked on at once, and how many may wait for that.
+//! Limits the requests that run at once, and those that wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// The door to the engine.
+/// The slots for running requests, and the queue before them.
 pub(crate) struct ConcurrencyLimit {
     slots: Arc<Semaphore>,
     max_in_flight: usize,
@@ -18,17 +18,17 @@ pub(crate) struct ConcurrencyLimit {
     queue_timeout: Duration,
 }
 
-/// Requests inside and at the door.
+/// Requests that run and requests that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct InFlightCounts {
     pub(crate) in_flight: usize,
     pub(crate) queued: usize,
 }
 
-/// The right to work on one request; given back when dropped.
+/// A slot for one request. Dropping it frees the slot.
 pub(crate) struct ConcurrencyPermit(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
-/// Counts one waiting request for as long as it waits, also when its caller leaves.
+/// Counts a waiting request while it waits, also if its caller leaves.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -44,7 +44,7 @@ impl ConcurrencyLimit {
         ConcurrencyLimit { slots, max_in_flight, waiting: AtomicUsize::new(0), max_waiting, queue_timeout }
     }
 
-    /// How full it is at this moment.
+    /// The current counts.
     pub(crate) fn counts(&self) -> InFlightCounts {
         InFlightCounts {
             in_flight: self.max_in_flight.saturating_sub(self.slots.available_permits()),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_wait_their_turn_and_no_longer_than_told() {
+    async fn requests_wait_in_order_until_the_timeout() {
         let limit = Arc::new(ConcurrencyLimit::new(1, 1, Duration::from_secs(30)));
         let first = limit.acquire().await.unwrap();
 

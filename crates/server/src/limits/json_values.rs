@@ -1,10 +1,10 @@
-//! How many values a JSON body has, counted before any of them is read: a value of two bytes takes a hundred once it is.
+//! Counts the values of a JSON body before it is parsed: a value of two bytes takes a hundred bytes of memory.
 
 use hob_core::OverBudget;
 use hob_core::budget::BODY_VALUES;
 use memchr::memchr2;
 
-/// Refuses a body with more values than a request may have. A body with fewer bytes than that is not looked at.
+/// Refuses a body with too many values. A body with fewer bytes than the limit is not counted.
 pub(crate) fn check(body: &[u8]) -> Result<(), OverBudget> {
     if body.len() > BODY_VALUES && count(body, BODY_VALUES) > BODY_VALUES {
         return Err(OverBudget::body_values());
@@ -12,8 +12,8 @@ pub(crate) fn check(body: &[u8]) -> Result<(), OverBudget> {
     Ok(())
 }
 
-/// The values in `body`, which need not be JSON; stops soon after `enough`. Each comma separates two, and the first of an array or
-/// object has none before it.
+/// The number of values in `body`, which need not be JSON. Stops soon after `enough`. A comma separates two values; the first
+/// value of an array or object has no comma before it.
 fn count(body: &[u8], enough: usize) -> usize {
     let mut values = 1;
     let mut opened = false;
@@ -40,14 +40,14 @@ fn count(body: &[u8], enough: usize) -> usize {
     values
 }
 
-/// Where the string that begins before `at` has ended.
+/// The index after the string that starts before `at`.
 fn after_string(body: &[u8], mut at: usize) -> usize {
     while let Some(found) = body.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += found + 1;
         if body[at - 1] == b'"' {
             return at;
         }
-        // Whatever is escaped, a quote among others.
+        // Skips the escaped character, which can be a quote.
         at += 1;
     }
     body.len()

@@ -1,8 +1,8 @@
-//! Slows down those who try keys. Knows no key: only who was wrong, how often and when.
+//! Slows down callers that guess keys. Knows no key: only which peer was wrong, how often and when.
 //!
-//! A peer on the network that has sent too many wrong keys is refused for a while before its next key is looked at, which is what
-//! makes guessing slow. Loopback is never refused like that: behind a proxy all callers come from there, and one who guesses must
-//! not lock the owner out. Its wrong keys are answered late instead.
+//! A peer on the network that has sent too many wrong keys is refused for a while before its next key is checked. Loopback is
+//! never refused: behind a proxy all callers come from there, and one who guesses must not lock the owner out. Its wrong keys
+//! are answered late instead.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,26 +15,26 @@ use tokio::sync::Semaphore;
 
 use crate::limits::peer_share::PeerKey;
 
-/// Wrong keys that cost nothing: people mistype, and a changed key is in several programs.
-const FREE: u32 = 10;
+/// Wrong keys without a wait: people mistype, and several programs may have an old key.
+const FREE_ATTEMPTS: u32 = 10;
 
-/// The wait doubles with every further wrong key.
+/// Each further wrong key doubles the wait.
 const WAITS: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
-/// A peer that was not wrong for so long begins anew.
+/// A peer without a wrong key for this long starts again at zero.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
-/// Peers that are remembered. When there are more, the one that was wrong longest ago is forgotten.
-const MOST_PEERS: usize = 1024;
+/// The size of the table. If it is full, the peer with the oldest wrong key is removed.
+const MAX_PEERS: usize = 1024;
 
-/// How late a wrong key from loopback is answered, once there were too many.
-const LATE: Duration = Duration::from_secs(1);
-/// So many answers are late at once; further ones are given at once, but as a refusal.
-const MOST_LATE: usize = 32;
+/// The delay of the answer to a wrong key from loopback, once there were too many.
+const DELAY: Duration = Duration::from_secs(1);
+/// Answers that are delayed at once. Further ones are refused without a delay.
+const MAX_DELAYED: usize = 32;
 
-/// What peers did lately.
+/// The wrong keys of each peer.
 pub(crate) struct KeyBackoff {
-    /// How many peers are remembered, so that nobody takes the lock while all is well.
+    /// The size of the table, so that a check without entries needs no lock.
     remembered: AtomicUsize,
     /// `None` is loopback.
     peers: Mutex<HashMap<Option<PeerKey>, WrongKeys>>,
@@ -49,7 +49,7 @@ struct WrongKeys {
 
 impl WrongKeys {
     fn wait(&self) -> Option<Duration> {
-        let beyond = self.count.checked_sub(FREE)?;
+        let beyond = self.count.checked_sub(FREE_ATTEMPTS)?;
         Some(WAITS.delay(beyond.saturating_add(1)))
     }
 }
@@ -59,11 +59,11 @@ impl KeyBackoff {
         KeyBackoff {
             remembered: AtomicUsize::new(0),
             peers: Mutex::default(),
-            late: Semaphore::new(MOST_LATE),
+            late: Semaphore::new(MAX_DELAYED),
         }
     }
 
-    /// How much longer this peer's keys are not looked at; `None` when they are.
+    /// How long this peer's keys are still refused; `None` if they are checked.
     pub(crate) fn refused_for(&self, ip: IpAddr, now: Instant) -> Option<Duration> {
         if self.remembered.load(Ordering::Relaxed) == 0 {
             return None;
@@ -73,12 +73,12 @@ impl KeyBackoff {
         until.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
-    /// This peer has sent a wrong key.
+    /// Records a wrong key of this peer.
     pub(crate) fn was_wrong(&self, ip: IpAddr, now: Instant) {
         let peer = PeerKey::of(ip);
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         peers.retain(|_, wrong| now.saturating_duration_since(wrong.last) < FORGOTTEN_AFTER);
-        if peers.len() >= MOST_PEERS && !peers.contains_key(&peer) {
+        if peers.len() >= MAX_PEERS && !peers.contains_key(&peer) {
             let oldest = peers.iter().min_by_key(|(_, wrong)| wrong.last).map(|(peer, _)| *peer);
             oldest.map(|oldest| peers.remove(&oldest));
         }
@@ -91,7 +91,7 @@ impl KeyBackoff {
         self.remembered.store(peers.len(), Ordering::Relaxed);
     }
 
-    /// This peer has sent the right key, so it may mistype again. Loopback is many, so one who is right says nothing of others.
+    /// Removes this peer's record after a right key. Loopback can be many callers, so its record stays.
     pub(crate) fn was_right(&self, ip: IpAddr) {
         let Some(peer) = PeerKey::of(ip) else { return };
         if self.remembered.load(Ordering::Relaxed) == 0 {
@@ -102,8 +102,8 @@ impl KeyBackoff {
         self.remembered.store(peers.len(), Ordering::Relaxed);
     }
 
-    /// Waits before a wrong key from loopback is answered, once there were too many. Whether the answer may be the usual one: it is
-    /// a refusal when too many wait already.
+    /// Delays the answer to a wrong key from loopback, once there were too many. Returns false if too many answers are delayed
+    /// already; then the answer is a refusal.
     pub(crate) async fn hold_back(&self, ip: IpAddr) -> bool {
         let is_guessing = || {
             let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ impl KeyBackoff {
             return true;
         }
         let Ok(_place) = self.late.try_acquire() else { return false };
-        tokio::time::sleep(LATE).await;
+        tokio::time::sleep(DELAY).await;
         true
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     fn guessing_gets_slower_and_a_right_key_ends_that() {
         let backoff = KeyBackoff::new();
         let start = Instant::now();
-        for _ in 0..FREE - 1 {
+        for _ in 0..FREE_ATTEMPTS - 1 {
             backoff.was_wrong(ip(OTHER), start);
             assert_eq!(backoff.refused_for(ip(OTHER), start), None);
         }
@@ -159,7 +159,7 @@ mod tests {
         for number in 0..5000u32 {
             backoff.was_wrong(std::net::Ipv4Addr::from_bits(number | 0x0a00_0000).into(), start);
         }
-        assert_eq!(backoff.peers.lock().unwrap().len(), MOST_PEERS);
+        assert_eq!(backoff.peers.lock().unwrap().len(), MAX_PEERS);
         backoff.was_wrong(ip(OTHER), start + FORGOTTEN_AFTER);
         assert_eq!(backoff.peers.lock().unwrap().len(), 1);
     }
@@ -177,8 +177,8 @@ mod tests {
         }
         assert_eq!(backoff.refused_for(here, now), None);
         assert!(backoff.hold_back(here).await);
-        assert_eq!(began.elapsed(), LATE);
-        let held = futures::future::join_all((0..MOST_LATE + 8).map(|_| backoff.hold_back(here))).await;
+        assert_eq!(began.elapsed(), DELAY);
+        let held = futures::future::join_all((0..MAX_DELAYED + 8).map(|_| backoff.hold_back(here))).await;
         assert_eq!(held.iter().filter(|usual| !**usual).count(), 8);
     }
 }

@@ -1,21 +1,21 @@
-//! Keeps lines of the log that anyone can cause from filling it.
+//! Limits log lines that anyone can cause.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many lines may follow each other at once.
+/// Lines that can follow each other at once.
 const BURST: u32 = 10;
 
-/// After those, one line in this time.
+/// After a burst, one line in this time.
 const PACE: Duration = Duration::from_secs(10);
 
-/// Says which lines are written.
+/// A token bucket for log lines.
 pub(crate) struct LogLimit(Mutex<State>);
 
 struct State {
-    /// Lines that may be written now.
+    /// Lines that can be written now.
     left: u32,
-    /// Since when the next one is being saved up.
+    /// The start of the current refill period.
     since: Option<Instant>,
     suppressed: u64,
 }
@@ -25,7 +25,7 @@ impl LogLimit {
         LogLimit(Mutex::new(State { left: BURST, since: None, suppressed: 0 }))
     }
 
-    /// Whether a line is written at `now`, and how many before it were not.
+    /// Whether to write a line at `now`, and how many were suppressed before it.
     pub(crate) fn allow(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let since = *state.since.get_or_insert(now);

@@ -1,4 +1,4 @@
-//! Limits on what callers can use: requests at once, bytes of bodies, JSON values, a share for each peer, attempts at keys, log lines.
+//! Limits on what callers can use: requests at once, bytes of bodies, JSON values, a share for each peer, wrong keys, log lines.
 //! Knows nothing of routes.
 
 pub(crate) mod body;

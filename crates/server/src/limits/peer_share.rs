@@ -1,14 +1,14 @@
-//! How much of what all callers share one of them may have. Loopback is the owner, or a proxy that stands for many, so it has no
-//! share of its own: it may take everything.
+//! The share of one peer in what all callers share. Loopback has no share and can use everything: it is the owner, or a proxy
+//! for many callers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One peer may have so many parts of the whole less than all: a quarter.
+/// One peer can use a quarter of the whole.
 pub(crate) const PEER_SHARE_DIVISOR: usize = 4;
 
-/// Who counts as one peer: an address, or the network of 64 bits that a single IPv6 machine has to itself.
+/// What counts as one peer: an IPv4 address, or the /64 network of an IPv6 machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PeerKey {
     V4(Ipv4Addr),
@@ -26,17 +26,17 @@ impl PeerKey {
     }
 }
 
-/// Counts the connections of each peer. Looked at once for a connection, never for a request.
+/// Counts the connections of each peer: once for a connection, never for a request.
 pub(crate) struct ConnectionShares {
     most: usize,
     open: Mutex<HashMap<PeerKey, usize>>,
 }
 
-/// A connection that counts until it is dropped.
+/// A connection that is counted until this is dropped.
 pub(crate) struct ConnectionShare(Option<(PeerKey, Arc<ConnectionShares>)>);
 
 impl ConnectionShares {
-    /// For a server that has so many connections in all.
+    /// Takes the number of all connections.
     pub(crate) fn new(max_connections: usize) -> Arc<Self> {
         Arc::new(ConnectionShares {
             most: (max_connections / PEER_SHARE_DIVISOR).max(1),
@@ -44,7 +44,7 @@ impl ConnectionShares {
         })
     }
 
-    /// `None` when the peer has its share already.
+    /// `None` if the peer has used its share.
     pub(crate) fn acquire(self: &Arc<Self>, ip: IpAddr) -> Option<ConnectionShare> {
         let Some(peer) = PeerKey::of(ip) else { return Some(ConnectionShare(None)) };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

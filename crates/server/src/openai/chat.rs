@@ -21,9 +21,9 @@ use crate::state::ServerState;
 use crate::traceparent::trace_parent;
 use crate::warning_header::{header_char, with_warnings};
 
-/// Why another model answers than one that the caller named.
+/// Why a model was chosen that the caller did not name.
 const MODEL_REASON: HeaderName = HeaderName::from_static("x-hob-model-reason");
-/// The key of the engine that answers.
+/// The name of the engine that answers.
 const ENGINE: HeaderName = HeaderName::from_static("x-hob-engine");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -64,10 +64,10 @@ async fn answer(state: &ServerState, request: Request, role: CallerRole) -> Resu
     }
 }
 
-/// What the request says of its answer.
+/// What the request asks of its answer.
 struct AnswerOptions {
     calls: CallForm,
-    /// What of the request has no effect.
+    /// Fields of the request that have no effect.
     warnings: Vec<Warning>,
     include_usage: bool,
 }
@@ -79,9 +79,9 @@ async fn whole(
     options: AnswerOptions,
 ) -> Result<Response, ApiError> {
     let Answered { engine, generation, reason, .. } = state.system.complete(request, caller).await?;
-    // It may repeat an engine's own words.
+    // The reason can contain words of an engine.
     let reason = reason.filter(|_| caller.role.may_see_engine_details());
-    // Capacity for all of it at once, which a body that grows by itself takes step by step.
+    // Allocated once; a growing buffer is copied several times.
     let mut body = Vec::with_capacity(512 + generation.answer.content.len());
     push_json(&mut body, &Completion::new(&caller.run, unix_now(), &generation, options.calls));
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
@@ -105,7 +105,7 @@ async fn streamed(
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::CONNECTION, HeaderValue::from_static("keep-alive")),
-        // nginx would otherwise collect the events and deliver them in batches.
+        // Otherwise nginx buffers the events.
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
     let response = (headers, Body::new(ChatStream::new(deltas, chunks, client))).into_response();

@@ -19,22 +19,22 @@ use crate::error::ApiError;
 use crate::json::{over_budget, read};
 use crate::whole_number::WholeNumber;
 
-/// How the caller wants the answer.
+/// Whether the answer is one body or a stream.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ResponseMode {
     Whole,
     Streamed { include_usage: bool },
 }
 
-/// A request that makes sense.
+/// A valid request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ChatRequest {
     pub(crate) request: GenerateRequest,
     pub(crate) mode: ResponseMode,
     pub(crate) agent: AgentPreference,
-    /// How calls are written in the answer: as the caller wrote what may be called.
+    /// The form of calls in the answer, which is the form in the request.
     pub(crate) calls: CallForm,
-    /// What of the request has no effect.
+    /// Fields of the request that have no effect.
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -49,7 +49,7 @@ struct WireRequest {
     temperature: Option<f64>,
     #[serde(default)]
     max_tokens: Option<WholeNumber>,
-    /// The newer name of the same.
+    /// The newer name of `max_tokens`.
     #[serde(default)]
     max_completion_tokens: Option<WholeNumber>,
     #[serde(default)]
@@ -60,7 +60,7 @@ struct WireRequest {
     tools: Option<Vec<WireTool>>,
     #[serde(default)]
     tool_choice: Option<Value>,
-    /// The older names of tools, and of the choice among them.
+    /// The older names of `tools` and `tool_choice`.
     #[serde(default)]
     functions: Option<Vec<WireFunction>>,
     #[serde(default)]
@@ -85,7 +85,7 @@ struct WireRequest {
     logprobs: Option<bool>,
     #[serde(default)]
     top_logprobs: Option<WholeNumber>,
-    /// Our own: which agent answers this request, also as a stream.
+    /// Hob's own field: the agent that answers this request, also as a stream.
     #[serde(default)]
     agent: Option<String>,
     #[serde(flatten)]
@@ -109,7 +109,7 @@ enum Stop {
 }
 
 impl ChatRequest {
-    /// Reads a body; the error names the field at fault.
+    /// Parses a body. The error names the field.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let chat = read::<WireRequest>(body)?.resolve()?;
         budget::check_request(&chat.request).map_err(|over| over_budget(as_written(over, chat.calls)))?;
@@ -117,7 +117,7 @@ impl ChatRequest {
     }
 }
 
-/// Names a field of a tool as the caller wrote it.
+/// Names a field of a tool in the form of the request.
 fn as_written(over: OverBudget, calls: CallForm) -> OverBudget {
     match over.field.strip_prefix("tools") {
         Some(rest) if calls == CallForm::Function => {
@@ -127,7 +127,7 @@ fn as_written(over: OverBudget, calls: CallForm) -> OverBudget {
     }
 }
 
-/// What may be called, and what must be.
+/// The tools of a request, and the choice among them.
 struct Callable {
     tools: Vec<ToolDefinition>,
     choice: Option<ToolChoice>,
@@ -200,7 +200,7 @@ impl WireRequest {
         Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
     }
 
-    /// Reads the tools, in the form of today or the older one.
+    /// Reads `tools`, or the older `functions`.
     fn callable(
         &mut self,
         agent: &AgentPreference,
@@ -262,7 +262,7 @@ impl WireRequest {
     }
 }
 
-/// Whether a field says only what holds without it. No engine has to know such a field.
+/// Whether a field has its default meaning, so that no engine needs to support it.
 fn means_nothing(field: &str, value: &Value) -> bool {
     match (field, value) {
         (_, Value::Null) => true,

@@ -405,7 +405,7 @@ fn the_form_of_the_answer_is_read_in_every_form() {
 }
 
 #[test]
-fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
+fn an_error_names_the_wrong_field_and_the_reason() {
     let user = r#"{"role":"user","content":"hi"}"#;
     let table: &[(String, &str, &str)] = &[
         // What must be there.
@@ -425,19 +425,23 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
         (
             saying(&format!(r#"{user},{user},{{"role":"robot","content":"x"}}"#)),
             "messages[2].role",
-            "'robot' is no role; there are system, developer, user, assistant, tool and function",
+            "'robot' is not a role. Roles are system, developer, user, assistant, tool and function",
         ),
         (saying(r#"{"content":"x"}"#), "messages[0].role", "a message needs a 'role'"),
-        (saying(r#"{"role":"user"}"#), "messages[0].content", "a message of the role 'user' needs 'content'"),
+        (
+            saying(r#"{"role":"user"}"#),
+            "messages[0].content",
+            "a message with the role 'user' needs 'content'",
+        ),
         (
             saying(r#"{"role":"system","content":null}"#),
             "messages[0].content",
-            "a message of the role 'system' needs 'content'",
+            "a message with the role 'system' needs 'content'",
         ),
         (
             saying(r#"{"role":"function","content":"7"}"#),
             "messages[0].name",
-            "a message of the role 'function' needs 'name'",
+            "a message with the role 'function' needs 'name'",
         ),
         (
             saying(r#"{"role":"function","name":"f","content":"7"}"#),
@@ -458,7 +462,7 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
         (
             saying(r#"{"role":"user","content":[{"type":"hologram"}]}"#),
             "messages[0].content[0].type",
-            "'hologram' is no kind of content that can be passed on; there are 'text', 'image_url', 'input_audio', 'audio_url', 'file', 'video_url'",
+            "'hologram' is not a supported type of content. Supported are 'text', 'image_url', 'input_audio', 'audio_url', 'file', 'video_url'",
         ),
         (
             saying(r#"{"role":"user","content":[{"type":"input_audio","input_audio":"AAAA"}]}"#),
@@ -538,7 +542,7 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
             "stream_options.include_usage: expected true or false, got the number 1",
         ),
         (with(r#""stop":7"#), "stop", "stop: expected a string or an array of strings"),
-        (with(r#""model":"again""#), "model", "model is there twice"),
+        (with(r#""model":"again""#), "model", "model occurs twice"),
         // Tools.
         (with(r#""tools":{}"#), "tools", "tools: expected an array, got an object"),
         (with(r#""tools":[{"type":"function"}]"#), "tools[0].function", "a tool needs a 'function'"),
@@ -547,19 +551,19 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
         (
             with(r#""tools":[{"type":"web_search"}]"#),
             "tools[0].type",
-            "'web_search' is no kind of tool that can be passed on; there is 'function'",
+            "'web_search' is not a supported type of tool. Supported is 'function'",
         ),
         (
             with(
                 r#""tools":[{"function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"g"}}"#,
             ),
             "tool_choice",
-            "there is no tool 'g' in 'tools'",
+            "tool 'g' is not in 'tools'",
         ),
         (
             with(r#""tool_choice":"perhaps""#),
             "tool_choice",
-            "'perhaps' is no choice; there are auto, none, required, or a function by name",
+            "'perhaps' is not a choice. Choices are auto, none, required, or a function by name",
         ),
         (with(r#""tool_choice":"required""#), "tool_choice", "a tool is required but 'tools' is empty"),
         (
@@ -582,7 +586,7 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
         (
             with(r#""functions":[{"name":"f"}],"function_call":{"name":"g"}"#),
             "function_call",
-            "there is no function 'g' in 'functions'",
+            "function 'g' is not in 'functions'",
         ),
         (
             with(r#""functions":[{"name":"f"}],"function_call":"required""#),
@@ -603,7 +607,7 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
         (
             with(r#""response_format":{"type":"xml"}"#),
             "response_format.type",
-            "'xml' is no response format; there are text, json_object and json_schema",
+            "'xml' is not a response format. Formats are text, json_object and json_schema",
         ),
         (with(r#""response_format":{}"#), "response_format.type", "response_format.type is missing"),
     ];
@@ -613,7 +617,7 @@ fn a_wrong_request_is_told_which_field_is_wrong_and_why() {
 }
 
 #[test]
-fn what_is_no_json_is_told_so_without_a_field() {
+fn invalid_json_is_an_error_without_a_field() {
     let bomb = with(&format!(r#""x":{}"#, "[".repeat(50_000)));
     let whole_bomb = with(&format!(r#""x":{}0{}"#, r#"{"x":"#.repeat(1000), "}".repeat(1000)));
     let table: &[(&[u8], &str)] = &[

@@ -1,20 +1,20 @@
-//! Answers as our HTTP API gives them.
+//! The body of an answer that is not streamed.
 
 use hob_core::{Answer, FinishReason, Generation, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-/// How an answer writes calls.
+/// The form of calls in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CallForm {
     #[default]
     Tools,
-    /// As it was before there were tools, for callers that sent `functions`: one call, without an id.
+    /// The older form, for callers that sent `functions`: one call without an id.
     Function,
 }
 
 impl CallForm {
-    /// The word for why an answer ended.
+    /// The value of `finish_reason`.
     pub(crate) fn finish_reason(self, reason: &FinishReason) -> &str {
         match (self, reason) {
             (CallForm::Function, FinishReason::ToolCalls) => "function_call",
@@ -23,7 +23,7 @@ impl CallForm {
     }
 }
 
-/// The body of a whole answer.
+/// The body.
 #[derive(Debug, Serialize)]
 pub(crate) struct Completion<'a> {
     id: &'a str,
@@ -68,7 +68,7 @@ struct Function<'a> {
     arguments: &'a str,
 }
 
-/// Token counts; an engine that does not count has used none that we know of.
+/// Token counts. They are zero if the engine does not count.
 #[derive(Debug, Serialize, Default)]
 pub(crate) struct WireUsage {
     prompt_tokens: u64,

@@ -1,4 +1,4 @@
-//! What a message says, as clients write it: a string, nothing, or a list of parts.
+//! The content of a message as clients write it: a string, null, or a list of parts.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::ignored_fields::IgnoredFields;
 use crate::error::ApiError;
 
-/// Kinds of parts that Hob gives no meaning to and engines of the same format may know.
+/// Kinds of parts that Hob passes on to engines of the same format.
 const PASSED_ON: [&str; 4] = ["input_audio", "audio_url", "file", "video_url"];
 
-/// The content as typed.
+/// The content before it is checked.
 #[derive(Debug)]
 pub(crate) enum WireContent {
     Null,
@@ -45,7 +45,7 @@ struct WireImage {
     rest: Map<String, Value>,
 }
 
-/// Which of the three it is shows at its first byte, so nothing is buffered to find out.
+/// The first byte shows which of the three it is, so nothing is buffered.
 impl<'de> Deserialize<'de> for WireContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ContentVisitor;
@@ -103,7 +103,7 @@ impl WireContent {
     }
 }
 
-/// Text alone needs no parts; more engines understand it plain.
+/// A single text needs no parts, and more engines accept plain text.
 fn simplest(mut parts: Vec<Part>) -> Content {
     match parts.as_mut_slice() {
         [] => Content::Text(String::new()),
@@ -139,7 +139,7 @@ impl WirePart {
             other => {
                 let known = PASSED_ON.map(|kind| format!("'{kind}'")).join(", ");
                 let message = format!(
-                    "'{other}' is no kind of content that can be passed on; there are 'text', 'image_url', {known}"
+                    "'{other}' is not a supported type of content. Supported are 'text', 'image_url', {known}"
                 );
                 return Err(ApiError::invalid(format!("{path}.type"), message));
             }

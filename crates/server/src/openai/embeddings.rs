@@ -16,7 +16,7 @@ use crate::state::ServerState;
 use crate::traceparent::trace_parent;
 use crate::warning_header::{WARNING, with_warnings};
 
-/// Some engines cut what is too long whether they are asked to or not, and do not tell.
+/// Some engines truncate long inputs without saying so.
 const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
 
 pub(crate) async fn create(

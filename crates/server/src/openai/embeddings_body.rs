@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::json::{over_budget, read_bounded};
 use crate::whole_number::{WholeNumber, whole};
 
-/// Fields that other APIs for embeddings have and that change what the vectors are. Without its meaning such a field must not pass.
+/// Fields of other embedding APIs that change the vectors. They are refused, because ignoring them would return wrong vectors.
 const OF_OTHER_APIS: [&str; 14] = [
     "add_special_tokens",
     "embedding_types",
@@ -33,37 +33,37 @@ const OF_OTHER_APIS: [&str; 14] = [
     "truncate_prompt_tokens",
 ];
 
-/// How vectors are written.
+/// The encoding of vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Float,
-    /// The bytes of 32-bit floats, lowest first. OpenAI's own clients ask for it unless told otherwise.
+    /// Little-endian 32-bit floats. OpenAI's own clients request it by default.
     Base64,
 }
 
-/// A request that makes sense.
+/// A valid request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct EmbeddingsRequest {
     pub(crate) request: EmbedRequest,
     pub(crate) encoding: Encoding,
-    /// What of the request has no effect.
+    /// Fields of the request that have no effect.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// As typed. A body may be millions of tokens, so each is read straight into its four bytes, and values of unknown fields are not
-/// read at all.
+/// The request before it is checked. A body can have millions of tokens, so each is read into its four bytes, and the values of
+/// unknown fields are skipped.
 #[derive(Default)]
 struct WireRequest {
     model: Option<String>,
     input: Option<Input>,
     encoding_format: Option<String>,
     dimensions: Option<WholeNumber>,
-    /// Those that are not null, as far as they are going to be named.
+    /// Unknown fields that are not null, up to [`MAX_UNKNOWN_FIELDS`].
     unknown: Vec<String>,
 }
 
-/// More unknown fields than this are not told apart.
-const MOST_UNKNOWN: usize = 64;
+/// Unknown fields that are remembered.
+const MAX_UNKNOWN_FIELDS: usize = 64;
 
 impl<'de> Deserialize<'de> for WireRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for WireRequest {
                         }
                         _ => {
                             let is_there = map.next_value::<Option<IgnoredAny>>()?.is_some();
-                            if is_there && request.unknown.len() < MOST_UNKNOWN {
+                            if is_there && request.unknown.len() < MAX_UNKNOWN_FIELDS {
                                 request.unknown.push(field);
                             }
                         }
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for WireRequest {
     }
 }
 
-/// The value of a field that may be there once.
+/// Reads a field that can occur once.
 fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     field: &'static str,
     before: Option<T>,
@@ -117,7 +117,7 @@ fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     }
 }
 
-/// Texts or tokens, with how many there were: what is over the limit is counted and not kept.
+/// Texts or tokens with their count. What is over the limit is counted and not stored.
 struct Input {
     inputs: EmbedInputs,
     count: usize,
@@ -206,7 +206,7 @@ fn tokens<'de, A: SeqAccess<'de>>(mut kept: Vec<u32>, mut sequence: A) -> Result
     Ok(TokenList { kept, count })
 }
 
-/// How many more elements there are.
+/// Counts the remaining elements.
 fn rest<'de, A: SeqAccess<'de>>(mut sequence: A) -> Result<usize, A::Error> {
     let mut count = 0;
     while sequence.next_element::<IgnoredAny>()?.is_some() {
@@ -274,7 +274,7 @@ impl<'de> Deserialize<'de> for Item {
 }
 
 impl EmbeddingsRequest {
-    /// Reads a body; the error names the field at fault.
+    /// Parses a body. The error names the field.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         read_bounded::<WireRequest>(body)?.resolve()
     }
@@ -293,7 +293,7 @@ impl WireRequest {
             if OF_OTHER_APIS.contains(&field.as_str()) {
                 return Err(ApiError::invalid(
                     field.as_str(),
-                    format!("'{field}' is no field of embeddings"),
+                    format!("'{field}' is not supported for embeddings"),
                 ));
             }
             ignored.note(field);
@@ -348,7 +348,7 @@ fn encoding(wanted: Option<&str>) -> Result<Encoding, ApiError> {
     }
 }
 
-/// The answer.
+/// The response body.
 #[derive(Serialize)]
 pub(crate) struct EmbeddingList<'a> {
     object: &'static str,

@@ -1,4 +1,4 @@
-//! A message of the conversation, as clients write it.
+//! A message of a conversation as clients write it.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use super::content::WireContent;
 use super::ignored_fields::IgnoredFields;
 use crate::error::ApiError;
 
-/// The role of a function's result before there were tools.
+/// The role of a function's result in the older API.
 const FUNCTION: &str = "function";
 
-/// The message as typed.
+/// The message before it is checked.
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(crate) struct WireMessage {
@@ -28,7 +28,7 @@ pub(crate) struct WireMessage {
     tool_calls: Option<Vec<WireToolCall>>,
     #[serde(default)]
     tool_call_id: Option<String>,
-    /// A call as it was written before there were tools.
+    /// A call in the older API.
     #[serde(default)]
     function_call: Option<WireFunction>,
     #[serde(flatten)]
@@ -42,7 +42,7 @@ struct WireToolCall {
     function: WireFunction,
     #[serde(rename = "type", default)]
     _kind: IgnoredAny,
-    /// Clients put pieces of a stream together and leave their index in.
+    /// Some clients leave the index of a stream's pieces in.
     #[serde(rename = "index", default)]
     _index: IgnoredAny,
     #[serde(flatten)]
@@ -77,7 +77,7 @@ impl WireMessage {
         let role = if answered.is_some() { Some(Role::Tool) } else { Role::parse(role) };
         let role = role.ok_or_else(|| {
             let message = format!(
-                "'{}' is no role; there are system, developer, user, assistant, tool and function",
+                "'{}' is not a role. Roles are system, developer, user, assistant, tool and function",
                 self.role.as_deref().unwrap_or_default()
             );
             ApiError::invalid(format!("{path}.role"), message)
@@ -89,10 +89,10 @@ impl WireMessage {
         let content = match (content, role) {
             (Some(content), _) => content,
             (None, Role::Assistant) => Content::Empty,
-            // A tool that has nothing to say has said so.
+            // An empty result is a result.
             (None, Role::Tool) => Content::Text(String::new()),
             (None, Role::System | Role::User) => {
-                let message = format!("a message of the role '{}' needs 'content'", role.as_str());
+                let message = format!("a message with the role '{}' needs 'content'", role.as_str());
                 return Err(ApiError::invalid(format!("{path}.content"), message));
             }
         };
@@ -106,7 +106,7 @@ impl WireMessage {
             }
         }
         let mut extra = self.extra;
-        // Clients echo our own answers back, with fields that mean "nothing".
+        // Clients send our answers back, with null fields.
         extra.retain(|_, value| !value.is_null());
         Ok(Message {
             role,
@@ -119,7 +119,7 @@ impl WireMessage {
     }
 }
 
-/// The id of the call that a message of the role `function` answers: the last one of that function.
+/// The id of the call that a message with the role `function` answers: the last one of that function.
 fn answered_call(
     path: &dyn fmt::Display,
     name: Option<&str>,
@@ -127,7 +127,7 @@ fn answered_call(
 ) -> Result<String, ApiError> {
     let field = || format!("{path}.name");
     let Some(name) = name else {
-        return Err(ApiError::invalid(field(), "a message of the role 'function' needs 'name'"));
+        return Err(ApiError::invalid(field(), "a message with the role 'function' needs 'name'"));
     };
     let mut calls = before.iter().rev().flat_map(|message| message.tool_calls.iter().rev());
     let call = calls.find(|call| call.name == name).map(|call| call.id.clone());

@@ -16,7 +16,7 @@ mod tools;
 
 use crate::error::ApiError;
 
-/// The name in the field `model`, which may not be left out.
+/// The required field `model`.
 fn required_model(model: Option<String>) -> Result<String, ApiError> {
     let named = model.filter(|model| !model.trim().is_empty());
     named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))

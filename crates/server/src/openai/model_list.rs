@@ -11,10 +11,10 @@ pub(crate) struct Model {
     object: &'static str,
     created: i64,
     owned_by: String,
-    /// What the model is for, where that is not answering.
+    /// The purpose of the model, if it does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    /// Whether `default` stands for it.
+    /// Whether it is the default model.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     default: bool,
 }
@@ -31,7 +31,7 @@ impl From<ListedModel> for Model {
 }
 
 impl Model {
-    /// The one that leaves the choice to us.
+    /// The entry `auto`: Hob chooses a model for each request.
     pub(crate) fn auto() -> Self {
         Model {
             id: AUTO.to_owned(),
@@ -43,7 +43,7 @@ impl Model {
         }
     }
 
-    /// The same as the model that `default` stands for, or not.
+    /// Marks the default model.
     pub(crate) fn marked(self, default: bool) -> Self {
         Model { default, ..self }
     }

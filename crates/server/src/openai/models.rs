@@ -1,4 +1,4 @@
-//! `GET /v1/models` and `GET /v1/models/{id}`. Callers see the models that they may use.
+//! `GET /v1/models` and `GET /v1/models/{id}`. Callers see the models that they can use.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
-/// As whom the caller is seen, so that a page offers nothing that would be refused.
+/// The role of the caller, so that a page offers nothing that would be refused.
 const ROLE: HeaderName = HeaderName::from_static("x-hob-role");
 
 pub(crate) async fn list(
@@ -30,8 +30,8 @@ pub(crate) async fn list(
         state.system.listed_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
     let default = state.system.default_among(&listed).await;
     let is_taken = listed.iter().any(|listed| listed.model.id == AUTO);
-    // For clients that offer what is listed and nothing else. Where the owner did not choose it, the list is that of the engines
-    // alone: some clients take every entry for a model, or the first for the one to use.
+    // `auto` is listed for clients that offer only listed models, and only if it is the default: some clients use the first
+    // entry, or treat every entry as a model.
     let auto = state.system.defaults_to_auto() && !is_taken;
     let models = listed
         .into_iter()
@@ -41,7 +41,7 @@ pub(crate) async fn list(
     Ok(([(ROLE, seen_as)], Json(ModelList::new(models))))
 }
 
-/// Ids may contain slashes, as those of models from a hub do. `default` is shown as the model that it stands for.
+/// Shows one model. Ids can contain slashes. `default` shows the default model.
 pub(crate) async fn show(
     State(state): State<Arc<ServerState>>,
     id: Result<Path<String>, PathRejection>,

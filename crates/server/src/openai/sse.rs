@@ -1,8 +1,8 @@
-//! An answer as server-sent events: role, pieces, finish, perhaps usage, `[DONE]`.
+//! A streamed answer as server-sent events: role, pieces, finish, usage if requested, `[DONE]`.
 //!
-//! [`ChatChunks`] is the sequence as a pure state machine over bytes; [`ChatStream`] is the HTTP body around it. What is the
-//! same in every chunk is rendered once for the stream; for a piece only its text is escaped. Pieces that are ready
-//! together leave together, in one write.
+//! [`ChatChunks`] is the sequence as a pure state machine over bytes; [`ChatStream`] is the HTTP body around it. The constant
+//! part of a chunk is rendered once for a stream; for a piece only its text is escaped. Pieces that are ready together are sent
+//! in one write.
 
 use std::mem;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use crate::json::push_json;
 use crate::limits::body_limit::BodyPermit;
 use crate::limits::concurrency_limit::ConcurrencyPermit;
 
-/// A frame is sent when it has grown to this, even if more is ready.
+/// A frame of this size is sent even if more is ready.
 const MAX_FRAME_BYTES: usize = 32 << 10;
 
 /// The sequence of chunks of one answer.
@@ -31,7 +31,7 @@ pub(crate) struct ChatChunks {
     head: Vec<u8>,
     include_usage: bool,
     calls: CallForm,
-    /// Which answers have had their role chunk.
+    /// The answers that have had their role chunk.
     introduced: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ impl ChatChunks {
         ChatChunks { head, include_usage, calls: CallForm::Tools, introduced: Vec::with_capacity(1) }
     }
 
-    /// The same with calls written in this form.
+    /// Sets the form of calls.
     pub(crate) fn with_calls(self, calls: CallForm) -> Self {
         ChatChunks { calls, ..self }
     }
@@ -74,7 +74,7 @@ impl ChatChunks {
                 out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
             }
             Delta::ToolCall(piece) if self.calls == CallForm::Function => {
-                // There is no place for a second one.
+                // The older form has one call only.
                 if piece.index == 0 {
                     self.begin(piece.choice, out);
                     out.extend_from_slice(b"\"function_call\":");
@@ -88,7 +88,7 @@ impl ChatChunks {
                 push_json(out, &ToolCallChunk::new(piece));
                 out.extend_from_slice(b"]},\"finish_reason\":null}]}\n\n");
             }
-            // A comment, which clients of the API pass over and people who watch can read.
+            // A comment: clients of the API ignore it, and people can read it.
             Delta::Step(step) => {
                 out.extend_from_slice(b": hob ");
                 out.extend_from_slice(step.name.as_bytes());
@@ -106,7 +106,7 @@ impl ChatChunks {
         }
     }
 
-    /// Appends the end of a stream that broke. No finish chunk and no `[DONE]` follow: it must not look complete.
+    /// Appends the error of a broken stream. No finish chunk and no `[DONE]` follow, so it does not look complete.
     pub(crate) fn fail(&self, error: &ApiError, out: &mut Vec<u8>) {
         out.extend_from_slice(b"data: ");
         out.extend_from_slice(&error.event());
@@ -123,7 +123,7 @@ impl ChatChunks {
         out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
-    /// Begins a chunk of one answer, up to the opened delta. The first of an answer is preceded by its role.
+    /// Begins a chunk of one answer, up to the opened delta. The role chunk comes before the first one.
     fn begin(&mut self, choice: u32, out: &mut Vec<u8>) {
         if !self.introduced.contains(&choice) {
             self.introduced.push(choice);
@@ -169,24 +169,24 @@ impl<'a> ToolCallChunk<'a> {
     }
 }
 
-/// The HTTP body of a streamed answer. Dropping it, as happens when the client hangs up, cancels the engine's work.
+/// The HTTP body of a streamed answer. Dropping it, as after a hang-up, cancels the engine's work.
 pub(crate) struct ChatStream {
     deltas: DeltaStream,
     chunks: ChatChunks,
-    /// What is rendered and not yet sent.
+    /// Rendered bytes that are not sent yet.
     out: Vec<u8>,
     over: bool,
     client: StreamClient,
-    /// The request's, for what is logged while its answer is under way.
+    /// The request's span, for log lines of the stream.
     span: Span,
 }
 
-/// Who reads a stream.
+/// The client that reads a stream.
 pub(crate) struct StreamClient {
     pub(crate) role: CallerRole,
-    /// Says when the server stops and waits no longer.
+    /// Knows when the connection is cut.
     pub(crate) connection: Arc<ConnectionState>,
-    /// An agent may hold on to the request until its last turn.
+    /// The permits of the request: an agent can use its contents until its last turn.
     #[expect(dead_code, reason = "held for its drop")]
     pub(crate) held: (ConcurrencyPermit, BodyPermit),
 }
@@ -211,7 +211,7 @@ impl ChatStream {
     }
 
     fn break_off(&mut self, error: EngineError) {
-        tracing::warn!(%error, "a stream broke off");
+        tracing::warn!(%error, "stream broke off");
         self.end_with(&ApiError::from(error).for_caller(self.client.role));
     }
 
@@ -220,7 +220,7 @@ impl ChatStream {
         self.over = true;
     }
 
-    /// What is ready; `None` at the end.
+    /// The bytes that are ready; `None` at the end.
     fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if !self.over && self.client.connection.is_cut() {
             self.end_with(&ApiError::shutting_down());
@@ -248,7 +248,7 @@ impl Body for ChatStream {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
-        // Taken out and put back: to count another holder of it costs more than to enter it.
+        // Moved out and back, because cloning a span costs more than entering it.
         let span = mem::replace(&mut this.span, Span::none());
         let frame = span.in_scope(|| this.next_frame(context));
         this.span = span;

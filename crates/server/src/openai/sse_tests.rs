@@ -84,7 +84,7 @@ fn usage_comes_last_and_without_choices_when_it_was_asked_for() {
 }
 
 #[test]
-fn usage_nobody_counted_is_none_used() {
+fn usage_without_counts_is_zero() {
     let text = rendered(chunks(true), &[finish(0, FinishReason::Stop), DONE]);
     assert_eq!(
         events(&text)[2]["usage"],
@@ -93,7 +93,7 @@ fn usage_nobody_counted_is_none_used() {
 }
 
 #[test]
-fn usage_nobody_asked_for_is_not_sent() {
+fn usage_is_sent_only_on_request() {
     let deltas = [finish(0, FinishReason::Stop), Delta::Done { usage: Some(usage()) }];
     assert!(!rendered(chunks(false), &deltas).contains("usage"));
 }

@@ -1,4 +1,4 @@
-//! Tools, and what form the answer has to take, as clients write them.
+//! Tools and response formats as clients write them.
 
 use hob_core::{JsonSchema, ResponseFormat, ToolChoice, ToolDefinition};
 use serde::Deserialize;
@@ -44,8 +44,7 @@ impl WireTool {
         ignored: &mut IgnoredFields,
     ) -> Result<ToolDefinition, ApiError> {
         if self.kind != "function" {
-            let message =
-                format!("'{}' is no kind of tool that can be passed on; there is 'function'", self.kind);
+            let message = format!("'{}' is not a supported type of tool. Supported is 'function'", self.kind);
             return Err(ApiError::invalid(format!("tools[{index}].type"), message));
         }
         let Some(function) = self.function else {
@@ -84,7 +83,7 @@ impl WireFunction {
     }
 }
 
-/// A schema that says something is an object.
+/// A JSON Schema must be an object.
 fn require_object(schema: &Value, field: &str) -> Result<(), ApiError> {
     if schema.is_object() {
         return Ok(());
@@ -92,12 +91,12 @@ fn require_object(schema: &Value, field: &str) -> Result<(), ApiError> {
     Err(ApiError::invalid(field, format!("{field}: expected a JSON Schema, which is an object")))
 }
 
-/// Whose tools a choice is about.
+/// The tools that a choice is about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ToolSource<'a> {
-    /// Those that the request brings.
+    /// The tools in the request.
     Request(&'a [ToolDefinition]),
-    /// Those of an agent, which knows them better.
+    /// The tools of an agent, which checks the choice itself.
     Agent,
 }
 
@@ -127,12 +126,12 @@ pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> Result<Tool
             "required" | "any" if offered.may_have_any() => Ok(ToolChoice::Required),
             "required" | "any" => invalid("a tool is required but 'tools' is empty".into()),
             other => invalid(format!(
-                "'{other}' is no choice; there are auto, none, required, or a function by name"
+                "'{other}' is not a choice. Choices are auto, none, required, or a function by name"
             )),
         },
         Value::Object(object) => match chosen_name(object) {
             Some(Value::String(name)) if offered.may_have(name) => Ok(ToolChoice::Function(name.clone())),
-            Some(Value::String(name)) => invalid(format!("there is no tool '{name}' in 'tools'")),
+            Some(Value::String(name)) => invalid(format!("tool '{name}' is not in 'tools'")),
             _ => invalid(
                 "a chosen function is written {\"type\": \"function\", \"function\": {\"name\": \"…\"}}"
                     .into(),
@@ -157,7 +156,7 @@ pub(crate) fn legacy_choice(value: &Value, functions: &[ToolDefinition]) -> Resu
             Some(Value::String(name)) if functions.iter().any(|function| function.name == *name) => {
                 Ok(ToolChoice::Function(name.clone()))
             }
-            Some(Value::String(name)) => invalid(format!("there is no function '{name}' in 'functions'")),
+            Some(Value::String(name)) => invalid(format!("function '{name}' is not in 'functions'")),
             _ => invalid("a chosen function is written {\"name\": \"…\"}".into()),
         },
         _ => invalid("expected auto, none, or a function by name".into()),
@@ -211,7 +210,7 @@ impl WireFormat {
             }
             other => Err(ApiError::invalid(
                 "response_format.type",
-                format!("'{other}' is no response format; there are text, json_object and json_schema"),
+                format!("'{other}' is not a response format. Formats are text, json_object and json_schema"),
             )),
         }
     }

@@ -1,5 +1,4 @@
-//! `GET /`: one page to talk to the house with. It holds no data, so anybody may have it; what it asks for comes from the API,
-//! under the API's rules.
+//! `GET /`: the chat page. It contains no data, so anyone can load it; its script calls the API under the API's rules.
 
 use std::sync::LazyLock;
 
@@ -29,7 +28,7 @@ pub(crate) const PARTS: PageParts = PageParts {
     ],
 };
 
-/// Put together once.
+/// Assembled once.
 static CHAT: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
 
 pub(crate) async fn show(headers: HeaderMap) -> Response {
@@ -39,8 +38,8 @@ pub(crate) async fn show(headers: HeaderMap) -> Response {
     response
 }
 
-/// Where people look for the page, leads them to it. Programs at the same path mean the API, and are told where that is. The
-/// address is relative, so that it also holds below a path of a proxy's.
+/// Redirects browsers from `/chat` to the page. Programs at the same path mean the API and get an error that names it. The
+/// location is relative, so that it works below a path prefix of a proxy.
 pub(crate) fn redirect(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let place = match path {
         "/chat" => "./",
@@ -55,8 +54,8 @@ pub(crate) fn redirect(method: &Method, path: &str, headers: &HeaderMap) -> Opti
     is_reader.then(|| (StatusCode::TEMPORARY_REDIRECT, headers).into_response())
 }
 
-/// A program that reads JSON and came to the wrong address is told so in JSON. Browsers name HTML, and who names nothing, as
-/// curl, gets what a browser would.
+/// Whether the caller is a program at the wrong address, which gets an error in JSON. Browsers ask for HTML; a caller that asks
+/// for nothing in particular, such as curl, gets the page.
 fn wants_json(headers: &HeaderMap) -> bool {
     accepts(headers, "application/json") && !accepts(headers, "text/html")
 }
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_program_that_reads_json_and_no_html_is_told_in_json() {
+    fn only_a_program_that_accepts_json_and_no_html_gets_json() {
         for (accept, expected) in [
             ("text/html,application/xhtml+xml,*/*;q=0.8", false),
             ("*/*", false),

@@ -1,4 +1,4 @@
-//! `GET /dashboard`: one page that shows what `/v1/savings` tells. It holds no data, so anybody may have it.
+//! `GET /dashboard`: a page that shows `/v1/savings`. It contains no data, so anyone can load it.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ pub(crate) const PARTS: PageParts = PageParts {
     scripts: &[include_str!("assets/dashboard/script.js")],
 };
 
-/// Put together once.
+/// Assembled once.
 static DASHBOARD: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
 
 pub(crate) async fn show() -> Response {

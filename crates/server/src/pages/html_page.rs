@@ -1,5 +1,5 @@
-//! A page of ours: HTML, style and script in one document that needs nothing else, and the content policy that holds the
-//! browser to it. Knows what all pages share, and no page in particular.
+//! An HTML page with its style and script in one document, and the content security policy that allows only these. Knows what
+//! all pages share, and no page in particular.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -15,14 +15,14 @@ pub(super) const SHARED_STYLE: &str = include_str!("assets/shared/base.css");
 pub(super) const SHARED_SCRIPTS: [&str; 2] =
     [include_str!("assets/shared/nodes.js"), include_str!("assets/shared/key.js")];
 
-/// What a page is made of, besides what all have. Styles and scripts stand in the page in this order.
+/// The parts of one page. Styles and scripts are inserted in this order.
 pub(crate) struct PageParts {
     pub(crate) html: &'static str,
     pub(crate) styles: &'static [&'static str],
     pub(crate) scripts: &'static [&'static str],
 }
 
-/// A page, put together.
+/// An assembled page.
 pub(crate) struct HtmlPage {
     pub(super) document: Bytes,
     pub(super) policy: HeaderValue,
@@ -32,7 +32,7 @@ impl HtmlPage {
     pub(crate) fn assemble(parts: &PageParts) -> Self {
         let style: String = std::iter::once(&SHARED_STYLE).chain(parts.styles).copied().collect();
         let script: String = SHARED_SCRIPTS.iter().chain(parts.scripts).copied().collect();
-        // The script goes in last: `{key}` is an ordinary thing to write in one.
+        // The script is inserted last, because it can contain `{key}`.
         let document = parts
             .html
             .replace("{head}", HEAD.trim_end())
@@ -42,7 +42,7 @@ impl HtmlPage {
             .replace("{script}", &script);
         HtmlPage {
             document: document.into(),
-            // A hash is plain text. Should it ever not be, a page that may do nothing is the safe one.
+            // A hash is a valid header value. If not, the fallback is a policy that allows nothing.
             policy: HeaderValue::from_str(&policy(&style, &script))
                 .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'")),
         }
@@ -61,15 +61,15 @@ impl HtmlPage {
     }
 }
 
-/// Whether the caller names this kind of answer; `*/*` names none.
+/// Whether the `Accept` header names this type; `*/*` does not count.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut ranges = values.flat_map(|value| value.split(','));
     ranges.any(|range| range.split(';').next().is_some_and(|named| named.trim().eq_ignore_ascii_case(kind)))
 }
 
-/// The browser runs our script and our style, known by their hashes, and asks nobody but us. Nothing may frame the page, and
-/// no text can become markup in it.
+/// The browser runs only this script and this style, by their hashes, and sends requests only to this server. The page cannot be
+/// framed, and text cannot become markup.
 fn policy(style: &str, script: &str) -> String {
     format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; img-src data:; base-uri 'none'; \

@@ -47,7 +47,7 @@ fn pages_fetch_nothing_from_anywhere() {
     for (name, page) in pages() {
         let document = text(&page);
         let addresses: Vec<&str> = document.split("://").skip(1).collect();
-        // The one address in it is the name of a vocabulary, not a place.
+        // The only address is the name of the SVG namespace.
         let is_name = |rest: &&str| rest.starts_with("www.w3.org/2000/svg");
         assert!(addresses.iter().all(is_name), "{name}: {addresses:?}");
         for word in [

@@ -1,4 +1,4 @@
-//! The client's side: requests to send, answers made comparable, and raw bytes where those matter.
+//! The client's side: requests, answers without random parts, and raw connections.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What goes wrong has one body everywhere, a status that fits, and never looks like an answer.
+//! Errors have one body everywhere and a fitting status, and never look like an answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,15 +51,15 @@ fn told(
 }
 
 #[tokio::test]
-async fn a_wrong_request_is_told_which_field_is_wrong() {
+async fn an_error_names_the_wrong_field() {
     let server = scripted().await;
     let body = json!({ "model": "m", "messages": [
         { "role": "user", "content": "a" }, { "role": "user", "content": "b" }, { "role": "robot", "content": "c" } ] });
     insta::assert_json_snapshot!(server.chat(&body).await.json::<Value>().await.unwrap(), @r#"
     {
-      "detail": "'robot' is no role; there are system, developer, user, assistant, tool and function",
+      "detail": "'robot' is not a role. Roles are system, developer, user, assistant, tool and function",
       "error": {
-        "message": "'robot' is no role; there are system, developer, user, assistant, tool and function",
+        "message": "'robot' is not a role. Roles are system, developer, user, assistant, tool and function",
         "type": "invalid_request_error",
         "param": "messages[2].role",
         "code": null
@@ -73,14 +73,14 @@ async fn a_wrong_request_is_told_which_field_is_wrong() {
             "invalid_request_error",
             Some("messages[2].role"),
             None,
-            "'robot' is no role; there are system, developer, user, assistant, tool and function"
+            "'robot' is not a role. Roles are system, developer, user, assistant, tool and function"
         )
     );
 }
 
 /// A base address with `/v1` too few or too many is what people get wrong first.
 #[tokio::test]
-async fn a_slip_in_the_address_is_told_what_was_meant() {
+async fn a_mistyped_path_gets_a_suggestion() {
     let server = scripted().await;
     for (path, meant) in [
         ("/chat/completions", "/v1/chat/completions"),
@@ -94,7 +94,7 @@ async fn a_slip_in_the_address_is_told_what_was_meant() {
         ("/v1/helth", "/health"),
     ] {
         let answer = server.client.post(server.url(path)).send().await.unwrap();
-        let message = format!("there is nothing at {path}; did you mean {meant}?");
+        let message = format!("{path} does not exist. Did you mean {meant}?");
         assert_eq!(error(answer).await, told(404, "invalid_request_error", None, None, &message));
     }
 }
@@ -112,7 +112,7 @@ async fn paths_and_methods_that_are_not_there_say_so() {
             "invalid_request_error",
             None,
             None,
-            "there is nothing at /v2/nothing; GET /openapi.json lists what there is"
+            "/v2/nothing does not exist. GET /openapi.json lists all paths"
         )
     );
     assert_eq!(
@@ -122,7 +122,7 @@ async fn paths_and_methods_that_are_not_there_say_so() {
             "invalid_request_error",
             Some("model"),
             Some("model_not_found"),
-            "there is no model 'nope'; GET /v1/models lists those there are"
+            "model 'nope' does not exist. GET /v1/models lists the models"
         )
     );
     assert_eq!(
@@ -138,14 +138,14 @@ async fn paths_and_methods_that_are_not_there_say_so() {
             "invalid_request_error",
             None,
             None,
-            "/v1/chat/completions does not take GET; GET /openapi.json says what it takes"
+            "/v1/chat/completions does not accept GET. GET /openapi.json lists its methods"
         )
     );
     assert_eq!(asked(Method::DELETE, "/health").await.status(), 405);
 }
 
 #[tokio::test]
-async fn a_model_nobody_has_is_named_with_those_there_are() {
+async fn an_unknown_model_is_named_with_the_known_ones() {
     let server = scripted().await;
     for stream in [false, true] {
         assert_eq!(
@@ -180,7 +180,7 @@ async fn a_body_over_the_limit_is_refused_however_it_is_sent() {
                 "invalid_request_error",
                 None,
                 None,
-                "the request body is larger than 1 MiB ([server] max_body_mb)"
+                "the request body is larger than 1 MiB. Send a smaller one, or raise [server] max_body_mb"
             )
         );
     }
@@ -224,7 +224,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
         .await;
     let answer = raw.rest().await;
     assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
-    assert!(answer.contains(r#"{"detail":"the request body did not arrive in time: "#), "{answer}");
+    assert!(answer.contains(r#"{"detail":"the request body stalled: "#), "{answer}");
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ async fn the_engines_own_complaint_keeps_its_words() {
                 "engine_error",
                 None,
                 Some("engine_key_refused"),
-                "vllm answered 401: bad key. It is the server's own key that was refused, not yours",
+                "vllm answered 401: bad key. The engine refused the server's key, not yours",
             ),
         ),
         (
@@ -326,7 +326,7 @@ async fn the_engines_own_complaint_keeps_its_words() {
                 "engine_error",
                 None,
                 Some("engine_key_refused"),
-                "vllm answered 401: bad key. It is the server's own key that was refused, not yours",
+                "vllm answered 401: bad key. The engine refused the server's key, not yours",
             ),
         ),
         (
@@ -379,7 +379,7 @@ async fn trouble_in_the_first_event_is_a_status_and_not_a_stream() {
             "engine_error",
             None,
             Some("engine_answer_interrupted"),
-            "vllm broke off its answer: the connection ended before the answer did"
+            "vllm broke off its answer: the connection closed before the answer was complete"
         )
     );
 }
@@ -390,7 +390,7 @@ async fn a_stream_that_breaks_never_looks_complete() {
     let reported =
         format!("{half}data: {{\"error\":{{\"message\":\"out of memory\",\"code\":\"no_memory\"}}}}\n\n");
     let cut = (
-        "vllm broke off its answer: the connection ended before the answer did",
+        "vllm broke off its answer: the connection closed before the answer was complete",
         "engine_answer_interrupted",
     );
     for (reply, (message, code)) in [
@@ -415,7 +415,7 @@ async fn a_stream_that_breaks_never_looks_complete() {
 }
 
 #[tokio::test]
-async fn a_connection_cut_in_the_middle_of_a_stream_is_told_too() {
+async fn a_connection_cut_in_the_middle_of_a_stream_is_an_error_event() {
     let (server, _fake) = in_front_of(Reply::sse(chunk(r#"{"content":"Hal"}"#)).then_cut()).await;
     let text = events(server.chat(&asking(json!({ "stream": true }))).await).await;
     assert!(text.contains("data: {\"error\":{\"message\":\"vllm broke off its answer: "), "{text}");

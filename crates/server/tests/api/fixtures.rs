@@ -77,7 +77,7 @@ pub fn offered(request: &GenerateRequest) -> Vec<&str> {
     request.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-/// A server that everybody reaches, as somebody on the network sees it.
+/// A server that listens on all addresses, with a client that is not on loopback.
 pub struct NetworkServer {
     server: TestServer,
     _network: Outside,

@@ -1,4 +1,4 @@
-//! `docs/api.md`: the description of the API as a page of the book; and the limits of requests in `docs/security.md`.
+//! Makes `docs/api.md` from the API description, and the table of request limits in `docs/security.md`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Who may come in, on real sockets. The table of names is with the gate itself.
+//! The guard over real sockets. The table of host names is in its unit tests.
 
 use hob_config::ServerConfig;
 use reqwest::{Method, Response};
@@ -21,15 +21,15 @@ async fn asked(server: &TestServer, method: Method, path: &str, headers: &[(&str
 }
 
 #[tokio::test]
-async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
+async fn a_rebound_name_and_a_foreign_page_are_refused_with_advice() {
     let server = scripted(ServerConfig::default()).await;
     let response = get(&server, "/v1/models", &[("host", "evil.example")]).await;
     assert_eq!(response.status(), 403);
     insta::assert_json_snapshot!(response.json::<Value>().await.unwrap(), @r#"
     {
-      "detail": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts, and set [server] api_key: without a key, anyone who reaches that name can use this server",
+      "detail": "the Host header names 'evil.example', which is neither an IP address nor localhost. To serve that name, add it to [server] allowed_hosts and set [server] api_key: without a key, anyone who reaches that name can use this server",
       "error": {
-        "message": "the Host header names 'evil.example', which is neither an IP address nor localhost; if this server should answer under that name, add it to [server] allowed_hosts, and set [server] api_key: without a key, anyone who reaches that name can use this server",
+        "message": "the Host header names 'evil.example', which is neither an IP address nor localhost. To serve that name, add it to [server] allowed_hosts and set [server] api_key: without a key, anyone who reaches that name can use this server",
         "type": "permission_error",
         "param": null,
         "code": null
@@ -40,11 +40,11 @@ async fn a_rebound_name_and_a_foreign_page_are_turned_away_with_advice() {
     assert_eq!(page.status(), 403);
     assert!(!page.headers().contains_key("access-control-allow-origin"));
     let told = page.json::<Value>().await.unwrap()["detail"].take();
-    let advice = "the Origin header names 'https://evil.example', which is no page of this server; if that page may ask this server, \
-        add its address to [server] cors_origins, or, if it is this server behind a proxy, have the proxy pass the Host header on";
+    let advice = "the Origin header names 'https://evil.example', which is not a page of this server. To allow that page, add \
+        its address to [server] cors_origins. If it is this server behind a proxy, let the proxy pass the Host header on";
     assert_eq!(told, advice);
     let file = get(&server, "/v1/models", &[("origin", "null")]).await.text().await.unwrap();
-    assert!(file.contains("serve that page from an address"), "{file}");
+    assert!(file.contains("Serve that page from an address"), "{file}");
     assert_eq!(get(&server, "/v1/models", &[("host", "localhost:8000")]).await.status(), 200);
 }
 
@@ -83,7 +83,7 @@ async fn pages_may_read_answers_only_where_they_are_invited() {
 }
 
 #[tokio::test]
-async fn a_page_that_nobody_named_is_a_stranger_in_the_owners_own_browser() {
+async fn an_unlisted_page_is_a_stranger_in_the_owners_own_browser() {
     let app = "https://app.example.org";
     let cors_origins = vec![app.to_owned(), "*".to_owned()];
     let api_key = Some("s3cret".to_owned().into());
@@ -93,7 +93,7 @@ async fn a_page_that_nobody_named_is_a_stranger_in_the_owners_own_browser() {
     let foreign = ("origin", "https://evil.example");
     assert_eq!(get(&open, "/v1/models", &[foreign]).await.status(), 200);
     assert_eq!(get(&open, "/metrics", &[foreign]).await.status(), 403);
-    // Everybody else is the owner: a program, a page that was named, whoever has the key.
+    // Other requests are the owner's: from a program, from a listed page, with the key.
     assert_eq!(get(&open, "/metrics", &[]).await.status(), 200);
     assert_eq!(get(&open, "/metrics", &[("origin", app)]).await.status(), 200);
     let with_key = [foreign, ("authorization", "Bearer s3cret")];
@@ -124,7 +124,7 @@ async fn a_browser_gets_the_same_error_as_a_program() {
         (answer.status().as_u16(), &answer.headers()["www-authenticate"]),
         (401, &"Bearer".parse().unwrap())
     );
-    assert!(answer.text().await.unwrap().contains("this server wants a key"));
+    assert!(answer.text().await.unwrap().contains("this server needs a key"));
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Clients that close their sending side. TCP has one sign for "I have said all" and "I am gone"; what it means is told by whether
-//! the client said that this request is its last.
+//! Clients that close their sending side. TCP has one signal for "I have sent everything" and "I am gone"; the difference is
+//! whether the client said that this request is its last.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ async fn a_body_that_breaks_off_is_noticed_at_once() {
         raw.half_close().await;
         // Far sooner than the body's time-out, which is as long as this test waits three times over.
         let answer = raw.rest().await;
-        assert!(answer.contains(" 400 Bad Request\r\n") && answer.contains("broke off"), "{answer:?}");
+        assert!(answer.contains(" 400 Bad Request\r\n") && answer.contains("is incomplete"), "{answer:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Heads of requests that say one thing to us and another to whoever stands in front of us.
+//! Request heads that a proxy and this server could read differently.
 
 use hob_config::ServerConfig;
 

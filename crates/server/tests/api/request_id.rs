@@ -1,4 +1,4 @@
-//! `x-request-id`: one name for a request in its answer, in the log and in the trace.
+//! `x-request-id`: the id of a request in its answer, in the log and in the trace.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -82,7 +82,7 @@ impl Log {
         LOG.get_or_init(|| {
             let log = Log::default();
             let writer = log.clone();
-            // As 'hob serve' logs when nobody asks for more.
+            // The default log level of 'hob serve'.
             let format = tracing_subscriber::fmt().compact().with_ansi(false);
             format.with_env_filter("warn").with_writer(move || writer.clone()).init();
             log
@@ -112,7 +112,7 @@ async fn what_is_logged_of_a_request_has_its_name_and_who_was_refused_is_logged(
     let streaming = streaming.header("x-request-id", "in-a-stream").json(&asking(json!({ "stream": true })));
     streaming.send().await.unwrap().text().await.unwrap();
     let lines = log.lines("request_id=in-a-stream");
-    assert!(lines.len() == 1 && lines[0].contains("a stream broke off"), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains("stream broke off"), "{lines:?}");
 
     let refused = server.client.get(server.url("/v1/models")).header("x-request-id", "no-key").send();
     assert_eq!(refused.await.unwrap().status(), 401);
@@ -121,7 +121,7 @@ async fn what_is_logged_of_a_request_has_its_name_and_who_was_refused_is_logged(
     for (name, status) in [("no-key", "401"), ("rebound", "403")] {
         let lines = log.lines(&format!("request_id={name}"));
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].contains("refused a request") && lines[0].contains("peer=127.0.0.1"), "{lines:?}");
+        assert!(lines[0].contains("request refused") && lines[0].contains("peer=127.0.0.1"), "{lines:?}");
         assert!(lines[0].contains(&format!("status={status}")), "{lines:?}");
     }
     assert!(!log.lines("s3cret").iter().any(|line| !line.is_empty()), "no key is ever logged");

@@ -1,4 +1,4 @@
-//! Stopping lets running answers end, takes no new ones, and has an end itself.
+//! Shutdown lets running answers end, accepts no new requests, and ends in time.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A server of ours on a real socket, in front of whatever engine the test brings.
+//! A server on a real socket, in front of a test's engine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

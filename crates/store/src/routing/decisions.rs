@@ -66,6 +66,23 @@ pub(super) fn find(connection: &Connection, run: &str) -> rusqlite::Result<Optio
     connection.prepare_cached(&sql)?.query_row([run], read).optional()
 }
 
+pub(super) fn last_answered(
+    connection: &Connection,
+    since: Moment,
+    except_sources: &[RequestSource],
+    except_runs: &[&str],
+) -> rusqlite::Result<Option<Kept>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, run IN (SELECT run FROM feedback) FROM router_decision
+         WHERE answered AND decided >= ?1 AND source NOT IN (SELECT value FROM json_each(?2))
+             AND run NOT IN (SELECT value FROM json_each(?3))
+         ORDER BY decided DESC LIMIT 1"
+    );
+    let sources: Vec<&str> = except_sources.iter().map(|source| source.as_str()).collect();
+    let values = params![since.microseconds(), json!(sources).to_string(), json!(except_runs).to_string()];
+    connection.prepare_cached(&sql)?.query_row(values, read).optional()
+}
+
 pub(super) fn update(connection: &Connection, kept: &Kept) -> rusqlite::Result<()> {
     let Kept { decision, answered, retried, rated: _, implicit, reward } = kept;
     let sql =

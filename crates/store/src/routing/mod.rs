@@ -14,13 +14,15 @@ mod knowledge;
 
 use std::time::SystemTime;
 
+use hob_core::RequestSource;
 use hob_core::routing::{ClassRecord, Decision, Knowledge};
+use hob_core::time::Moment;
 use hob_db::{Database, DatabaseError, Durability, Migrations};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 
 pub use decisions::Kept;
-pub use feedback::{Answer, Ratings};
+pub use feedback::{NewRating, Ratings};
 
 /// The steps that make its tables.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -64,6 +66,22 @@ impl Routing {
         since: SystemTime,
     ) -> Result<Option<String>, DatabaseError> {
         self.database.read(|connection| decisions::asked_before(connection, decision, since))
+    }
+
+    /// The choice that was made for a run; `None` where there was none, or it is kept no longer.
+    pub fn find(&self, run: &str) -> Result<Option<Kept>, DatabaseError> {
+        self.database.read(|connection| decisions::find(connection, run))
+    }
+
+    /// The last choice since a moment whose answer came to its end, without those of some sources and of some runs.
+    pub fn last_answered(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<Kept>, DatabaseError> {
+        self.database
+            .read(|connection| decisions::last_answered(connection, since, except_sources, except_runs))
     }
 
     /// Has `lesson` change what is kept of a choice and of its class; says whether there is such a choice.

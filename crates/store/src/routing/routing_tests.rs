@@ -1,12 +1,8 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Rating, Topic};
-use hob_core::time::Moment;
-use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 
 use super::*;
-use crate::savings::Prices;
-use crate::telemetry::Telemetry;
 
 const CODE: QueryClass =
     QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
@@ -37,27 +33,11 @@ fn kept_anew(run: &str, seconds: u64) -> Kept {
 }
 
 fn routing() -> Routing {
-    Routing::new(Database::in_memory(&[MIGRATIONS, crate::telemetry::MIGRATIONS]).expect("opened"))
+    Routing::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
 
-/// A call on record by nobody's choice but the caller's.
-fn recorded(store: &Database, run: &str, source: RequestSource, seconds: u64) {
-    let inference = Inference {
-        started: at(seconds),
-        run: run.into(),
-        source,
-        engine: "vllm".into(),
-        model: "m".into(),
-        agent: None,
-        streamed: false,
-        usage: Usage::default(),
-        estimated: false,
-        latency: Duration::from_secs(1),
-        first_token: None,
-        energy: None,
-        ending: Ending::Complete(FinishReason::Stop),
-    };
-    Telemetry::new(store.clone(), Prices::standard()).record_batch(&[inference]).expect("recorded");
+fn rating_of(run: &str, rating: Rating, seconds: u64) -> NewRating<'_> {
+    NewRating { run, engine: "ollama", model: "a", rating, rated: at(seconds) }
 }
 
 #[test]
@@ -73,8 +53,7 @@ fn what_was_learnt_is_there_after_the_next_start() {
         dollars: None,
     };
     {
-        let routing =
-            Routing::new(Database::open(&path, &[MIGRATIONS, crate::telemetry::MIGRATIONS]).expect("opened"));
+        let routing = Routing::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
         routing.keep(&decision("r", 0)).expect("kept");
         let found = routing.learn("r", |kept, record| {
             assert_eq!(*kept, kept_anew("r", 0));
@@ -92,8 +71,7 @@ fn what_was_learnt_is_there_after_the_next_start() {
         });
         assert!(found.expect("learnt"));
     }
-    let routing =
-        Routing::new(Database::open(&path, &[MIGRATIONS, crate::telemetry::MIGRATIONS]).expect("opened"));
+    let routing = Routing::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
     let record = ClassRecord { recent: vec![0.5, 0.75], models: [("a".to_owned(), learnt)].into() };
     assert_eq!(routing.knowledge().expect("read"), Knowledge::from([(CODE, record.clone())]));
     let found = routing.learn("r", |kept, known| {
@@ -142,7 +120,7 @@ fn every_choice_is_a_try_even_one_that_is_withdrawn() {
     routing.withdraw("handed over").expect("withdrawn");
     let tries = routing.knowledge().expect("read")[&CODE].models["a"].tries;
     assert_eq!((tries, routing.decisions().expect("counted")), (2, 1));
-    assert_eq!(routing.answer("handed over", at(2)).expect("looked"), None);
+    assert_eq!(routing.find("handed over").expect("looked"), None);
 }
 
 #[test]
@@ -150,8 +128,7 @@ fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
     let routing = routing();
     routing.keep(&decision("r", 0)).expect("kept");
     routing.learn("r", |_, record| record.recent.push(0.5)).expect("learnt");
-    let answer = routing.answer("r", at(1)).expect("looked").expect("found");
-    routing.rate(&answer, Rating::Good, at(1), |_, _| {}).expect("rated");
+    routing.rate(&rating_of("r", Rating::Good, 1), |_, _| {}).expect("rated");
     assert_eq!(routing.reset().expect("reset"), 1);
     assert_eq!(
         (routing.knowledge().expect("read"), routing.decisions().expect("counted")),
@@ -161,36 +138,51 @@ fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
 }
 
 #[test]
-fn any_answer_on_record_can_be_rated_and_a_second_rating_replaces_the_first() {
+fn an_answer_whose_model_the_caller_chose_can_be_rated_and_a_second_rating_replaces_the_first() {
     let routing = routing();
-    recorded(&routing.database, "chatcmpl-1", RequestSource::Server, 5);
-    let answer = routing.answer("chatcmpl-1", at(10)).expect("looked").expect("found");
-    let expected = Answer {
-        run: "chatcmpl-1".into(),
-        engine: "vllm".into(),
-        model: "m".into(),
-        source: "server".into(),
-        at: Moment::of(at(5)),
-    };
-    assert_eq!(answer, expected);
     let rate = |rating, seconds| {
-        let rated = routing.rate(&answer, rating, at(seconds), |_, _| panic!("nobody chose the model"));
-        rated.expect("rated")
+        let new = rating_of("chatcmpl-1", rating, seconds);
+        routing.rate(&new, |_, _| panic!("the router did not choose the model")).expect("rated")
     };
     assert_eq!((rate(Rating::Good, 11), rate(Rating::Bad, 12)), (false, false));
     assert_eq!(routing.ratings().expect("counted"), Ratings { good: 0, bad: 1 });
-    assert_eq!(routing.answer("chatcmpl-2", at(10)).expect("looked"), None);
-    assert_eq!(routing.answer("chatcmpl-1", at(40 * 24 * 3600)).expect("looked"), None, "too long ago");
+}
+
+#[test]
+fn the_last_answered_choice_is_of_a_source_and_a_run_that_count() {
+    let routing = routing();
+    let last = || {
+        let found = routing.last_answered(
+            Moment::of(at(0)),
+            &[RequestSource::Scheduler, RequestSource::Bench],
+            &["", "ask"],
+        );
+        found.expect("looked").map(|kept| kept.decision.run.to_string())
+    };
+    for (run, source, seconds) in
+        [("1", RequestSource::Ask, 1), ("2", RequestSource::Scheduler, 2), ("ask", RequestSource::Ask, 3)]
+    {
+        routing.keep(&Decision { source, ..decision(run, seconds) }).expect("kept");
+        assert_eq!(
+            last().as_deref(),
+            (seconds > 1).then_some("1"),
+            "an answer that is not complete does not count"
+        );
+        routing.learn(run, |kept, _| kept.answered = true).expect("learnt");
+    }
+    assert_eq!(last().as_deref(), Some("1"));
+    let before = routing.last_answered(Moment::of(at(2)), &[], &["ask"]).expect("looked");
+    assert_eq!(before.map(|kept| kept.decision.run.to_string()).as_deref(), Some("2"));
+    assert_eq!(routing.last_answered(Moment::of(at(4)), &[], &[]).expect("looked"), None);
 }
 
 #[test]
 fn a_rating_teaches_when_it_is_news() {
     let routing = routing();
     routing.keep(&decision("r", 0)).expect("kept");
-    let answer = routing.answer("r", at(1)).expect("looked").expect("found");
     let lessons = std::cell::Cell::new(0);
     for rating in [Rating::Good, Rating::Good, Rating::Bad] {
-        let found = routing.rate(&answer, rating, at(1), |_, _| lessons.set(lessons.get() + 1));
+        let found = routing.rate(&rating_of("r", rating, 1), |_, _| lessons.set(lessons.get() + 1));
         assert!(found.expect("rated"));
     }
     assert_eq!(lessons.get(), 2);
@@ -201,28 +193,10 @@ fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
     let routing = routing();
     routing.keep(&decision("r", 0)).expect("kept");
     routing.learn("r", |_, _| {}).expect("learnt");
-    let answer = routing.answer("r", at(1)).expect("looked").expect("found");
     let broken = "UPDATE router_class SET recent = 'nonsense'";
     routing.database.write(|transaction| transaction.execute(broken, [])).expect("written");
-    assert!(routing.rate(&answer, Rating::Good, at(1), |_, _| {}).is_err());
+    assert!(routing.rate(&rating_of("r", Rating::Good, 1), |_, _| {}).is_err());
     assert_eq!(routing.ratings().expect("counted"), Ratings::default());
-}
-
-#[test]
-fn the_last_answer_is_one_that_somebody_may_have_read() {
-    let routing = routing();
-    let last = || routing.last_answer(at(100)).expect("looked").map(|answer| answer.run);
-    assert_eq!(last(), None);
-    recorded(&routing.database, "chatcmpl-1", RequestSource::Server, 1);
-    recorded(&routing.database, "task", RequestSource::Scheduler, 2);
-    recorded(&routing.database, "measured", RequestSource::Bench, 3);
-    assert_eq!(last().as_deref(), Some("chatcmpl-1"));
-    routing.keep(&decision("ask-1", 4)).expect("kept");
-    assert_eq!(last().as_deref(), Some("chatcmpl-1"), "nobody can have read what was not answered");
-    routing.learn("ask-1", |kept, _| kept.answered = true).expect("learnt");
-    assert_eq!(last().as_deref(), Some("ask-1"));
-    recorded(&routing.database, "ask-2", RequestSource::Ask, 5);
-    assert_eq!(last().as_deref(), Some("ask-2"));
 }
 
 #[test]
@@ -237,6 +211,6 @@ fn choices_are_not_kept_without_end() {
         .expect("written");
     routing.keep(&decision("last", many)).expect("kept");
     assert_eq!(routing.decisions().expect("counted"), 10_000);
-    assert_eq!(routing.answer("3", at(many)).expect("looked"), None);
-    assert!(routing.answer("last", at(many)).expect("looked").is_some());
+    assert_eq!(routing.find("3").expect("looked"), None);
+    assert!(routing.find("last").expect("looked").is_some());
 }

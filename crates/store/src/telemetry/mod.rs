@@ -35,7 +35,6 @@ pub use answered::has_answered;
 pub use export::Export;
 pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
 pub use rows::{Outcome, Row};
-pub(crate) use rows::{Search, newest};
 pub use timing::{ModelSpeed, Timing, Timings};
 pub use writer::TelemetryWriter;
 

@@ -10,29 +10,29 @@ use crate::telemetry::rows::Outcome;
 
 /// The fields in their order; what is appended one day needs a default, as older pages end before it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Packed<'a> {
-    pub(crate) started: i64,
-    pub(crate) series: i64,
+pub(super) struct Packed<'a> {
+    pub(super) started: i64,
+    pub(super) series: i64,
     #[serde(borrow)]
-    pub(crate) run: Cow<'a, str>,
-    pub(crate) streamed: u8,
-    pub(crate) prompt_tokens: u64,
-    pub(crate) completion_tokens: u64,
-    pub(crate) estimated: u8,
-    pub(crate) latency_us: i64,
-    pub(crate) outcome: Outcome,
+    pub(super) run: Cow<'a, str>,
+    pub(super) streamed: u8,
+    pub(super) prompt_tokens: u64,
+    pub(super) completion_tokens: u64,
+    pub(super) estimated: u8,
+    pub(super) latency_us: i64,
+    pub(super) outcome: Outcome,
     #[serde(default)]
-    pub(crate) first_token_us: Option<i64>,
+    pub(super) first_token_us: Option<i64>,
     #[serde(default)]
-    pub(crate) finish_reason: Option<String>,
+    pub(super) finish_reason: Option<String>,
     #[serde(default)]
-    pub(crate) cached_tokens: Option<u64>,
+    pub(super) cached_tokens: Option<u64>,
     #[serde(default)]
-    pub(crate) cost_pico: Option<u64>,
+    pub(super) cost_pico: Option<u64>,
     #[serde(default)]
-    pub(crate) energy_uj: Option<u64>,
+    pub(super) energy_uj: Option<u64>,
     #[serde(default)]
-    pub(crate) error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 /// Appends an entry of the series with this id, in the order of [`Packed`].

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use hob_core::Energy;
 use hob_core::time::{Moment, as_seconds, as_seconds_if_known, from_microseconds};
+use hob_core::{Energy, RequestSource};
 use hob_db::DatabaseError;
 use rusqlite::types::FromSqlError;
 use rusqlite::{CachedStatement, Connection, params};
@@ -79,6 +79,29 @@ impl Telemetry {
     pub fn recent(&self, most: usize) -> Result<Vec<Row>, DatabaseError> {
         self.database.read(|connection| recent(connection, most))
     }
+
+    /// The last inference of a run since a moment; `None` where there is none.
+    pub fn find_run(&self, run: &str, since: Moment) -> Result<Option<Row>, DatabaseError> {
+        let quoted = serde_json::Value::from(run).to_string();
+        let search = Search { since, text: &quoted };
+        self.database.read(|connection| newest(connection, &search, |inference, _| inference.run == run))
+    }
+
+    /// The last inference since a moment that was completed, without those of some sources and of some runs.
+    pub fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<Row>, DatabaseError> {
+        let search = Search { since, text: "\"complete\"" };
+        let wanted = |inference: &Packed<'_>, name: &Name| {
+            inference.outcome == Outcome::Complete
+                && !except_sources.iter().any(|source| source.as_str() == name.source)
+                && !except_runs.contains(&&*inference.run)
+        };
+        self.database.read(|connection| newest(connection, &search, wanted))
+    }
 }
 
 /// Of pages that overlap, the one that ends last may not have all of the last ones: pages are read until the next is older than
@@ -103,14 +126,14 @@ pub(super) fn recent(connection: &Connection, most: usize) -> rusqlite::Result<V
 }
 
 /// Where to look for an inference.
-pub(crate) struct Search<'a> {
-    pub(crate) since: Moment,
+struct Search<'a> {
+    since: Moment,
     /// Pages without this text are not opened.
-    pub(crate) text: &'a str,
+    text: &'a str,
 }
 
 /// The newest inference that is `wanted`.
-pub(crate) fn newest(
+fn newest(
     connection: &Connection,
     search: &Search<'_>,
     wanted: impl Fn(&Packed<'_>, &Name) -> bool,
@@ -145,8 +168,8 @@ pub(super) fn page_of<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> rusqlite
 }
 
 /// What the calls of a series have in common.
-pub(crate) struct Name {
-    pub(crate) source: String,
+struct Name {
+    source: String,
     engine: String,
     model: String,
     agent: Option<String>,

@@ -14,11 +14,12 @@ use hob_core::{RequestSource, Usage};
 use hob_db::{Database, DatabaseError};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
-use hob_store::routing::{Answer, Kept};
+use hob_store::routing::{Kept, NewRating};
 use hob_store::Routing;
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
+use super::feedback::{Answers, RatableAnswer};
 use super::measurements::{MeasuredSpeed, Measurements};
 use super::writer::{Entry, Writer};
 use crate::databases::HOB_MIGRATIONS;
@@ -61,7 +62,7 @@ struct Inner {
 /// What somebody said, and of which answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rated {
-    pub answer: Answer,
+    pub answer: RatableAnswer,
     pub rating: Rating,
     /// Whether the router learnt from it: it chose the model.
     pub learnt: bool,
@@ -236,12 +237,15 @@ impl Shelf {
         if let Some(measurements) = &self.measurements {
             measurements.settle();
         }
+        let answers = Answers { routing: &routing, measurements: self.measurements.as_deref() };
         let answer = match run {
-            Some(run) => routing.answer(run, now)?,
-            None => routing.last_answer(now)?,
+            Some(run) => answers.find(run, now)?,
+            None => answers.last(now)?,
         };
         let answer = answer.ok_or_else(nothing)?;
-        let learnt = routing.rate(&answer, rating, now, |kept, record| rated(kept, record, rating))?;
+        let RatableAnswer { run, engine, model, .. } = &answer;
+        let new = NewRating { run, engine, model, rating, rated: now };
+        let learnt = routing.rate(&new, |kept, record| rated(kept, record, rating))?;
         self.read_knowledge(&routing)?;
         Ok(Rated { answer, rating, learnt })
     }

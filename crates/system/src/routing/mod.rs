@@ -5,6 +5,7 @@
 //! was read last. Knows no configuration file and nothing of how calls are recorded.
 
 mod book;
+mod feedback;
 mod measurements;
 mod ticket;
 mod writer;
@@ -21,6 +22,9 @@ use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableMode
 use hob_routing::{Grpo, Heuristic, ModelChoice, candidate, choose, query, question};
 
 pub use book::{RateError, Rated, RouterBook};
+#[cfg(test)]
+pub(crate) use feedback::Answers;
+pub use feedback::RatableAnswer;
 pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
 pub use measurements::{MeasuredSpeed, Measurements};
 pub(crate) use ticket::Ticket;

@@ -4,8 +4,8 @@ use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
-    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
-    Role, ToolCallDelta, Unrecorded, Usage,
+    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, Moment,
+    RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::{Database, DatabaseError};
 use hob_store::Routing;
@@ -13,9 +13,9 @@ use hob_testkit::ScriptedEngine;
 
 use super::*;
 use crate::databases::HOB_MIGRATIONS;
-use crate::fallback::Fallback;
-use crate::pool::Pool;
 use crate::system::{System, SystemParts};
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
 
 const SMALL: &str = "small:1b";
 const LARGE: &str = "large:70b";
@@ -344,7 +344,7 @@ async fn while_an_engine_of_the_house_answers_auto_never_leaves_it() {
     let cloud = Arc::new(ScriptedEngine::saying(&["yes"]).called(CLOUD).with_models(&["gpt:900b", SMALL]));
     let shared = || Arc::clone(&cloud) as Arc<dyn Engine>;
     let (system, local) = system(local, None);
-    let pool = Pool::new(Arc::clone(&local) as Arc<dyn Engine>, vec![shared()]);
+    let pool = EnginePool::new(Arc::clone(&local) as Arc<dyn Engine>, vec![shared()]);
     // The cloud may answer when the house cannot, which is no leave to answer when it can.
     let fallback = Fallback::new("gpt:900b", Some(shared()));
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(fallback));
@@ -362,7 +362,7 @@ async fn handing_over(stand_in: ScriptedEngine) -> System {
     let shared = || Arc::clone(&vllm) as Arc<dyn Engine>;
     let ollama = Arc::new(stand_in.called("ollama").with_models(&[SMALL])) as Arc<dyn Engine>;
     let book = RouterBook::over(Routing::new(Database::in_memory(HOB_MIGRATIONS).unwrap()));
-    let system = system(engine(), None).0.with_pool(Arc::new(Pool::new(shared(), vec![ollama])));
+    let system = system(engine(), None).0.with_pool(Arc::new(EnginePool::new(shared(), vec![ollama])));
     let system = system
         .with_fallback(Some(Fallback::new(SMALL, None)))
         .with_router(Router::new(PolicyName::Heuristic, book));
@@ -436,6 +436,19 @@ impl Measurements for PriceList {
 
     fn price(&self, model: &str, usage: Usage) -> Option<f64> {
         (model == "gpt-5.2").then_some(usage.completion_tokens as f64)
+    }
+
+    fn find_run(&self, _run: &str, _since: Moment) -> Result<Option<RatableAnswer>, DatabaseError> {
+        Ok(None)
+    }
+
+    fn last_complete(
+        &self,
+        _since: Moment,
+        _except_sources: &[RequestSource],
+        _except_runs: &[&str],
+    ) -> Result<Option<RatableAnswer>, DatabaseError> {
+        Ok(None)
     }
 
     fn settle(&self) {}

@@ -1,16 +1,18 @@
 //! The router, as the configuration wants it, with what the record of calls tells of models.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_config::{Config, RouterKey};
-use hob_core::{Usage, UtcDay};
+use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::DatabaseError;
+use hob_store::Telemetry;
+use hob_store::telemetry::Row;
 
 use crate::databases::DATABASE;
-use crate::record::Record;
-use crate::routing::{MeasuredSpeed, Measurements, PolicyName, Router, RouterBook};
+use crate::record::{Record, open_telemetry};
+use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.
 pub(crate) fn open_router(config: &Config, home: &Path, record: &Record) -> Router {
@@ -24,7 +26,8 @@ pub(crate) fn open_router(config: &Config, home: &Path, record: &Record) -> Rout
 
 /// The choices in `home`, and what was learnt from them.
 pub fn open_router_book(home: &Path, record: Record) -> RouterBook {
-    RouterBook::at(&home.join(DATABASE), Arc::new(RecordMeasurements { record }))
+    let database = home.join(DATABASE);
+    RouterBook::at(&database.clone(), Arc::new(RecordMeasurements { record, database }))
 }
 
 fn policy(key: RouterKey) -> PolicyName {
@@ -37,6 +40,26 @@ fn policy(key: RouterKey) -> PolicyName {
 /// What the record of calls tells of models.
 struct RecordMeasurements {
     record: Record,
+    /// Has what was recorded before recording was switched off.
+    database: PathBuf,
+}
+
+impl RecordMeasurements {
+    /// `None` where nothing was ever recorded.
+    fn telemetry(&self) -> Result<Option<Telemetry>, DatabaseError> {
+        match self.record.telemetry() {
+            Some(telemetry) => Ok(Some(telemetry.clone())),
+            None if self.database.exists() => {
+                open_telemetry(&self.database, self.record.prices().clone()).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+fn ratable(recorded: Row) -> RatableAnswer {
+    let Row { run, engine, model, source, started, .. } = recorded;
+    RatableAnswer { run, engine, model, source, at: started }
 }
 
 impl Measurements for RecordMeasurements {
@@ -56,20 +79,26 @@ impl Measurements for RecordMeasurements {
         Some((price.of_input(usage.prompt_tokens) + price.of_output(usage.completion_tokens)).as_f64())
     }
 
+    fn find_run(&self, run: &str, since: Moment) -> Result<Option<RatableAnswer>, DatabaseError> {
+        let Some(telemetry) = self.telemetry()? else { return Ok(None) };
+        Ok(telemetry.find_run(run, since)?.map(ratable))
+    }
+
+    fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<RatableAnswer>, DatabaseError> {
+        let Some(telemetry) = self.telemetry()? else { return Ok(None) };
+        Ok(telemetry.last_complete(since, except_sources, except_runs)?.map(ratable))
+    }
+
     fn settle(&self) {
         self.record.settle();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_of_the_cloud_costs_what_its_model_does() {
-        let measurements = RecordMeasurements { record: Record::default() };
-        let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
-        assert!(measurements.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
-        assert_eq!(measurements.price("a model that nobody has heard of", usage), None);
-    }
-}
+#[path = "routing_tests.rs"]
+mod tests;

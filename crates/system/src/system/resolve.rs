@@ -7,10 +7,10 @@ use hob_core::{AskError, Caller, GenerateRequest};
 
 use super::System;
 use crate::caller_policy::check_engine;
-use crate::fallback::is_not_found;
-use crate::pool::{Found, NamedBy};
 use crate::route::Route;
 use crate::routing::Routed;
+use hob_engines::fallback::is_unresolved;
+use hob_engines::pool::{EngineMatch, NamedBy};
 
 impl System {
     /// Puts the name of a real model in the place of the one asked for, and says why where that was for us to choose.
@@ -53,7 +53,7 @@ impl System {
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
             (Ok(route), Some(fallback)) => route.before(fallback, &self.pool, caller.role),
-            (Err(AskError::Engine(error)), Some(fallback)) if is_not_found(&error) => {
+            (Err(AskError::Engine(error)), Some(fallback)) if is_unresolved(&error) => {
                 let Some(stand_in) = fallback.find(&self.pool, &request.model, &error, caller.role).await
                 else {
                     return Err(error.into());
@@ -67,9 +67,9 @@ impl System {
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
-        let named_by = if is_ours_to_choose(&request.model) { NamedBy::House } else { NamedBy::Caller };
+        let named_by = if is_ours_to_choose(&request.model) { NamedBy::Hob } else { NamedBy::Caller };
         let Some(Routed { engine, reason, ticket, .. }) = self.resolve_model(request, caller).await? else {
-            let Found { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
+            let EngineMatch { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
             check_engine(engine.as_ref(), &request.model, caller.role)?;
             let route = Route::to(engine, None);
             return Ok(match instead_of {

@@ -16,7 +16,7 @@ impl System {
     /// Has the embedded engine read the configured agent's instructions and tools, as the owner's whole answers send them. It is no
     /// inference: nothing is generated and nothing is recorded. Other engines keep their own caches.
     pub async fn warm(&self) -> Result<(), AskError> {
-        let engine = self.pool.chosen();
+        let engine = self.pool.selected();
         let Some(agent) = self.agent.as_ref().filter(|_| engine.key() == EngineKey::Embedded.as_str()) else {
             return Ok(());
         };

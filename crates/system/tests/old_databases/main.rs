@@ -2,6 +2,7 @@
 //! added to the database of the version before: its migration as it was released, its rows, and its version.
 
 #![allow(clippy::disallowed_methods, reason = "a test starts this program again")]
+#![expect(clippy::expect_used, reason = "a database that cannot be read is a failed test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The whole answer, and what the stream shares with it: usage and the reasons to stop.
+//! The complete answer, and what it shares with the stream: token usage and finish reasons.
 
 use hob_core::{Answer, FinishReason, Generation, ModelInfo, ToolCall, Usage};
 use serde::Deserialize;
@@ -32,15 +32,15 @@ enum Block {
         #[serde(default)]
         input: Map<String, Value>,
     },
-    /// Thoughts that Anthropic hides, and the work of tools that run on its side.
+    /// Reasoning that Anthropic hides, and the work of tools that run on its servers.
     #[serde(other)]
     Other,
 }
 
-/// Token counts. In a stream they come twice, and the later ones hold.
+/// Token counts. A stream sends them twice; the later ones are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub(super) struct WireUsage {
-    /// Without what was read from or written to the cache.
+    /// Without the tokens that were read from or written to the cache.
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -52,7 +52,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// What is known once `later` came too.
+    /// These counts, with those of `later` in place of the ones that it has.
     pub(super) fn updated(self, later: WireUsage) -> Self {
         WireUsage {
             input_tokens: later.input_tokens.or(self.input_tokens),
@@ -81,7 +81,7 @@ impl From<WireUsage> for Usage {
 pub(super) fn finish_reason(word: &str) -> FinishReason {
     match word {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
-        // The second is the model's own limit instead of the caller's: cut off all the same.
+        // The second is the model's own limit, not the caller's. Both cut the answer off.
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "tool_use" => FinishReason::ToolCalls,
         "refusal" => FinishReason::ContentFilter,
@@ -89,7 +89,7 @@ pub(super) fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// Reads a whole answer.
+/// Reads a complete answer.
 pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
     let message: WireMessage =
         serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;

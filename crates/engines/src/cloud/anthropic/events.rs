@@ -1,4 +1,4 @@
-//! The stream: named events over blocks of content, `message_stop` at the end.
+//! The stream: named events over blocks of content, with `message_stop` at the end.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -13,7 +13,7 @@ use crate::wire::engine_error::specific_code;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 
-/// The kinds of events that mean something to us.
+/// The kinds of events that this decoder reads.
 const KINDS: [&str; 7] = [
     "message_start",
     "content_block_start",
@@ -24,12 +24,12 @@ const KINDS: [&str; 7] = [
     "error",
 ];
 
-/// Any event: each kind uses a few of the fields.
+/// Any event. Each kind uses a few of the fields.
 #[derive(Deserialize)]
 struct WireEvent<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
-    /// Which block of content.
+    /// The index of the block of content.
     #[serde(default)]
     index: u64,
     #[serde(borrow, default)]
@@ -66,7 +66,7 @@ struct Block<'a> {
     thinking: Option<Cow<'a, str>>,
 }
 
-/// A piece of a block, or of the message itself. A signature is the only piece that we have no use for.
+/// A fragment of a block, or of the message itself. The decoder has no use for a signature fragment.
 #[derive(Deserialize)]
 struct Piece<'a> {
     #[serde(borrow, default)]
@@ -87,15 +87,15 @@ struct Trouble<'a> {
     message: String,
 }
 
-/// A call whose block is still open.
+/// A tool call whose block is still open.
 #[derive(Debug)]
 struct OpenCall {
-    /// Its place among the calls; its block's place counts texts and thoughts too.
+    /// Its index among the calls. The index of its block also counts text and reasoning.
     index: u32,
     has_arguments: bool,
 }
 
-/// Reads one stream.
+/// Decodes one stream.
 #[derive(Debug, Default)]
 pub(super) struct AnthropicDecoder {
     open_calls: HashMap<u64, OpenCall>,
@@ -134,7 +134,7 @@ impl AnthropicDecoder {
         say(piece.text, deltas);
         think(piece.thinking, deltas);
         let fragment = piece.partial_json.filter(|json| !json.is_empty());
-        // Blocks of tools that run on Anthropic's side have arguments too, which are none of ours.
+        // Blocks of tools that run on Anthropic's servers have arguments too. They are not the caller's tools.
         if let (Some(fragment), Some(call)) = (fragment, self.open_calls.get_mut(&index)) {
             call.has_arguments = true;
             deltas.push_back(arguments(call.index, fragment.into_owned()));
@@ -145,7 +145,7 @@ impl AnthropicDecoder {
         if let Some(call) = self.open_calls.remove(&index)
             && !call.has_arguments
         {
-            // A call without arguments has no fragments, but its arguments are still JSON.
+            // A call without arguments has no fragments, but callers expect its arguments to be JSON.
             deltas.push_back(arguments(call.index, "{}".to_owned()));
         }
     }
@@ -167,7 +167,7 @@ fn arguments(index: u32, fragment: String) -> Delta {
     Delta::ToolCall(ToolCallDelta { index, arguments: fragment, ..ToolCallDelta::default() })
 }
 
-/// Whether this is an event of a kind that we do not know, whose fields may be anything.
+/// Whether this is an event of an unknown kind, whose fields can be anything.
 fn is_unknown(data: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Kind {
@@ -177,7 +177,7 @@ fn is_unknown(data: &[u8]) -> bool {
     serde_json::from_slice::<Kind>(data).is_ok_and(|Kind { kind }| !KINDS.contains(&kind.as_str()))
 }
 
-/// The status that an error would have had, had it come before the stream.
+/// The HTTP status that this kind of error has outside a stream.
 fn status(kind: &str) -> Option<u16> {
     Some(match kind {
         "invalid_request_error" => 400,
@@ -205,7 +205,10 @@ impl Decoder for AnthropicDecoder {
             Ok(event) => event,
             Err(_) if is_unknown(&event.data) => return Ok(()),
             Err(error) => {
-                return Err(DecodeError::unreadable(&event.data, format!("an event is no event ({error})")));
+                return Err(DecodeError::unreadable(
+                    &event.data,
+                    format!("invalid event in the stream ({error})"),
+                ));
             }
         };
         match event.kind.as_ref() {
@@ -233,15 +236,16 @@ impl Decoder for AnthropicDecoder {
             }
             "message_stop" => return Err(DecodeError::Incomplete),
             "error" => {
-                let trouble =
-                    event.error.ok_or_else(|| DecodeError::Malformed("an error says nothing".to_owned()))?;
+                let trouble = event
+                    .error
+                    .ok_or_else(|| DecodeError::Malformed("an error event has no error".to_owned()))?;
                 return Err(DecodeError::Reported {
                     status: status(&trouble.kind),
                     code: specific_code(&trouble.kind),
                     message: trouble.message,
                 });
             }
-            // `ping`, and kinds that Anthropic may add any day.
+            // `ping`, and kinds that Anthropic adds later.
             _ => {}
         }
         Ok(())

@@ -154,7 +154,7 @@ fn errors_have_the_status_that_their_kind_means() {
         let (message, code) = ("sorry".to_owned(), code.map(str::to_owned));
         assert_eq!(decode(&[opening(), error]), Err(DecodeError::Reported { message, code, status }));
     }
-    // Without the kind of the event, as proxies write it.
+    // Without the kind of the event, as proxies send it.
     let error = json!({ "error": { "type": "overloaded_error", "message": "sorry" } });
     let (message, code) = ("sorry".to_owned(), Some("overloaded_error".to_owned()));
     assert_eq!(decode(&[opening(), error]), Err(DecodeError::Reported { message, code, status: None }));

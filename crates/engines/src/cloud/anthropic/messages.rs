@@ -1,5 +1,5 @@
-//! The conversation as Anthropic takes it: turns of blocks, alternating between `user` and `assistant`, with the system's
-//! words apart and tool results inside the user's turn.
+//! The conversation in Anthropic's format: turns of blocks that alternate between `user` and `assistant`. System
+//! messages are separate, and tool results are part of the user's turn.
 
 use hob_core::{Content, Image, Message, Part, Role};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::cloud::translate::{self, RoleTurn};
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// A piece of a turn.
+/// One block of a turn.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block<'a> {
@@ -30,7 +30,7 @@ pub(super) enum Block<'a> {
     },
 }
 
-/// Where a picture is.
+/// Where the data of an image is.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Source<'a> {
@@ -44,7 +44,7 @@ pub(super) struct WireTurn<'a> {
     content: Vec<Block<'a>>,
 }
 
-/// A conversation in two halves.
+/// The system messages and the turns.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
     pub(super) system: Vec<Block<'a>>,
@@ -70,12 +70,12 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Anthropic refuses a block of nothing but white space, and such a text says nothing.
+/// Anthropic rejects a block that is only white space.
 fn text(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text })
 }
 
-/// Text and pictures.
+/// Text and images.
 fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
     match &message.content {
         Content::Empty => Ok(Vec::new()),
@@ -100,14 +100,14 @@ fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, Unsu
         None => {
             return Err(UnsupportedField::because(
                 translate::image_field(message, part),
-                "a picture is a data: URL in base64, or an http(s) address",
+                "an image must be a base64 data: URL or an http(s) URL",
             ));
         }
     };
     Ok(Block::Image { source })
 }
 
-/// What the assistant said, and then the calls it made.
+/// The assistant's text, then the calls it made.
 fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
     let mut blocks: Vec<Block<'_>> = translate::texts(message, index)?.into_iter().filter_map(text).collect();
     for (position, call) in message.tool_calls.iter().enumerate() {

@@ -22,11 +22,11 @@ use crate::wire::remote::Resend;
 use crate::wire::response::Response;
 use events::AnthropicDecoder;
 
-/// The version of the API that this module speaks. Anthropic adds to it, and breaks it only under another date.
+/// The version of the API that this module implements. Anthropic makes incompatible changes only under a new date.
 const VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 
-/// A thousand is the most that one page may have, and all there is.
+/// One page has at most a thousand models, which is all of them.
 const MODELS: &str = "/v1/models?limit=1000";
 
 pub(super) struct Anthropic {
@@ -45,7 +45,7 @@ impl Anthropic {
         Ok(Anthropic { endpoint })
     }
 
-    /// The answer's head, and what of the request has no effect on the answer.
+    /// The head of the response, and the request's fields that have no effect on the answer.
     async fn ask(
         &self,
         request: &GenerateRequest,
@@ -88,7 +88,7 @@ impl Engine for Anthropic {
 
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         let hint =
-            "Anthropic has no embedding models; name one of another engine in [memory] embedding_model";
+            "Anthropic has no embedding models; set [memory] embedding_model to a model of another engine";
         Err(self.endpoint.unsupported("embeddings", Some(hint)))
     }
 

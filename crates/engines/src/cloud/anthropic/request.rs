@@ -1,4 +1,4 @@
-//! The request, written straight from ours without a copy of the conversation.
+//! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
 use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition, Warning};
 use serde::Serialize;
@@ -9,8 +9,8 @@ use crate::cloud::translate;
 use crate::openai_compat::request::Delivery;
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// Fields of Anthropic's own that a caller may add to a request. `output_config` is merged with what a response format
-/// becomes.
+/// Anthropic's own fields that a caller may add to a request. `output_config` is merged with the field that a
+/// response format becomes.
 const OWN_FIELDS: [&str; 8] = [
     "cache_control",
     "container",
@@ -22,7 +22,8 @@ const OWN_FIELDS: [&str; 8] = [
     "top_k",
 ];
 
-/// Anthropic demands a limit. Where the house leaves it to the engine, this is it: as much as every current model can write.
+/// Anthropic requires a limit. This is the limit when neither the caller nor the configuration sets one: every
+/// current model can write this much.
 pub(super) const DEMANDED_MAX_TOKENS: u32 = 8_192;
 
 /// The request's body.
@@ -46,7 +47,7 @@ pub(super) struct Body<'a> {
     tool_choice: Option<Value>,
     #[serde(flatten)]
     own: Map<String, Value>,
-    /// What of the caller's request is not said, and has no effect.
+    /// The caller's fields that are not sent and have no effect.
     #[serde(skip)]
     pub(super) ignored: Vec<Warning>,
 }
@@ -61,7 +62,7 @@ struct Tool<'a> {
     strict: Option<bool>,
 }
 
-/// Says `request` in Anthropic's words, or names the field that has none.
+/// Translates `request` into Anthropic's format, or names the field that the format lacks.
 pub(super) fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, UnsupportedField> {
     let sampling = &request.sampling;
     translate::refuse([
@@ -72,10 +73,10 @@ pub(super) fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body
         ("presence_penalty", translate::is_set(sampling.presence_penalty)),
         ("frequency_penalty", translate::is_set(sampling.frequency_penalty)),
     ])?;
-    // The newer models refuse any temperature but their own, so only a caller's wish is passed on.
+    // Newer models reject every temperature but their own, so only a temperature that the caller set is sent.
     let temperature = request.temperature.map(|temperature| temperature.get());
     if temperature.is_some_and(|temperature| temperature > 1.0) {
-        return Err(UnsupportedField::because("temperature", "Anthropic takes 0.0 to 1.0"));
+        return Err(UnsupportedField::because("temperature", "Anthropic accepts 0.0 to 1.0"));
     }
     let Conversation { system, turns } = Conversation::of(&request.messages)?;
     Ok(Body {
@@ -98,7 +99,7 @@ fn tool(definition: &ToolDefinition) -> Tool<'_> {
     Tool {
         name: &definition.name,
         description: definition.description.as_deref(),
-        // A tool without parameters still has to say so.
+        // Anthropic requires a schema even for a tool without parameters.
         input_schema: definition
             .parameters
             .clone()
@@ -117,7 +118,7 @@ fn tool_choice(request: &GenerateRequest) -> Option<Value> {
         None | Some(ToolChoice::Auto) => json!({ "type": "auto" }),
         Some(ToolChoice::Required) => json!({ "type": "any" }),
         Some(ToolChoice::Function(name)) => json!({ "type": "tool", "name": name }),
-        // It calls nothing, so it has no word about how many at a time either.
+        // The model calls no tool, so a limit on parallel calls has no meaning.
         Some(ToolChoice::None) => return Some(json!({ "type": "none" })),
     };
     if one_at_a_time {
@@ -126,7 +127,7 @@ fn tool_choice(request: &GenerateRequest) -> Option<Value> {
     Some(choice)
 }
 
-/// The caller's own additions, and the form of the answer, which lives beside some of them.
+/// The caller's Anthropic fields, with the response format, which is part of `output_config`.
 fn own(request: &GenerateRequest) -> Result<Map<String, Value>, UnsupportedField> {
     let mut own = translate::own_fields(&request.extra, &OWN_FIELDS);
     let format = match &request.response_format {
@@ -134,7 +135,7 @@ fn own(request: &GenerateRequest) -> Result<Map<String, Value>, UnsupportedField
         ResponseFormat::JsonObject => {
             return Err(UnsupportedField::because(
                 "response_format",
-                "Anthropic answers in JSON only by a schema; send type json_schema",
+                "Anthropic returns JSON only with a schema; use the type json_schema",
             ));
         }
         ResponseFormat::JsonSchema(schema) => {

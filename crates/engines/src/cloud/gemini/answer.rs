@@ -1,4 +1,5 @@
-//! The whole answer, read by the decoder of the stream: Google streams an answer as several of what it sends whole as one.
+//! The complete answer. Google streams an answer as several objects of the type that it sends once for a complete
+//! answer, so the decoder of the stream reads both.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ use super::events::GeminiDecoder;
 use super::wire_types::WireAnswer;
 use crate::wire::deltas::{DecodeError, Decoder};
 
-/// Reads a whole answer.
+/// Reads a complete answer.
 pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
     let mut answer: WireAnswer =
         serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
@@ -17,7 +18,7 @@ pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, Dec
     let mut chunks = GeminiDecoder::default();
     let mut deltas = VecDeque::new();
     chunks.take(answer, &mut deltas)?;
-    let unfinished = || DecodeError::Malformed("it has no finished candidate".to_owned());
+    let unfinished = || DecodeError::Malformed("no candidate has a finish reason".to_owned());
     chunks.end(&mut deltas).map_err(|_| unfinished())?;
     let mut collector = Collector::default();
     deltas.into_iter().for_each(|delta| collector.push(delta));
@@ -40,7 +41,7 @@ struct WireModel {
     supported_generation_methods: Vec<String>,
 }
 
-/// Reads `GET /v1beta/models`: the ones that can answer. Others embed, paint or speak.
+/// Reads `GET /v1beta/models` and keeps the models that generate text. Others make embeddings, images or speech.
 pub(super) fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
     let list: ModelList = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let answers = |model: &WireModel| {

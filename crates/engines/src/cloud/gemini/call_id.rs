@@ -1,8 +1,8 @@
-//! The id of a call, which also carries Gemini's thought signature.
+//! The id of a tool call, which also carries Gemini's thought signature.
 //!
-//! Newer Gemini models sign the thought behind a call and refuse a history in which the signature is missing. Chat clients
-//! have no field for it, but they send a call's id back as they got it. So the signature travels there, in letters that
-//! every provider allows in an id: `call_Xy…--thought--EqQBCg…`.
+//! Newer Gemini models sign the reasoning behind a call and reject a history without the signature. Chat clients have
+//! no field for the signature, but they send a call's id back unchanged. So the signature is part of the id, in
+//! characters that every provider allows there: `call_Xy…--thought--EqQBCg…`.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::openai_compat::tool_calls::new_call_id;
 
 const MARK: &str = "--thought--";
 
-/// What Google wants in the place of a signature when the call was made by another model.
+/// The value that Google expects in place of a signature when another model made the call.
 const FOREIGN: &str = "skip_thought_signature_validator";
 
-/// The id that our callers see: Google's own or a fresh one, with the signature if there is any.
+/// The id that callers see: Google's own id or a new one, with the signature if there is one.
 pub(super) fn join(id: Option<String>, signature: Option<&str>) -> String {
     let mut id = id.filter(|id| !id.is_empty()).unwrap_or_else(new_call_id);
     if let Some(signature) = signature {
@@ -27,7 +27,7 @@ pub(super) fn join(id: Option<String>, signature: Option<&str>) -> String {
     id
 }
 
-/// The id that Google knows, and the signature as it came.
+/// Google's id, and the signature as Google sent it.
 pub(super) fn split(id: &str) -> (&str, Option<String>) {
     match id.split_once(MARK) {
         Some((id, letters)) => (id, Some(base64(letters))),
@@ -40,7 +40,7 @@ pub(super) fn plain(id: &str) -> &str {
     id.split_once(MARK).map_or(id, |(id, _)| id)
 }
 
-/// Base64 in its usual letters, with its padding.
+/// Base64 in the standard alphabet, with padding.
 fn base64(letters: &str) -> String {
     let mut signature: String = letters
         .chars()
@@ -56,7 +56,7 @@ fn base64(letters: &str) -> String {
     signature
 }
 
-/// The signature to send with a call of the history. Of the calls made at once only the first has one.
+/// The signature to send with a call of the history. Of several parallel calls only the first has one.
 pub(super) fn signature_of(signature: Option<String>, is_first: bool) -> Option<Cow<'static, str>> {
     match signature {
         Some(signature) => Some(Cow::Owned(signature)),

@@ -1,5 +1,5 @@
-//! The conversation as Gemini takes it: turns of parts, alternating between `user` and `model`, with the system's words
-//! apart and the answers of functions inside the user's turn.
+//! The conversation in Gemini's format: turns of parts that alternate between `user` and `model`. System messages are
+//! separate, and function results are part of the user's turn.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::call_id;
 use crate::cloud::translate::{self, RoleTurn};
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// A piece of a turn: one of the fields, and a signature beside it.
+/// One part of a turn: one of the fields, with an optional signature.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RequestPart<'a> {
@@ -55,7 +55,7 @@ pub(super) struct WireTurn<'a> {
     parts: Vec<RequestPart<'a>>,
 }
 
-/// A conversation in two halves.
+/// The system messages and the turns.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
     pub(super) system: Option<WireTurn<'a>>,
@@ -89,12 +89,12 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Google refuses a part without content.
+/// Google rejects a part without content.
 fn text(text: &str) -> Option<RequestPart<'_>> {
     (!text.is_empty()).then(|| RequestPart { text: Some(text), ..RequestPart::default() })
 }
 
-/// Text and pictures.
+/// Text and images.
 fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
     match &message.content {
         Content::Empty => Ok(Vec::new()),
@@ -115,13 +115,13 @@ fn picture(image: &Image, message: usize, part: usize) -> Result<RequestPart<'_>
     let (mime_type, data) = image.inline().ok_or_else(|| {
         UnsupportedField::because(
             translate::image_field(message, part),
-            "Gemini fetches no pictures; send a data: URL in base64",
+            "Gemini does not fetch images; send a base64 data: URL",
         )
     })?;
     Ok(RequestPart { inline_data: Some(Blob { mime_type, data }), ..RequestPart::default() })
 }
 
-/// What the model said, and then the calls it made.
+/// The model's text, then the calls it made.
 fn spoken(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
     let mut parts: Vec<RequestPart<'_>> =
         translate::texts(message, index)?.into_iter().filter_map(text).collect();
@@ -140,7 +140,7 @@ fn spoken(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsup
     Ok(parts)
 }
 
-/// A function's answer, by the name that its call had.
+/// The result of a function, under the name from its call.
 fn response<'a>(
     message: &'a Message,
     before: &'a [Message],
@@ -150,7 +150,7 @@ fn response<'a>(
     let name = Message::tool_name(before, id).ok_or_else(|| {
         UnsupportedField::because(
             format!("messages[{index}].tool_call_id"),
-            "no call before it has this id, so the function's name is not known",
+            "no earlier tool call has this id",
         )
     })?;
     let text = translate::texts(message, index)?.join("\n");

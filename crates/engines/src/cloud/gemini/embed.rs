@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::embeddings::EmbeddingBatch;
 
-/// The most that Google takes in one request.
+/// Google's limit for one request.
 pub(super) const MAX_INPUTS: usize = 100;
 
 pub(super) fn body(request: &EmbedRequest, inputs: &[String]) -> Value {
@@ -32,7 +32,7 @@ struct Values {
     values: Vec<f32>,
 }
 
-/// Google counts no tokens here.
+/// Google's answer has no token count.
 pub(super) fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let vectors = answer.embeddings.into_iter().map(|one| one.values).collect();

@@ -1,5 +1,5 @@
-//! The stream: pieces of an answer as server-sent events, without a last word. It is complete when every candidate that
-//! was seen gave its reason to stop.
+//! The stream: parts of an answer as server-sent events, without a final event. The answer is complete when every
+//! candidate has a finish reason.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,15 +13,15 @@ use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 
-/// How far one candidate has come.
+/// The state of one candidate.
 #[derive(Debug, Default)]
 struct Progress {
     calls: u32,
-    /// Some models give it with every piece, so it only counts once no more come.
+    /// Some models send it with every part, so it counts only when the stream ends.
     finish_reason: Option<String>,
 }
 
-/// Reads one stream.
+/// Decodes one stream.
 #[derive(Debug, Default)]
 pub(super) struct GeminiDecoder {
     candidates: BTreeMap<u32, Progress>,
@@ -29,7 +29,7 @@ pub(super) struct GeminiDecoder {
 }
 
 impl GeminiDecoder {
-    /// Takes the next piece, or the whole answer.
+    /// Takes the next part of the answer, or all of it.
     pub(super) fn take(
         &mut self,
         answer: WireAnswer,
@@ -99,7 +99,7 @@ impl Decoder for GeminiDecoder {
             return DecodeError::in_place_of_event(frame);
         };
         let answer = serde_json::from_slice(&event.data).map_err(|error| {
-            DecodeError::unreadable(&event.data, format!("a chunk is no chunk ({error})"))
+            DecodeError::unreadable(&event.data, format!("invalid chunk in the stream ({error})"))
         })?;
         self.take(answer, deltas)
     }

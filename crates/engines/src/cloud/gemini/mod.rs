@@ -1,4 +1,4 @@
-//! Google's generateContent API and its relative for embeddings, as the Gemini models are served.
+//! Google's `generateContent` API for the Gemini models, and `batchEmbedContents` for embeddings.
 
 mod answer;
 mod call_id;
@@ -25,7 +25,7 @@ use crate::wire::remote::Resend;
 use crate::wire::response::Response;
 use events::GeminiDecoder;
 
-/// A thousand is the most that one page may have, and more than there are.
+/// One page has at most a thousand models, which is more than there are.
 const MODELS: &str = "/v1beta/models?pageSize=1000";
 
 pub(super) struct Gemini {
@@ -47,7 +47,7 @@ impl Gemini {
         Ok(Gemini { endpoint })
     }
 
-    /// The answer's head, and what of the request has no effect on the answer.
+    /// The head of the response, and the request's fields that have no effect on the answer.
     async fn ask(
         &self,
         request: &GenerateRequest,
@@ -65,8 +65,8 @@ impl Gemini {
     }
 }
 
-/// A model's name as one segment of a path, whatever a caller put into it. Google lists names with `models/` before them,
-/// so people may write them like that.
+/// A model's name as one path segment, whatever characters a caller sent. Google lists names with the prefix
+/// `models/`, so callers may send it too.
 fn segment(model: &str) -> String {
     let name = model.strip_prefix("models/").unwrap_or(model);
     name.bytes()
@@ -100,7 +100,7 @@ impl Engine for Gemini {
         Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, GeminiDecoder::default()) })
     }
 
-    /// Google reads the beginning of a text that is too long, and does not say so.
+    /// Google truncates a text that is too long and does not report it.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         let Some(texts) = request.inputs.texts() else {
             return Err(self.endpoint.unsupported("input", Some(ONLY_TEXT)));

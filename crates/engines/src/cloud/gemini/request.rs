@@ -1,4 +1,4 @@
-//! The request, written straight from ours without a copy of the conversation.
+//! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
 use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition, Warning};
 use serde::Serialize;
@@ -8,13 +8,13 @@ use super::contents::{Conversation, WireTurn};
 use crate::cloud::translate;
 use crate::wire::unsupported_field::UnsupportedField;
 
-/// Fields of Google's own that a caller may add to a request.
+/// Google's own fields that a caller may add to a request.
 const OWN_FIELDS: [&str; 4] = ["cachedContent", GENERATION_CONFIG, "safetySettings", TOP_K];
 
-/// Its fields go beside the ones we write, and count more: they are said in Google's own words.
+/// Its fields override the ones that Hob writes, because the caller used Google's own names.
 const GENERATION_CONFIG: &str = "generationConfig";
 
-/// No field of chat completions, but one that clients send to every engine that samples.
+/// Not a field of chat completions, but clients send it to every engine.
 const TOP_K: &str = "top_k";
 
 /// The request's body.
@@ -31,7 +31,7 @@ pub(super) struct Body<'a> {
     tool_config: Option<Value>,
     #[serde(flatten)]
     own: Map<String, Value>,
-    /// What of the caller's request is not said, and has no effect.
+    /// The caller's fields that are not sent and have no effect.
     #[serde(skip)]
     pub(super) ignored: Vec<Warning>,
 }
@@ -52,7 +52,7 @@ struct Function<'a> {
     parameters_json_schema: Option<&'a Value>,
 }
 
-/// Says `request` in Google's words, or names the field that has none.
+/// Translates `request` into Google's format, or names the field that the format lacks.
 pub(super) fn body(request: &GenerateRequest) -> Result<Body<'_>, UnsupportedField> {
     translate::refuse([
         ("logprobs", request.sampling.logprobs),
@@ -77,9 +77,9 @@ fn generation_config(
     own: &mut Map<String, Value>,
 ) -> Result<Map<String, Value>, UnsupportedField> {
     let sampling = &request.sampling;
-    // Google counts seeds in 32 bits.
+    // Google's seeds have 32 bits.
     if sampling.seed.is_some_and(|seed| i32::try_from(seed).is_err()) {
-        return Err(UnsupportedField::because("seed", "Gemini takes 32 bits of it"));
+        return Err(UnsupportedField::because("seed", "a seed has 32 bits in Gemini"));
     }
     let (mime_type, schema) = match &request.response_format {
         ResponseFormat::Text => (None, None),
@@ -90,7 +90,8 @@ fn generation_config(
     };
     let stop = (!sampling.stop.is_empty()).then(|| json!(sampling.stop));
     let fields = [
-        // Google advises against any temperature but the model's own, so only a caller's wish is passed on.
+        // Google advises against every temperature but the model's own, so only a temperature that the caller set is
+        // sent.
         ("temperature", request.temperature.map(|value| json!(value.get()))),
         ("maxOutputTokens", request.max_tokens().map(|value| json!(value))),
         ("topP", sampling.top_p.map(|value| json!(value))),
@@ -128,10 +129,10 @@ fn tool_config(request: &GenerateRequest) -> Result<Option<Value>, UnsupportedFi
     if request.parallel_tool_calls == Some(false) {
         return Err(UnsupportedField::because(
             "parallel_tool_calls",
-            "Gemini decides by itself how many calls it makes at once",
+            "Gemini has no option to disable parallel calls",
         ));
     }
-    // Google knows strictness of all functions or none. A call that is forced follows its schema anyway.
+    // In Google's API either all functions are strict or none is. A forced call follows its schema in any case.
     let strict = request.tools.iter().any(|tool| tool.strict == Some(true));
     let config = match &request.tool_choice {
         None | Some(ToolChoice::Auto) if strict => json!({ "mode": "VALIDATED" }),

@@ -207,7 +207,7 @@ fn a_whole_tool_history_alternates_and_keeps_every_system_message() {
                 { "functionResponse": { "id": "c2", "name": "now", "response": { "result": "noon" } } },
                 { "text": "well?" },
             ] },
-            // Calls that another model made carry Google's word for that instead of a signature.
+            // A call that another model made carries Google's placeholder instead of a signature.
             { "role": "model", "parts": [
                 {
                     "functionCall": { "id": "c3", "name": "weather", "args": {} },

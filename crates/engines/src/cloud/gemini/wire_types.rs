@@ -1,10 +1,10 @@
-//! What Google sends: an answer, or in a stream a piece of one.
+//! The JSON that Google sends: a complete answer, or one part of a streamed answer.
 
 use hob_core::{FinishReason, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The whole answer, or the next piece of it.
+/// The complete answer, or its next part.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireAnswer {
@@ -42,7 +42,7 @@ pub(super) struct WireContent {
 pub(super) struct WirePart {
     #[serde(default)]
     pub(super) text: Option<String>,
-    /// Whether the text is what the model thinks instead of what it says.
+    /// Whether the text is reasoning.
     #[serde(default)]
     pub(super) thought: Option<bool>,
     #[serde(default)]
@@ -67,7 +67,7 @@ pub(super) struct PromptFeedback {
     pub(super) block_reason: Option<String>,
 }
 
-/// Token counts; absent ones count as none.
+/// Token counts. A missing count is zero.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireUsage {
@@ -91,7 +91,7 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// Google has no word of its own for an answer that ends in calls.
+/// Google has no separate finish reason for an answer that ends in calls.
 pub(super) fn finish_reason(word: &str, has_calls: bool) -> FinishReason {
     match word {
         "STOP" if has_calls => FinishReason::ToolCalls,

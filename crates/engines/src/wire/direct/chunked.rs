@@ -1,65 +1,65 @@
-//! The chunked coding of HTTP/1.1: a body in pieces, each after its length. However packets split it, the body is the same.
+//! The chunked transfer coding of HTTP/1.1. The result does not depend on how packets split the body.
 
 use thiserror::Error;
 
-/// As much as may stand beside the body in one place: what follows a length in its line, or all that follows the body.
-const MAX_ASIDE: usize = 16 << 10;
+/// The most bytes of one chunk extension, or of all trailers.
+const MAX_EXTRA_BYTES: usize = 16 << 10;
 
-/// Of a length: more would not fit into its number.
+/// The most digits of a chunk size: it must fit into 64 bits.
 const MAX_DIGITS: u32 = 15;
 
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("the pieces of its answer have no proper lengths")]
+#[error("the chunked encoding is invalid")]
 pub(super) struct BadChunk;
 
-/// Where in the coding we are.
+/// The position within the coding.
 #[derive(Debug)]
 enum ChunkState {
-    /// In a length, after so many digits.
+    /// In a chunk size, after this many digits.
     Length {
         digits: u32,
     },
-    /// Behind a length, in its line.
+    /// In the extension after a chunk size.
     Extension,
-    /// At the end of a length's line, before its line feed.
+    /// After the carriage return of a chunk size.
     LengthEnd,
-    /// In a piece, with so much of it to come.
+    /// In the data of a chunk.
     Piece,
-    /// Between a piece and the next length; whether its carriage return came.
+    /// After the data of a chunk; whether its carriage return has arrived.
     PieceEnd {
         returned: bool,
     },
-    /// Behind the last piece, after so many bytes of a line.
+    /// In the trailers, after this many bytes of a line.
     Trailer {
         line: usize,
     },
-    Over,
+    Complete,
 }
 
-/// Takes the coding off.
+/// The decoder.
 #[derive(Debug)]
 pub(super) struct Chunked {
     state: ChunkState,
-    /// Of the piece at hand.
+    /// The bytes of the current chunk that are still to come.
     left: u64,
-    /// Bytes beside the body in the line of the length at hand, or behind the body.
-    aside: usize,
+    /// The bytes of the current extension, or of the trailers.
+    extra: usize,
 }
 
 impl Chunked {
     pub(super) fn new() -> Self {
-        Chunked { state: ChunkState::Length { digits: 0 }, left: 0, aside: 0 }
+        Chunked { state: ChunkState::Length { digits: 0 }, left: 0, extra: 0 }
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self.state, ChunkState::Over)
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self.state, ChunkState::Complete)
     }
 
-    /// Appends the body that is in `input` to `out`, and gives how much of the input that took: all of it, unless the body
-    /// ended.
+    /// Appends the decoded body in `input` to `out` and returns how many bytes of `input` were used: all of them,
+    /// unless the body ended.
     pub(super) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, BadChunk> {
         let mut at = 0;
-        while at < input.len() && !self.is_over() {
+        while at < input.len() && !self.is_complete() {
             if let ChunkState::Piece = self.state {
                 let here = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - at);
                 out.extend_from_slice(&input[at..at + here]);
@@ -76,7 +76,7 @@ impl Chunked {
         Ok(at)
     }
 
-    /// Takes a byte that is not the body's.
+    /// Takes a byte that is not part of the body.
     fn step(&mut self, byte: u8) -> Result<(), BadChunk> {
         self.state = match (&self.state, byte) {
             (ChunkState::Length { digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F')
@@ -95,20 +95,20 @@ impl Chunked {
                 }
             }
             (ChunkState::Extension, _) => {
-                self.count_aside()?;
+                self.count_extra()?;
                 ChunkState::Extension
             }
             (ChunkState::PieceEnd { returned: false }, b'\r') => ChunkState::PieceEnd { returned: true },
             (ChunkState::PieceEnd { .. }, b'\n') => {
-                // An answer of many pieces may say a little with each.
-                self.aside = 0;
+                // The limit is per chunk: an answer may have many chunks with short extensions.
+                self.extra = 0;
                 ChunkState::Length { digits: 0 }
             }
-            (ChunkState::Trailer { line: 0 }, b'\n') => ChunkState::Over,
+            (ChunkState::Trailer { line: 0 }, b'\n') => ChunkState::Complete,
             (ChunkState::Trailer { .. }, b'\n') => ChunkState::Trailer { line: 0 },
             (ChunkState::Trailer { line }, byte) => {
                 let line = line + usize::from(byte != b'\r');
-                self.count_aside()?;
+                self.count_extra()?;
                 ChunkState::Trailer { line }
             }
             _ => return Err(BadChunk),
@@ -116,9 +116,9 @@ impl Chunked {
         Ok(())
     }
 
-    fn count_aside(&mut self) -> Result<(), BadChunk> {
-        self.aside += 1;
-        if self.aside > MAX_ASIDE { Err(BadChunk) } else { Ok(()) }
+    fn count_extra(&mut self) -> Result<(), BadChunk> {
+        self.extra += 1;
+        if self.extra > MAX_EXTRA_BYTES { Err(BadChunk) } else { Ok(()) }
     }
 }
 
@@ -128,14 +128,14 @@ mod tests {
 
     use super::*;
 
-    /// The body, whether it is over, and what of the input came after it.
+    /// The body, whether it has ended, and how many bytes followed it.
     fn decoded(packets: &[&[u8]]) -> Result<(String, bool, usize), BadChunk> {
         let mut coding = Chunked::new();
         let (mut out, mut unused) = (Vec::new(), 0);
         for packet in packets {
             unused += packet.len() - coding.decode(packet, &mut out)?;
         }
-        Ok((String::from_utf8_lossy(&out).into_owned(), coding.is_over(), unused))
+        Ok((String::from_utf8_lossy(&out).into_owned(), coding.is_complete(), unused))
     }
 
     #[test]

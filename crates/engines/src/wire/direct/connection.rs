@@ -1,4 +1,4 @@
-//! One connection: a request goes out, the head of its answer comes in, and then the body as it comes.
+//! One connection: sends a request, reads the head of the response, then its body as it arrives.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,22 +15,23 @@ use super::head::{self, Head};
 use super::read_timeout::ReadTimeout;
 use crate::wire::transport_error::TransportError;
 
-/// What one read takes at most. On the stack, so that a thousand streams that wait hold no buffers.
+/// The size of one read. The buffer is on the stack, so that waiting streams hold no buffers.
 const READ_BYTES: usize = 16 << 10;
 
 /// A connection to an engine.
 pub(super) struct Connection {
     socket: TcpStream,
     read_timeout: ReadTimeout,
-    /// What came behind the head, and was not yet asked for.
+    /// Bytes after the head that were not read yet.
     ahead: Vec<u8>,
-    /// Whether anything came since the latest request.
+    /// Whether a byte has arrived since the latest request.
     is_answered: bool,
-    /// Whether the connection was reset: what is sent for a connection that is closed already is turned away like that.
+    /// Whether the connection was reset. A request on a connection that the engine had closed causes a reset.
     is_reset: bool,
 }
 
-/// How long after its end a connection may be found to be reset. On one machine the two come together, unless it is busy.
+/// How long to wait for a reset after the connection ended. On one machine both arrive together, unless the machine
+/// is busy.
 const RESET_DELAY: Duration = Duration::from_millis(50);
 
 impl Connection {
@@ -38,9 +39,9 @@ impl Connection {
         Connection { socket, read_timeout, ahead: Vec::new(), is_answered: false, is_reset: false }
     }
 
-    /// Whether the engine had closed the connection before it read the latest request, which failed. Its machine then turns the
-    /// request away with a reset. An engine that reads a request and hangs up ends the connection without one.
-    pub(super) async fn has_turned_away(&mut self) -> bool {
+    /// Whether the engine had closed the connection before it read the latest request, which failed: then its machine
+    /// answers with a reset. An engine that reads a request and closes the connection causes no reset.
+    pub(super) async fn was_reset_unread(&mut self) -> bool {
         let pause = Duration::from_millis(1);
         for _ in 0..RESET_DELAY.as_millis() {
             self.is_reset |= matches!(self.socket.take_error(), Ok(Some(_)));
@@ -52,63 +53,63 @@ impl Connection {
         self.is_reset && !self.is_answered
     }
 
-    /// Whether the engine has left it open and has said nothing that nobody asked.
+    /// Whether the connection is open and no unexpected bytes have arrived.
     pub(super) fn is_usable(&self) -> bool {
         let peeked = SockRef::from(&self.socket).peek(&mut [MaybeUninit::uninit()]);
         self.ahead.is_empty() && peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Sends a request and waits for the head of its answer. An engine that answers before it has read everything is
-    /// heard; it gets no more of the request, and its connection is not used again.
+    /// Sends a request and waits for the head of the response. If the engine responds before it has read the whole
+    /// request, the rest is not sent, and the connection is not reused.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, TransportError> {
         self.read_timeout.restart();
         (self.is_answered, self.is_reset) = (false, false);
         let mut unsent = request;
-        let mut refused = None;
+        let mut write_error = None;
         let (head, ahead) = poll_fn(|context| {
-            while !unsent.is_empty() && refused.is_none() {
+            while !unsent.is_empty() && write_error.is_none() {
                 match Pin::new(&mut self.socket).poll_write(context, unsent) {
                     Poll::Ready(Ok(sent)) => unsent = &unsent[sent..],
-                    // It may have said why before it closed.
+                    // The engine may have sent a response before it closed the connection.
                     Poll::Ready(Err(error)) => {
                         self.is_reset |= is_reset(&error);
-                        refused = Some(error);
+                        write_error = Some(error);
                     }
                     Poll::Pending => break,
                 }
             }
-            self.poll_head(context, refused.as_ref())
+            self.poll_head(context, write_error.as_ref())
         })
         .await?;
-        // What follows an answer without a body belongs to nobody.
+        // Bytes after a response without a body belong to no response.
         let in_order =
-            unsent.is_empty() && refused.is_none() && (ahead.is_empty() || !head.length.is_reached());
+            unsent.is_empty() && write_error.is_none() && (ahead.is_empty() || !head.length.is_reached());
         self.ahead = ahead;
-        Ok(Head { lasting: head.lasting && in_order, ..head })
+        Ok(Head { reusable: head.reusable && in_order, ..head })
     }
 
-    /// The head and what came with it. Until it is whole its bytes wait in `ahead`.
+    /// The head, and the bytes after it. An incomplete head is stored in `ahead`.
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
-        refused: Option<&io::Error>,
+        write_error: Option<&io::Error>,
     ) -> Poll<Result<(Head, Vec<u8>), TransportError>> {
         loop {
             let mut space = [const { MaybeUninit::uninit() }; READ_BYTES];
             let mut read = ReadBuf::uninit(&mut space);
             match self.poll_read(context, &mut read) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(broken)) => return Poll::Ready(Err(because(refused, broken))),
+                Poll::Ready(Err(broken)) => return Poll::Ready(Err(prefer_write_error(write_error, broken))),
                 Poll::Pending => return Poll::Pending,
             }
             if read.filled().is_empty() {
-                return Poll::Ready(Err(because(
-                    refused,
-                    TransportError::MaybeSent("it hung up".to_owned()),
+                return Poll::Ready(Err(prefer_write_error(
+                    write_error,
+                    TransportError::MaybeSent("the engine closed the connection".to_owned()),
                 )));
             }
             self.is_answered = true;
-            // Nearly every head comes in one read, which needs no copy.
+            // Almost every head arrives in one read, which needs no copy.
             let seen = if self.ahead.is_empty() {
                 head::read(read.filled())
                     .map(|head| head.map(|(head, end)| (head, read.filled()[end..].to_vec())))
@@ -127,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Appends what the engine has sent of the body. At its end `head.length` is reached.
+    /// Appends the part of the body that has arrived. At the end of the body `head.length` is reached.
     pub(super) fn poll_body(
         &mut self,
         context: &mut Context<'_>,
@@ -144,7 +145,11 @@ impl Connection {
         self.read_timeout.restart();
         match (read.filled(), &head.length) {
             ([], head::Length::Open) => head.length = head::Length::Known(0),
-            ([], _) => return Poll::Ready(Err(TransportError::MaybeSent("it hung up".to_owned()))),
+            ([], _) => {
+                return Poll::Ready(Err(TransportError::MaybeSent(
+                    "the engine closed the connection".to_owned(),
+                )));
+            }
             (bytes, _) => return Poll::Ready(take(head, bytes, out)),
         }
         Poll::Ready(Ok(()))
@@ -170,16 +175,16 @@ fn is_reset(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
-/// What kept us from sending says more than what came of it.
-fn because(refused: Option<&io::Error>, broken: TransportError) -> TransportError {
-    refused.map_or(broken, |error| TransportError::MaybeSent(error.to_string()))
+/// The error of the write explains more than the error of the read that follows it.
+fn prefer_write_error(write_error: Option<&io::Error>, broken: TransportError) -> TransportError {
+    write_error.map_or(broken, |error| TransportError::MaybeSent(error.to_string()))
 }
 
 fn take(head: &mut Head, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TransportError> {
     let taken = head.length.take(bytes, out).map_err(|error| TransportError::MaybeSent(error.to_string()))?;
     if taken < bytes.len() {
-        // More than was promised. Whatever it is, the next request must not read it as its answer.
-        head.lasting = false;
+        // More bytes than announced. The next request must not read them as its response.
+        head.reusable = false;
     }
     Ok(())
 }
@@ -209,7 +214,7 @@ mod tests {
             let (mut connection, other_end) = connection().await;
             drop(other_end);
             assert!(matches!(connection.exchange(REQUEST).await, Err(TransportError::MaybeSent(_))));
-            assert!(connection.has_turned_away().await);
+            assert!(connection.was_reset_unread().await);
         }
     }
 
@@ -223,7 +228,7 @@ mod tests {
             };
             let (exchanged, ()) = tokio::join!(connection.exchange(REQUEST), hang_up);
             assert!(matches!(exchanged, Err(TransportError::MaybeSent(_))));
-            assert!(!connection.has_turned_away().await);
+            assert!(!connection.was_reset_unread().await);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Connections to an engine that wait for the next request. They are let go when they have idled for too long, whether or not
-//! another request comes.
+//! Idle connections to an engine. A connection that is idle for too long is closed, whether or not another request
+//! comes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,16 +11,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::connection::Connection;
 
-/// Connections on a shelf. More than this in flight at once is served, but not kept.
-const MOST_IDLE: usize = 128;
+/// The most idle connections of a shard. More connections can be active, but are closed after use.
+const MAX_IDLE: usize = 128;
 
-/// Threads that have a shelf to themselves; more than this share.
+/// The number of threads with a shard of their own. More threads share shards.
 const SHARDS: usize = 16;
 
-/// By thread, so that threads neither wait for one another nor use a connection whose news another one gets.
+/// One shard per thread, so that threads neither wait for each other nor use a connection whose events another thread
+/// receives.
 pub(super) struct ConnectionPool {
     pool: [Mutex<Shard>; SHARDS],
-    /// A connection that idled longer than this is let go.
+    /// A connection that is idle for longer is closed.
     idle_timeout: Duration,
 }
 
@@ -28,15 +29,16 @@ pub(super) struct ConnectionPool {
 struct Shard {
     /// The oldest are first.
     idle: Vec<IdleConnection>,
-    /// Lets go of what idles for too long. Lives while there is something to watch, and no longer than the shelf.
+    /// Closes connections that are idle for too long. Runs while there are idle connections, and no longer than the
+    /// shard.
     sweeper: Option<AbortOnDropHandle<()>>,
 }
 
 struct IdleConnection {
     connection: Connection,
     since: Instant,
-    /// Who watches its socket; nobody else can use it.
-    watcher: runtime::Id,
+    /// The runtime that polls its socket. No other runtime can use the connection.
+    runtime_id: runtime::Id,
 }
 
 impl ConnectionPool {
@@ -44,13 +46,13 @@ impl ConnectionPool {
         Arc::new(ConnectionPool { pool: Default::default(), idle_timeout })
     }
 
-    /// The connection used last, which is the likeliest to be still open.
+    /// The connection that was used last, which is the most likely to be still open.
     pub(super) fn take(&self) -> Option<Connection> {
-        let mut shard = self.shard(own());
-        self.let_go(&mut shard);
-        let watcher = runtime::Handle::current().id();
-        // Those of another runtime on this shelf are left to it.
-        while let Some(last) = shard.idle.iter().rposition(|idle| idle.watcher == watcher) {
+        let mut shard = self.shard(own_shard());
+        self.close_idle(&mut shard);
+        let runtime_id = runtime::Handle::current().id();
+        // Connections of another runtime stay in the shard.
+        while let Some(last) = shard.idle.iter().rposition(|idle| idle.runtime_id == runtime_id) {
             let IdleConnection { connection, .. } = shard.idle.remove(last);
             if connection.is_usable() {
                 return Some(connection);
@@ -60,35 +62,36 @@ impl ConnectionPool {
     }
 
     pub(super) fn keep(pool: &Arc<Self>, connection: Connection) {
-        let number = own();
+        let number = own_shard();
         let mut shard = pool.shard(number);
-        pool.let_go(&mut shard);
-        if shard.idle.len() >= MOST_IDLE {
+        pool.close_idle(&mut shard);
+        if shard.idle.len() >= MAX_IDLE {
             return;
         }
         let runtime = runtime::Handle::current();
-        shard.idle.push(IdleConnection { connection, since: Instant::now(), watcher: runtime.id() });
-        // One whose runtime is gone has finished too.
+        shard.idle.push(IdleConnection { connection, since: Instant::now(), runtime_id: runtime.id() });
+        // A task whose runtime has ended is finished too.
         if shard.sweeper.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
             let sweeper = runtime.spawn(sweep(Arc::downgrade(pool), number, pool.idle_timeout));
             shard.sweeper = Some(AbortOnDropHandle::new(sweeper));
         }
     }
 
-    /// Closes what idled for too long.
-    fn let_go(&self, shard: &mut Shard) {
+    /// Closes connections that were idle for too long.
+    fn close_idle(&self, shard: &mut Shard) {
         let now = Instant::now();
         let stale = shard.idle.partition_point(|idle| now.duration_since(idle.since) >= self.idle_timeout);
         shard.idle.drain(..stale);
     }
 
-    /// The same for a shelf that nobody may come to again. Says when to come back; `None` when there is nothing left to watch.
+    /// The same for a shard that no request may use again. Returns the time of the next sweep; `None` without idle
+    /// connections.
     fn sweep(&self, number: usize) -> Option<Instant> {
         let mut shard = self.shard(number);
-        self.let_go(&mut shard);
+        self.close_idle(&mut shard);
         let oldest = shard.idle.first().map(|idle| idle.since + self.idle_timeout);
         if oldest.is_none() {
-            // Whoever keeps the next connection starts another.
+            // The next connection that is kept starts another.
             shard.sweeper = None;
         }
         oldest
@@ -99,16 +102,16 @@ impl ConnectionPool {
     }
 }
 
-/// The number of this thread's shelf.
-fn own() -> usize {
+/// The index of this thread's shard.
+fn own_shard() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        static OWN_SHARD: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
     }
-    OWN.with(|own| *own)
+    OWN_SHARD.with(|own_shard| *own_shard)
 }
 
-/// Comes whenever a connection may have idled for too long.
+/// Runs each time a connection may have been idle for too long.
 async fn sweep(pool: Weak<ConnectionPool>, number: usize, first: Duration) {
     let mut next = Some(Instant::now() + first);
     while let Some(time) = next {
@@ -126,7 +129,7 @@ mod tests {
     use super::*;
     use crate::wire::direct::read_timeout::ReadTimeout;
 
-    /// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
+    /// Longer than any of these tests takes on a busy machine. No test waits for it.
     const LONG: Duration = Duration::from_secs(60);
 
     /// A connection and its other end.

@@ -1,62 +1,62 @@
-//! The head of an engine's answer: its status, and how its body ends.
+//! The head of a response: its status, and how the body ends.
 
 use reqwest::StatusCode;
 use thiserror::Error;
 
 use super::chunked::{BadChunk, Chunked};
 
-/// Longer heads are no engine's.
+/// The longest head.
 pub(super) const MAX_HEAD: usize = 64 << 10;
 
 const MAX_HEADERS: usize = 96;
 
-/// Heads before the answer's own that say only that it is under way.
-const MAX_ASIDES: usize = 8;
+/// The most informational responses before the final one.
+const MAX_INFORMATIONAL: usize = 8;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum BadHead {
-    #[error("its answer is no HTTP ({0})")]
+    #[error("the response is not valid HTTP ({0})")]
     NoHttp(#[from] httparse::Error),
-    #[error("its answer has the impossible status {0}")]
+    #[error("the response has the invalid status {0}")]
     Status(u16),
-    #[error("the head of its answer does not end")]
+    #[error("the head of the response is too long")]
     Endless,
-    #[error("its answer has no proper length")]
+    #[error("the response has no valid length")]
     Length,
 }
 
-/// What is known before the body.
+/// What the head says.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
     /// In seconds.
     pub(super) retry_after: Option<u64>,
     pub(super) length: Length,
-    /// Whether the connection can take another request afterwards.
-    pub(super) lasting: bool,
+    /// Whether the connection can be reused.
+    pub(super) reusable: bool,
 }
 
 /// How the body ends.
 #[derive(Debug)]
 pub(super) enum Length {
-    /// After so many more bytes.
+    /// After this many more bytes.
     Known(u64),
     Chunked(Chunked),
-    /// With the connection.
+    /// At the end of the connection.
     Open,
 }
 
 impl Length {
-    /// Whether all of the body is there.
+    /// Whether the whole body was read.
     pub(super) fn is_reached(&self) -> bool {
         match self {
             Length::Known(left) => *left == 0,
-            Length::Chunked(coding) => coding.is_over(),
+            Length::Chunked(coding) => coding.is_complete(),
             Length::Open => false,
         }
     }
 
-    /// Appends the body that is in `input` to `out`, and gives how much of the input that took.
+    /// Appends the body in `input` to `out` and returns how many bytes of `input` were used.
     pub(super) fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, BadChunk> {
         let taken = match self {
             Length::Chunked(coding) => return coding.decode(input, out),
@@ -72,10 +72,10 @@ impl Length {
     }
 }
 
-/// Reads a head, and gives where it ends. `None` when it is not all there yet.
+/// Parses a head and returns its end. `None` when it is incomplete.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
     let mut start = 0;
-    for _ in 0..MAX_ASIDES {
+    for _ in 0..MAX_INFORMATIONAL {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut answer = httparse::Response::new(&mut headers);
         let end = match answer.parse(&bytes[start..])? {
@@ -86,7 +86,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
         start += end;
         let code = answer.code.unwrap_or_default();
         let status = StatusCode::from_u16(code).map_err(|_| BadHead::Status(code))?;
-        // What is only informational is not the answer yet; that follows.
+        // The final response follows an informational one.
         if !status.is_informational() {
             return Ok(Some((understand(status, &answer)?, start)));
         }
@@ -96,7 +96,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
 
 fn understand(status: StatusCode, answer: &httparse::Response<'_, '_>) -> Result<Head, BadHead> {
     let mut head =
-        Head { status, retry_after: None, length: Length::Open, lasting: answer.version == Some(1) };
+        Head { status, retry_after: None, length: Length::Open, reusable: answer.version == Some(1) };
     let (mut announced, mut chunked) = (None, false);
     for header in answer.headers.iter() {
         let value = header.value.trim_ascii();
@@ -106,14 +106,14 @@ fn understand(status: StatusCode, answer: &httparse::Response<'_, '_>) -> Result
                 return Err(BadHead::Length);
             }
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
-            // Any other coding, or one upon another, is what nobody asked for.
+            // The request does not allow any other coding.
             if chunked || !value.eq_ignore_ascii_case(b"chunked") {
                 return Err(BadHead::Length);
             }
             chunked = true;
         } else if header.name.eq_ignore_ascii_case("connection") {
             let mut wishes = value.split(|byte| *byte == b',');
-            head.lasting &= !wishes.any(|wish| wish.trim_ascii().eq_ignore_ascii_case(b"close"));
+            head.reusable &= !wishes.any(|wish| wish.trim_ascii().eq_ignore_ascii_case(b"close"));
         } else if header.name.eq_ignore_ascii_case("retry-after") {
             head.retry_after = number(value);
         }
@@ -125,9 +125,9 @@ fn understand(status: StatusCode, answer: &httparse::Response<'_, '_>) -> Result
         Some(length) => Length::Known(length),
         None => Length::Open,
     };
-    // Two lengths, or a length of what there is none of, may mean two answers to one of us.
+    // With an ambiguous length, the rest of the body could be read as the next response.
     let ambiguous = chunked && (announced.is_some() || has_no_body) || has_no_body && announced > Some(0);
-    head.lasting &= !ambiguous && !matches!(head.length, Length::Open);
+    head.reusable &= !ambiguous && !matches!(head.length, Length::Open);
     Ok(head)
 }
 
@@ -148,13 +148,13 @@ mod tests {
                 Length::Chunked(_) => "chunked".to_owned(),
                 Length::Open => "open".to_owned(),
             };
-            (head.status.as_u16(), length, head.lasting, text.len() - end)
+            (head.status.as_u16(), length, head.reusable, text.len() - end)
         }))
     }
 
     #[test]
     fn the_head_tells_how_the_body_ends() {
-        for (text, status, length, lasting) in [
+        for (text, status, length, reusable) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n", 200, "12", true),
             ("HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n", 200, "chunked", true),
             ("HTTP/1.1 200 OK\r\n\r\n", 200, "open", false),
@@ -177,7 +177,7 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(head(text), Ok(Some((status, length.to_owned(), lasting, 0))), "{text:?}");
+            assert_eq!(head(text), Ok(Some((status, length.to_owned(), reusable, 0))), "{text:?}");
             assert_eq!(head(&format!("{text}rest")).unwrap().unwrap().3, 4);
             for cut in 0..text.len() {
                 assert_eq!(head(&text[..cut]), Ok(None), "{text:?} up to {cut}");

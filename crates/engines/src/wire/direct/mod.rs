@@ -1,8 +1,9 @@
-//! The short way to an engine on this machine: plain HTTP/1.1 over connections that are read by whoever wants the answer.
+//! An HTTP/1.1 client for engines on this machine, without a task per connection.
 //!
-//! A usual client gives every connection a task of its own and hands each piece of an answer from task to task. That costs more
-//! than all we do with a piece, and tears apart pieces that came together. Here one task asks, reads and passes on, so what
-//! arrives in one read leaves in one write. Engines on other machines go through `reqwest`; see [`super::client`].
+//! A general client runs a task for every connection and passes each piece of a body between tasks. That costs more
+//! than all other work on a piece, and splits pieces that arrived together. Here the task that sends the request also
+//! reads the response, so bytes that arrive in one read leave in one write. Engines on other machines are reached by
+//! `reqwest`; see [`super::remote`].
 
 mod chunked;
 mod connection;
@@ -28,17 +29,17 @@ use self::head::Head;
 use self::read_timeout::ReadTimeout;
 use super::transport_error::TransportError;
 
-/// How to reach one engine.
+/// Options of the client.
 pub(super) struct DirectOptions {
     pub(super) headers: HeaderMap,
     pub(super) connect_timeout: Duration,
     /// The longest wait for the next bytes.
     pub(super) read_timeout: Duration,
-    /// A connection that idled longer than this is let go.
+    /// A connection that is idle for longer is closed.
     pub(super) idle_timeout: Duration,
 }
 
-/// One engine on this machine and the connections to it. Cheap to clone; all clones share them.
+/// The client of one engine, with its connections. Clones share them.
 #[derive(Clone)]
 pub(super) struct Direct {
     shared: Arc<Shared>,
@@ -47,9 +48,9 @@ pub(super) struct Direct {
 struct Shared {
     host: String,
     port: u16,
-    /// What stands before the path of each request.
+    /// The path before the path of each request.
     base_path: String,
-    /// The headers that all requests have, as they are sent. Holds the engine's key.
+    /// The headers of every request, as they are sent. Contains the engine's API key.
     headers: Vec<u8>,
     connect_timeout: Duration,
     read_timeout: Duration,
@@ -63,7 +64,7 @@ impl std::fmt::Debug for Direct {
 }
 
 impl Direct {
-    /// `None` when the address is not one of plain HTTP.
+    /// `None` when the address is not plain HTTP.
     pub(super) fn new(url: &Url, options: DirectOptions) -> Option<Self> {
         if url.scheme() != "http" {
             return None;
@@ -80,7 +81,7 @@ impl Direct {
             headers.extend_from_slice(b"\r\n");
         }
         let shared = Shared {
-            // A socket wants the bare address, without the brackets of a URL.
+            // A socket address has no brackets.
             host: url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned(),
             port: url.port_or_known_default()?,
             base_path: url.path().trim_end_matches('/').to_owned(),
@@ -112,7 +113,7 @@ impl Direct {
         self.send(&request).await
     }
 
-    /// The beginning of a request, with room for the rest.
+    /// The start of a request, with capacity for the rest.
     fn begin(&self, method: &str, path: &str, body: usize) -> Vec<u8> {
         let Shared { base_path, headers, .. } = &*self.shared;
         let mut request = Vec::with_capacity(256 + headers.len() + body);
@@ -137,8 +138,8 @@ impl Direct {
         Ok((connection, head))
     }
 
-    /// An engine may close a kept connection just when a request is on its way. Nobody has read the request then, so it is
-    /// sent once more, on a new connection.
+    /// An engine may close an idle connection while a request is on its way. It has not read the request then, so the
+    /// request is sent once more, on a new connection.
     async fn exchange_on_kept(
         &self,
         mut connection: Connection,
@@ -146,7 +147,7 @@ impl Direct {
     ) -> Result<(Connection, Head), TransportError> {
         match connection.exchange(request).await {
             Ok(head) => Ok((connection, head)),
-            Err(TransportError::MaybeSent(_)) if connection.has_turned_away().await => {
+            Err(TransportError::MaybeSent(_)) if connection.was_reset_unread().await => {
                 self.exchange_on_new(request).await
             }
             Err(broken) => Err(broken),
@@ -158,20 +159,20 @@ impl Direct {
         let connecting = TcpStream::connect((shared.host.as_str(), shared.port));
         let socket = tokio::time::timeout(shared.connect_timeout, connecting)
             .await
-            .map_err(|_| TransportError::NotSent("it took no connection in time".to_owned()))?
+            .map_err(|_| TransportError::NotSent("the connection attempt timed out".to_owned()))?
             .map_err(|error| TransportError::NotSent(error.to_string()))?;
         socket.set_nodelay(true).map_err(|error| TransportError::NotSent(error.to_string()))?;
         Ok(Connection::new(socket, ReadTimeout::new(shared.read_timeout)))
     }
 }
 
-/// Writing into memory cannot fail.
+/// Writing to memory cannot fail.
 fn push(request: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
     let written = request.write_fmt(words);
     debug_assert!(written.is_ok());
 }
 
-/// An answer whose head is there.
+/// A response whose head has arrived.
 pub(super) struct DirectResponse {
     pub(super) status: StatusCode,
     /// In seconds.
@@ -179,17 +180,17 @@ pub(super) struct DirectResponse {
     pub(super) body: DirectBody,
 }
 
-/// The body of an answer. Read to its end, its connection is kept for the next request; dropped before, it is closed, which
-/// tells the engine to stop.
+/// The body of a response. After its end the connection is kept for the next request. Dropped earlier, the connection
+/// is closed, which stops the engine's work.
 pub(super) struct DirectBody {
     head: Head,
-    /// `None` once the answer is over.
+    /// `None` once the body has ended.
     connection: Option<Connection>,
     client: Direct,
 }
 
 impl DirectBody {
-    /// What came since the last time, in one piece; `None` at the end.
+    /// The bytes that arrived since the last call, in one piece; `None` at the end.
     pub(super) fn poll_chunk(
         &mut self,
         context: &mut Context<'_>,
@@ -213,7 +214,7 @@ impl DirectBody {
 
     fn put_back(&mut self) {
         if let Some(connection) = self.connection.take()
-            && self.head.lasting
+            && self.head.reusable
         {
             ConnectionPool::keep(&self.client.shared.idle, connection);
         }

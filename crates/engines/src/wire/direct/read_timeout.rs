@@ -1,4 +1,4 @@
-//! How long to wait for an engine's next bytes.
+//! The timeout for the next bytes of a connection.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Starts anew with each piece that comes, and costs next to nothing while they keep coming.
+/// Restarts with every read. A restart does not touch the timer, so it costs almost nothing.
 pub(super) struct ReadTimeout {
     limit: Duration,
     since: Instant,
-    /// Set when there was nothing to read, and then left where it is until it rings.
+    /// Created when there was nothing to read. It is moved only when it fires.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
@@ -24,7 +24,7 @@ impl ReadTimeout {
         self.since = Instant::now();
     }
 
-    /// Ready when nothing came for too long.
+    /// Ready when no bytes arrived in time.
     pub(super) fn poll_elapsed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let deadline = self.since + self.limit;
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
@@ -33,7 +33,7 @@ impl ReadTimeout {
             if alarm.deadline() >= deadline {
                 return Poll::Ready(());
             }
-            // It was set before the latest bytes came.
+            // The timer was set before the latest bytes arrived.
             alarm.as_mut().reset(deadline);
         }
     }

@@ -1,4 +1,4 @@
-//! The three endpoints of messaging, over a gateway that is scripted here.
+//! `/v1/channels`, over a scripted gateway.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use crate::support::{TestServer, plain_parts};
 
 type Sent = (String, String, Option<String>);
 
-/// Takes every message, except one to `nobody`.
+/// Accepts every message, except one to the channel `nobody`.
 pub struct FakeChannels {
     status: ChannelStatus,
     sent: Mutex<Vec<Sent>>,

@@ -1,4 +1,4 @@
-//! `GET /v1/events`: what happens in the house, for its owner.
+//! `GET /v1/events`, for the owner.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `/v1/memory`: the user's documents over HTTP, for their owner.
+//! `/v1/memory`, for the owner.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ async fn searching_by_meaning_without_vectors_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn strangers_are_turned_away() {
+async fn strangers_are_refused() {
     let engine = calculating();
     let server = reached_from_network(&engine, ServerConfig::default()).await;
     let search = server.client.post(server.url("/v1/memory/search")).json(&json!({ "query": "x" })).send();

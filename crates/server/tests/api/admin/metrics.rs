@@ -27,7 +27,7 @@ fn assert_has(page: &str, lines: &[&str]) {
     }
 }
 
-/// The same of a page that may need a moment: whoever hangs up is noticed by another thread.
+/// The same, repeated for a while: another thread notices a hang-up later.
 async fn assert_has_soon(server: &TestServer, wanted: &[&str]) {
     let has_all = async {
         loop {
@@ -245,7 +245,7 @@ async fn a_request_that_panics_is_answered_and_counted_as_our_fault() {
 }
 
 #[tokio::test]
-async fn those_who_were_turned_away_are_counted_and_see_nothing() {
+async fn refused_callers_are_counted_and_see_nothing() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..loopback_config() };
     let server = TestServer::start_system(parts(calculating()), config).await;
     let get = || server.client.get(server.url("/metrics"));

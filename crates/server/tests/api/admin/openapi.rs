@@ -1,4 +1,4 @@
-//! `/openapi.json` tells the truth: every route is in it, everything in it answers, and the answers fit its schemas.
+//! `/openapi.json` is complete and correct: it has every route, everything in it answers, and the answers fit its schemas.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

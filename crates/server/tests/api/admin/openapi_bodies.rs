@@ -1,5 +1,5 @@
-//! Bodies made from our own document. One that fits its schema is refused only for a reason that the document names, and whatever
-//! is sent, the status of the answer is one that the document lists for that path.
+//! Random bodies from the API description. A body that fits its schema is refused only for a reason that the description names,
+//! and every status is one that it lists.
 
 use std::cell::Cell;
 use std::sync::Arc;

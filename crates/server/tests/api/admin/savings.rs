@@ -34,7 +34,7 @@ async fn recording(
     (home, record, server)
 }
 
-/// A house without agents whose every call goes into this record.
+/// A system without agents that records every call.
 pub fn recorded_in(record: &Record, engine: Arc<dyn Engine>) -> ServerParts {
     let system = System::new(SystemParts { agent: None, log: Arc::new(record.clone()), ..parts(engine) });
     ServerParts { record: record.clone(), ..ServerParts::from(Arc::new(system)) }
@@ -84,7 +84,7 @@ async fn what_was_answered_is_counted_and_priced() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_told_the_sums_and_not_the_calls() {
+async fn a_stranger_sees_the_sums_and_not_the_calls() {
     let network = Outside::find();
     let home = tempfile::tempdir().unwrap();
     let record = open_record(&Config::default(), home.path());
@@ -111,7 +111,7 @@ async fn a_call_that_was_just_answered_is_in_the_next_report() {
 }
 
 #[tokio::test]
-async fn energy_is_told_where_it_was_measured_and_is_null_where_not() {
+async fn energy_is_null_unless_it_was_measured() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let (_home, record, server) = recording(engine, true, ServerConfig::default()).await;
     let document = document_of(&server).await;
@@ -178,7 +178,7 @@ async fn a_request_under_way_is_seen() {
 }
 
 #[tokio::test]
-async fn a_time_zone_nobody_knows_is_named() {
+async fn an_unknown_time_zone_is_refused_by_name() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let (_home, _record, server) = recording(engine, true, ServerConfig::default()).await;
     for zone in ["Mars/Olympus", "..%2F..%2Fetc%2Fpasswd", "", &"x".repeat(5000)] {

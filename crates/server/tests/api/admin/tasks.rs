@@ -1,4 +1,4 @@
-//! `/v1/tasks`, over a book of tasks in a home of its own.
+//! `/v1/tasks`, over a task store in a temporary directory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What comes through a tunnel or a proxy on this machine looks as if it came from this machine. It is not the owner for that.
+//! Requests through a tunnel or a proxy on this machine. They come from loopback, but are not the owner's.
 
 use std::net::{IpAddr, SocketAddr};
 

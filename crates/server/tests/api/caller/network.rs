@@ -1,4 +1,4 @@
-//! Strangers, on a machine of their own: a network namespace.
+//! Strangers on another machine, which is a network namespace.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ async fn error_of(answer: reqwest::Response) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_stranger_is_told_in_short_words_that_an_engine_failed() {
+async fn a_stranger_gets_a_short_message_when_an_engine_fails() {
     // Nothing listens there.
     let address = "http://127.0.0.1:9";
     let engine = || engine_with(EndpointOptions::new("vllm", address), Style::VLLM);
@@ -78,8 +78,7 @@ async fn a_stranger_is_told_in_short_words_that_an_engine_failed() {
         let (status, error) = error_of(answer).await;
         assert_eq!((status, &error["code"]), (502, &json!("engine_unreachable")), "{url}");
         assert_eq!(
-            error["message"],
-            "the engine does not answer. The owner of this server finds the reason in its log",
+            error["message"], "the engine does not answer. The reason is in the server's log",
             "{url}"
         );
     }
@@ -117,7 +116,7 @@ async fn a_stranger_does_not_read_an_engines_own_words_about_its_failure() {
     let text = outside.chat(&streaming).await.text().await.unwrap();
     assert!(text.contains("engine_answer_interrupted") && text.contains("the engine failed"), "{text}");
     assert!(!text.contains("CUDA") && !text.contains("[DONE]"), "{text}");
-    // Words about the request itself are for whoever sent it.
+    // Messages about the request itself are for its sender.
     let fake = FakeServer::start(|request| match request.method.as_str() {
         "GET" => models(),
         _ => Reply::json(422, json!({ "error": { "message": "top_p is odd" } }).to_string()),

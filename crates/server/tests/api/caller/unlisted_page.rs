@@ -1,12 +1,12 @@
-//! What a stranger may not have done: reach the engine with any field, have it fetch, spend the owner's money.
+//! What a stranger cannot do: send any field to the engine, let it fetch addresses, spend the owner's money.
 //!
-//! The stranger here is a web page that nobody named, in a browser on this machine.
+//! The stranger here is a web page that the configuration does not list, in a browser on this machine.
 
 use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::Engine;
-use hob_system::{Pool, System};
+use hob_system::{EnginePool, System};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ impl ServerWithCloud {
         let cloud = Arc::new(ScriptedEngine::saying(&["hi"]).called("cloud").with_models(&["gpt-5.2"]));
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
         let system = System::new(plain_parts(shared(&engine)));
-        let system = system.with_pool(Arc::new(Pool::new(shared(&engine), vec![shared(&cloud)])));
+        let system = system.with_pool(Arc::new(EnginePool::new(shared(&engine), vec![shared(&cloud)])));
         let config = ServerConfig { cors_origins: vec!["*".into()], ..loopback_config() };
         ServerWithCloud { http: TestServer::start_parts(Arc::new(system), config).await, engine, cloud }
     }

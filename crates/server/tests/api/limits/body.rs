@@ -31,7 +31,7 @@ async fn a_body_that_drips_does_not_hold_its_place_for_long() {
     };
     let answer = tokio::time::timeout(PATIENCE, dripping).await.expect("it is given up");
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-    assert!(answer.contains("1024 bytes a second"), "{answer}");
+    assert!(answer.contains("1024 bytes per second"), "{answer}");
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
 }
 
@@ -77,7 +77,7 @@ async fn large_bodies_have_so_much_room_in_all_and_small_ones_need_none() {
     assert_eq!(error["code"], "no_room", "{error}");
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
 
-    // Whoever leaves makes room, as soon as the server has noticed.
+    // A client that leaves frees its memory once the server has noticed.
     drop(under_way.pop());
     let made_room = async { while server.chat(&large).await.status() != 200 {} };
     tokio::time::timeout(PATIENCE, made_room).await.expect("room for one more");

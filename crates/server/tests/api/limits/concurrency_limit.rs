@@ -30,7 +30,7 @@ pub async fn first_held(hold: &Hold) -> FakeServer {
 }
 
 #[tokio::test]
-async fn one_too_many_is_told_to_come_back_until_the_stream_before_it_ends() {
+async fn one_request_too_many_is_refused_until_the_stream_before_it_ends() {
     let hold = Hold::new();
     let fake = first_held(&hold).await;
     let config = ServerConfig { max_in_flight: 1, max_waiting: 0, ..ServerConfig::default() };
@@ -47,7 +47,7 @@ async fn one_too_many_is_told_to_come_back_until_the_stream_before_it_ends() {
 }
 
 #[tokio::test]
-async fn waiting_has_an_end() {
+async fn waiting_ends_with_the_timeout() {
     let hold = Hold::new();
     let fake = first_held(&hold).await;
     let queue_timeout = Duration::from_millis(20);
@@ -63,7 +63,7 @@ async fn waiting_has_an_end() {
         (
             Some("queue_timeout"),
             Some(
-                "no engine slot came free within 0.02 s. Try again later, or raise [server] max_in_flight or queue_timeout"
+                "no engine slot became free within 0.02 s. Try again later, or raise [server] max_in_flight or queue_timeout"
             )
         )
     );

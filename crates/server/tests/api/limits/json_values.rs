@@ -1,4 +1,4 @@
-//! Bodies that are small on the wire and large once they are read.
+//! Bodies that are small on the wire and large in memory.
 
 #![cfg(target_os = "linux")]
 

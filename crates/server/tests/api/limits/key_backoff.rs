@@ -1,4 +1,4 @@
-//! Those who try keys.
+//! Callers that guess keys.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ async fn try_key(server: &TestServer, key: &str) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn whoever_tries_keys_from_the_network_has_to_wait() {
+async fn a_caller_that_guesses_keys_from_the_network_has_to_wait() {
     let server = reached_from_network(&Arc::new(ScriptedEngine::saying(&["hi"])), keyed()).await;
     for _ in 0..20 {
         let nothing = server.client.get(server.url("/v1/models")).send().await.unwrap();

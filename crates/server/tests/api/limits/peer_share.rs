@@ -1,4 +1,4 @@
-//! One address does not get everything that there is for all.
+//! One address can use a quarter of the connections and of the memory for bodies.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

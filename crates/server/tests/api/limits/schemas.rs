@@ -1,4 +1,4 @@
-//! JSON Schemas that would take an engine's stack, memory or time. All of them are refused by their field before an engine sees them.
+//! JSON Schemas that would exhaust an engine's stack, memory or time. The server refuses them by their field.
 
 use hob_config::ServerConfig;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Agents over HTTP: who answers, what a stream of theirs looks like, and what strangers may have done.
+//! Agents over HTTP: who answers, the form of their streams, and what strangers can do with them.
 
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ async fn a_named_agent_streams_legal_chunks_and_its_steps_as_comments() {
 }
 
 #[tokio::test]
-async fn what_comes_to_light_late_in_a_stream_is_told_in_it() {
+async fn a_late_warning_is_a_comment_in_the_stream() {
     // Wants the same call again and again.
     let engine = Arc::new(ScriptedEngine::new(|_| {
         let call = ToolCallDelta {
@@ -201,7 +201,7 @@ async fn a_stranger_gets_tools_that_compute_and_no_others() {
 }
 
 #[tokio::test]
-async fn whoever_has_the_key_is_no_stranger() {
+async fn a_caller_with_the_key_is_the_owner() {
     let engine = calculating();
     let api_key = Some("s3cret".to_owned().into());
     let config = ServerConfig { api_key, ..ServerConfig::default() };

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`: the bodies, whole and streamed, over scripted and over recorded engines.
+//! `POST /v1/chat/completions`: the bodies of whole and streamed answers, over scripted and recorded engines.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A client that hangs up ends the work of the engine inside the process, whichever way its request took to it. What is counted
-//! is work, not time: tokens that went through a real model for nobody.
+//! A client that hangs up ends the work of the engine inside the process, on every path to it. The test counts tokens that went
+//! through a real model, not time.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! Several engines behind one server, and a model that answers for another: what callers see of it.
+//! Several engines behind one server, and the fallback model.
 
 use std::sync::Arc;
 
 use hob_core::Engine;
-use hob_system::{Fallback, Pool, System, SystemParts};
+use hob_system::{EnginePool, Fallback, System, SystemParts};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn two_engines(vllm: &Arc<ScriptedEngine>, ollama: &Arc<ScriptedEngine>) -
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
     let system =
         System::new(SystemParts { default_model: Some("large".into()), ..plain_parts(shared(vllm)) });
-    let pool = Pool::new(shared(vllm), vec![shared(ollama)]);
+    let pool = EnginePool::new(shared(vllm), vec![shared(ollama)]);
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new("small", None)));
     TestServer::start_parts(Arc::new(system), loopback_config()).await
 }
@@ -74,7 +74,7 @@ async fn an_answer_by_the_fallback_model_says_so_whole_and_streamed() {
         let body = response.text().await.unwrap();
         assert!(body.contains(r#""model":"small""#), "{body}");
     }
-    // Whoever named the model is told that it is not there, and by whom it is missed.
+    // A caller that named the model gets the error of its engine.
     let response = server.chat(&asking(json!({ "model": "large" }))).await;
     assert_eq!(response.status(), 502);
     let body: Value = response.json().await.unwrap();

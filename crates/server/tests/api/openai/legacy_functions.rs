@@ -1,4 +1,4 @@
-//! `functions` and `function_call`, as clients wrote before there were tools: answered in the same form.
+//! The older `functions` and `function_call`, answered in the same form.
 
 use std::sync::Arc;
 

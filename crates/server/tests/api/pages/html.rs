@@ -1,4 +1,4 @@
-//! `GET /` and `GET /dashboard` as clients see them. What readers see is shown in a browser.
+//! `GET /` and `GET /dashboard` over HTTP. `browser` has what readers see.
 
 use std::process::Command;
 
@@ -31,7 +31,7 @@ async fn a_page_may_do_nothing_but_ask_its_own_server() {
 }
 
 #[tokio::test]
-async fn a_page_is_turned_away_under_a_foreign_name_and_needs_no_key() {
+async fn a_page_is_refused_under_a_foreign_name_and_needs_no_key() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
     let server = scripted(config).await;
     for path in ["/", "/dashboard"] {
@@ -47,7 +47,7 @@ async fn a_page_is_turned_away_under_a_foreign_name_and_needs_no_key() {
 }
 
 #[tokio::test]
-async fn a_program_at_the_front_door_is_told_where_the_api_is() {
+async fn a_program_at_the_root_gets_the_address_of_the_api() {
     let server = scripted(ServerConfig::default()).await;
     let asked = async |method: Method, accept: &str| {
         server.client.request(method, server.url("/")).header("accept", accept).send().await.unwrap()

@@ -1,4 +1,4 @@
-//! Whether anything keeps anybody from using a page, as axe-core sees it.
+//! Accessibility checks by axe-core.
 
 use serde_json::Value;
 

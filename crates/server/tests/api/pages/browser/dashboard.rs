@@ -1,4 +1,4 @@
-//! What a reader of the dashboard sees.
+//! The dashboard in a browser.
 
 use hob_config::ServerConfig;
 use hob_testkit::{FakeServer, Outside, Reply};
@@ -14,7 +14,7 @@ use crate::fixtures::loopback_config;
 const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
 
 #[tokio::test]
-async fn an_empty_house_says_what_to_do_and_the_numbers_come_by_themselves() {
+async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&server.dashboard()).await;
@@ -186,7 +186,7 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
 }
 
 #[tokio::test]
-async fn a_page_that_nobody_looks_at_asks_nothing() {
+async fn a_hidden_page_sends_no_requests() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&server.dashboard()).await;

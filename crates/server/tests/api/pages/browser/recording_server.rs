@@ -44,7 +44,7 @@ impl RecordingServer {
         self.http.url("/dashboard")
     }
 
-    /// Calls that somebody else recorded.
+    /// Adds calls to the record.
     pub fn record(&self, calls: &[Inference]) {
         self.record.telemetry().unwrap().record_batch(calls).unwrap();
     }

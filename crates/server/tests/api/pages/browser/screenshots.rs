@@ -15,7 +15,7 @@ use crate::admin::savings::recorded_in;
 use crate::fixtures::loopback_config;
 use crate::support::{TestServer, engine_at, models};
 
-/// A month of a household with three models, the same every time.
+/// A month of calls to three models, the same every time.
 fn month(now: SystemTime) -> Vec<Inference> {
     let models = [("ollama", "qwen3:8b", 5), ("ollama", "llama3.2:3b", 3), ("llamacpp", "gpt-oss-20b", 2)];
     let mut calls = Vec::new();

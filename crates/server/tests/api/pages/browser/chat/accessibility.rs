@@ -1,4 +1,4 @@
-//! Whoever reads it, and on whatever.
+//! The chat page is accessible, on every screen.
 
 use std::sync::Arc;
 

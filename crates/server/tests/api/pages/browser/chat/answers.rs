@@ -197,7 +197,7 @@ async fn an_answer_without_its_end_is_never_complete() {
 }
 
 #[tokio::test]
-async fn how_an_answer_came_to_be_is_told_in_a_quiet_line() {
+async fn an_answer_shows_how_it_was_made() {
     let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
     let late = ": hob WARNING {\"warning\":\"loop-stopped\"}\n\n";

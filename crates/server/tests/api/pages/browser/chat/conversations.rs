@@ -1,4 +1,4 @@
-//! What stays of a conversation: kept, changed, taken away.
+//! Conversations are saved, changed and deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What somebody who talks to the house in a browser sees.
+//! The chat page in a browser.
 
 mod accessibility;
 mod answers;

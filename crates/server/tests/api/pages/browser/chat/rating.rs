@@ -1,4 +1,4 @@
-//! What the reader thinks of an answer.
+//! Ratings of answers.
 
 use std::sync::Arc;
 

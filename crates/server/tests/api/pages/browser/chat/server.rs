@@ -1,4 +1,4 @@
-//! The server behind the page: its models, its key, and its bad days.
+//! The server behind the page: its models, its key, and its failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -156,7 +156,7 @@ async fn a_server_that_went_away_is_missed_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_house_without_an_engine_says_what_to_do_and_goes_on_by_itself() {
+async fn a_server_without_an_engine_says_what_to_do_and_recovers() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     engine.set_healthy(false);
     let server = TestServer::start(Arc::clone(&engine) as _).await;

@@ -2,68 +2,68 @@ use hob_testkit::ScriptedEngine;
 
 use super::*;
 
-fn catalog_of(engine: ScriptedEngine) -> (Catalog, Arc<ScriptedEngine>) {
+fn cache_of(engine: ScriptedEngine) -> (ModelListCache, Arc<ScriptedEngine>) {
     let engine = Arc::new(engine);
-    (Catalog::new(Arc::clone(&engine) as Arc<dyn Engine>), engine)
+    (ModelListCache::new(Arc::clone(&engine) as Arc<dyn Engine>), engine)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_known_model_is_looked_up_once_in_half_a_minute_and_nobody_waits_for_it() {
-    let (catalog, engine) = catalog_of(ScriptedEngine::saying(&["hi"]));
+    let (list, engine) = cache_of(ScriptedEngine::saying(&["hi"]));
     for _ in 0..100 {
-        catalog.check("m").await.unwrap();
+        list.check("m").await.unwrap();
     }
     assert_eq!(engine.lists(), 1);
-    tokio::time::advance(FRESH).await;
+    tokio::time::advance(FRESH_FOR).await;
     for _ in 0..100 {
-        catalog.check("m").await.unwrap();
+        list.check("m").await.unwrap();
     }
     assert_eq!(engine.lists(), 1, "it was not waited for");
-    behind().await;
+    background().await;
     assert_eq!(engine.lists(), 2);
 }
 
-/// Lets happen what happens behind the requests.
-async fn behind() {
+/// Lets the background tasks run.
+async fn background() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_too_old_or_whose_engine_has_failed_since_is_not_relied_on() {
-    let (catalog, engine) = catalog_of(ScriptedEngine::saying(&["hi"]));
-    catalog.check("m").await.unwrap();
-    tokio::time::advance(FRESH).await;
+    let (list, engine) = cache_of(ScriptedEngine::saying(&["hi"]));
+    list.check("m").await.unwrap();
+    tokio::time::advance(FRESH_FOR).await;
     engine.set_gone(true);
-    assert!(matches!(catalog.look_up("m").await, Lookup::Has));
-    behind().await;
-    assert!(matches!(catalog.look_up("m").await, Lookup::Silent { had: true, .. }));
+    assert!(matches!(list.look_up("m").await, Lookup::Has));
+    background().await;
+    assert!(matches!(list.look_up("m").await, Lookup::Silent { had: true, .. }));
     engine.set_gone(false);
-    assert!(matches!(catalog.look_up("m").await, Lookup::Has));
+    assert!(matches!(list.look_up("m").await, Lookup::Has));
     engine.set_gone(true);
-    tokio::time::advance(STALE).await;
-    assert!(matches!(catalog.look_up("m").await, Lookup::Silent { had: true, .. }));
+    tokio::time::advance(USABLE_FOR).await;
+    assert!(matches!(list.look_up("m").await, Lookup::Silent { had: true, .. }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_model_is_refused_with_the_names_there_are() {
-    let (catalog, _engine) = catalog_of(ScriptedEngine::saying(&["hi"]).with_models(&["a", "b"]));
-    let error = catalog.check("gpt-4").await.unwrap_err();
+    let (list, _engine) = cache_of(ScriptedEngine::saying(&["hi"]).with_models(&["a", "b"]));
+    let error = list.check("gpt-4").await.unwrap_err();
     assert_eq!(error.to_string(), "scripted has no model 'gpt-4'; it has a, b");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_unknown_names_does_not_flood_the_engine() {
-    let (catalog, engine) = catalog_of(ScriptedEngine::saying(&["hi"]));
+    let (list, engine) = cache_of(ScriptedEngine::saying(&["hi"]));
     for attempt in 0..100 {
-        catalog.check(&format!("nope-{attempt}")).await.unwrap_err();
+        list.check(&format!("nope-{attempt}")).await.unwrap_err();
     }
     assert_eq!(engine.lists(), 1);
-    tokio::time::advance(RECHECK).await;
-    catalog.check("nope").await.unwrap_err();
+    tokio::time::advance(RECHECK_AFTER).await;
+    list.check("nope").await.unwrap_err();
     assert_eq!(engine.lists(), 2);
 }
 
-/// An engine that takes questions and never answers them.
+/// An engine that accepts requests and never answers.
 struct Hung;
 
 #[async_trait::async_trait]
@@ -95,13 +95,13 @@ impl Engine for Hung {
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_before_a_hung_engine_waits_once_and_not_in_series() {
-    let catalog = Catalog::new(Arc::new(Hung));
+    let list = ModelListCache::new(Arc::new(Hung));
     let began = Instant::now();
-    let crowd = futures::future::join_all((0..100).map(|_| catalog.check("m"))).await;
-    // What the list cannot tell, the engine will.
+    let crowd = futures::future::join_all((0..100).map(|_| list.check("m"))).await;
+    // Without a list, the engine itself decides.
     assert!(crowd.iter().all(Result::is_ok));
-    assert_eq!(began.elapsed(), PATIENCE);
-    // Who comes right after them does not wait anew.
-    catalog.check("m").await.unwrap();
-    assert_eq!(began.elapsed(), PATIENCE);
+    assert_eq!(began.elapsed(), LIST_TIMEOUT);
+    // A caller right after them does not wait again.
+    list.check("m").await.unwrap();
+    assert_eq!(began.elapsed(), LIST_TIMEOUT);
 }

@@ -1,24 +1,24 @@
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::catalog::STALE;
+use crate::model_list_cache::USABLE_FOR;
 
 fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(models))
 }
 
-/// The cloud, which knows more than it lists.
+/// The cloud, which does not list all its models.
 fn cloud(models: &[&str]) -> Arc<ScriptedEngine> {
     let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD).with_models(models);
     Arc::new(cloud.with_unlisted_models())
 }
 
-fn pool(engines: &[&Arc<ScriptedEngine>]) -> Pool {
+fn pool(engines: &[&Arc<ScriptedEngine>]) -> EnginePool {
     let mut engines = engines.iter().map(|engine| Arc::clone(engine) as Arc<dyn Engine>);
-    Pool::new(engines.next().unwrap(), engines.collect())
+    EnginePool::new(engines.next().unwrap(), engines.collect())
 }
 
-async fn answers(pool: &Pool, model: &str) -> Result<String, String> {
+async fn answers(pool: &EnginePool, model: &str) -> Result<String, String> {
     let found = pool.engine_of(model).await;
     found.map(|engine| engine.key().to_owned()).map_err(|error| error.to_string())
 }
@@ -96,7 +96,7 @@ async fn one_slow_engine_does_not_keep_the_callers_of_others_waiting() {
         Arc::new(SlowToList(engine(key, models), took))
     };
     let (ollama, vllm) = (slow("ollama", &["small"], 3 * second), slow("vllm", &["large"], 2 * second));
-    let pool = Pool::new(ollama, vec![vllm]);
+    let pool = EnginePool::new(ollama, vec![vllm]);
     let began = tokio::time::Instant::now();
     assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"));
     assert_eq!(began.elapsed(), 3 * second, "they are asked side by side");
@@ -115,7 +115,7 @@ async fn one_slow_engine_does_not_keep_the_callers_of_others_waiting() {
 async fn an_engine_that_hangs_keeps_only_those_waiting_whose_model_nobody_else_has() {
     let forever = std::time::Duration::from_secs(1_000_000);
     let hung: Arc<dyn Engine> = Arc::new(SlowToList(engine("ollama", &["small"]), forever));
-    let pool = Pool::new(hung, vec![engine("vllm", &["large"])]);
+    let pool = EnginePool::new(hung, vec![engine("vllm", &["large"])]);
     assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"));
     tokio::time::advance(std::time::Duration::from_secs(20)).await;
     let began = tokio::time::Instant::now();
@@ -140,7 +140,7 @@ async fn an_engine_that_is_down_is_left_out_of_the_list_and_named_by_its_models(
     let pool = pool(&[&ollama, &vllm]);
     assert_eq!(pool.list().await.unwrap().len(), 2);
     vllm.set_gone(true);
-    tokio::time::advance(STALE).await;
+    tokio::time::advance(USABLE_FOR).await;
     assert_eq!(
         answers(&pool, "large").await.unwrap_err(),
         "cannot reach vllm at http://vllm: Connection refused"
@@ -154,7 +154,7 @@ async fn an_engine_that_is_down_is_left_out_of_the_list_and_named_by_its_models(
     assert_eq!(answers(&pool, "small").await.as_deref(), Ok("ollama"));
 
     ollama.set_gone(true);
-    tokio::time::advance(STALE).await;
+    tokio::time::advance(USABLE_FOR).await;
     assert!(pool.list().await.is_err(), "a list of nobody is no list");
     vllm.set_gone(false);
     assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"), "it is found as soon as it is back");
@@ -177,7 +177,7 @@ async fn the_cloud_gets_the_names_it_lists_and_no_others() {
     assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"), "what is here is answered here");
     assert!(answers(&pool, "qwen3:8").await.is_err(), "a slip of the pen is not told to strangers");
     ollama.set_gone(true);
-    tokio::time::advance(STALE).await;
+    tokio::time::advance(USABLE_FOR).await;
     let answered = answers(&pool, "qwen3:8b").await;
     assert!(answered.as_deref().is_err_and(|error| error.contains("cannot reach ollama")), "{answered:?}");
 }
@@ -210,7 +210,7 @@ async fn a_name_that_both_have_is_answered_here_wherever_the_cloud_is_in_the_ord
     let owner = |listed: &ListedModel| (listed.model.id == "qwen3:8b").then(|| listed.engine.clone());
     assert_eq!(pool.list().await.unwrap().iter().find_map(owner).as_deref(), Some("ollama"));
     ollama.set_gone(true);
-    tokio::time::advance(STALE).await;
+    tokio::time::advance(USABLE_FOR).await;
     let answered = answers(&pool, "qwen3:8b").await;
     assert!(answered.as_deref().is_err_and(|error| error.contains("cannot reach ollama")), "{answered:?}");
 }
@@ -220,16 +220,16 @@ async fn what_an_engine_might_have_is_not_given_to_the_cloud_unless_somebody_nam
 {
     let engines = || (engine("ollama", &["small"]), engine("vllm", &["both"]), cloud(&["both"]));
     for (down, allowed, named_by, key) in [
-        ("vllm", false, NamedBy::House, Err("cannot reach vllm")),
-        ("ollama", false, NamedBy::House, Err("cannot reach ollama")),
-        ("vllm", true, NamedBy::House, Ok(CLOUD)),
+        ("vllm", false, NamedBy::Hob, Err("cannot reach vllm")),
+        ("ollama", false, NamedBy::Hob, Err("cannot reach ollama")),
+        ("vllm", true, NamedBy::Hob, Ok(CLOUD)),
         ("vllm", false, NamedBy::Caller, Ok(CLOUD)),
     ] {
         let (ollama, vllm, cloud) = engines();
-        // Nobody has heard it yet, so what it has is not known.
+        // It has not answered yet, so its models are not known.
         let vllm = if down == "ollama" { engine("vllm", &["large"]) } else { vllm };
         (if down == "ollama" { &ollama } else { &vllm }).set_gone(true);
-        let pool = pool(&[&ollama, &vllm, &cloud]).letting_the_cloud_stand_in(allowed);
+        let pool = pool(&[&ollama, &vllm, &cloud]).allow_cloud(allowed);
         let found = pool.find("both", named_by).await;
         assert_eq!(found.as_ref().is_ok_and(|found| found.instead_of.is_some()), allowed);
         let found = found.map(|found| found.engine.key().to_owned()).map_err(|error| error.to_string());
@@ -252,7 +252,7 @@ async fn a_single_engine_is_what_it_always_was() {
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_does_not_list_its_models_is_not_waited_for_even_when_it_is_alone() {
     let slow = SlowToList(engine("ollama", &["small"]), std::time::Duration::from_secs(3600));
-    let pool = Pool::new(Arc::new(slow), Vec::new());
+    let pool = EnginePool::new(Arc::new(slow), Vec::new());
     let listed = tokio::time::timeout(std::time::Duration::from_secs(10), pool.list()).await;
     assert!(matches!(listed.expect("in time"), Err(EngineError::Timeout { .. })));
 }

@@ -1,0 +1,255 @@
+//! The fallback model, `[intelligence] fallback_model`: it answers when the default model is not available.
+//!
+//! It answers only requests that left the choice of a model to Hob, only if the engine of the default model is
+//! unreachable or no longer has it, and only while no part of an answer was sent. The answer always says so. The
+//! cloud replaces a local engine only if the owner allows it.
+//!
+//! Knows nothing of records: the caller wraps each engine that answers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use hob_core::engine::CLOUD;
+use hob_core::{
+    CallerRole, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelInfo, ModelReason, Warning,
+};
+
+use crate::model_list_cache::{Lookup, ModelListCache};
+use crate::pool::EnginePool;
+
+/// Whether another model may answer after this error: the first engine did not process the request, or has no such
+/// model.
+pub fn is_unavailable(error: &EngineError) -> bool {
+    matches!(error, EngineError::Unreachable { .. } | EngineError::ModelNotFound { .. })
+}
+
+/// The same for an error while the model was looked up. An engine that timed out then did not process the request
+/// either.
+pub fn is_unresolved(error: &EngineError) -> bool {
+    is_unavailable(error) || matches!(error, EngineError::Timeout { .. })
+}
+
+/// The fallback model, and whether the cloud may answer with it.
+pub struct Fallback {
+    model: String,
+    /// The cloud, if it may replace a local engine.
+    cloud: Option<ModelListCache>,
+}
+
+impl Fallback {
+    /// `cloud` is the engine that may replace a local one, if the owner allows that.
+    pub fn new(model: impl Into<String>, cloud: Option<Arc<dyn Engine>>) -> Self {
+        Fallback { model: model.into(), cloud: cloud.map(ModelListCache::new) }
+    }
+
+    /// The engine and model that answer in place of `asked`, if there are any.
+    pub async fn find(
+        &self,
+        pool: &EnginePool,
+        asked: &str,
+        error: &EngineError,
+        role: CallerRole,
+    ) -> Option<FallbackModel> {
+        let engine = match pool.engine_of(&self.model).await {
+            Ok(engine) if !is_down(engine.as_ref(), error) => engine,
+            Ok(_) | Err(_) => self.cloud_engine().await?,
+        };
+        if !role.may_use_engine(engine.key()) {
+            return None;
+        }
+        let is_cloud_fallback = engine.key() == CLOUD && failed(pool, error) != CLOUD;
+        if is_cloud_fallback && self.cloud.is_none() {
+            tracing::warn!(
+                model = %self.model,
+                "fallback model is in the cloud, which is not allowed; to allow it, set [intelligence] allow_cloud_fallback"
+            );
+            return None;
+        }
+        let (model, key) = (&self.model, engine.key());
+        let reason = ModelReason::new(format!("{model} on {key} answers in place of {asked}: {error}"));
+        tracing::warn!(%model, engine = key, asked, %error, "fallback model answers");
+        let warning = if is_cloud_fallback { Warning::CloudFallback } else { Warning::FallbackModel };
+        Some(FallbackModel { model: model.clone(), engine, reason, warning })
+    }
+
+    /// The cloud, if it may answer and lists the model. A name that it does not list is not sent to it.
+    async fn cloud_engine(&self) -> Option<Arc<dyn Engine>> {
+        let cloud = self.cloud.as_ref()?;
+        match cloud.look_up(&self.model).await {
+            Lookup::Has => Some(Arc::clone(cloud.engine())),
+            Lookup::Lacks | Lookup::MayHave | Lookup::Silent { .. } => None,
+        }
+    }
+}
+
+/// The engine that failed: the one that the error names, or the selected one if no engine has the model.
+fn failed<'a>(pool: &'a EnginePool, error: &EngineError) -> &'a str {
+    let named = match error {
+        EngineError::Unreachable { engine, .. }
+        | EngineError::Timeout { engine, .. }
+        | EngineError::ModelNotFound { engine, .. } => pool.with_key(engine),
+        _ => None,
+    };
+    named.unwrap_or(pool.selected()).key()
+}
+
+/// Whether this is the engine that could not be reached.
+fn is_down(engine: &dyn Engine, error: &EngineError) -> bool {
+    match error {
+        EngineError::Unreachable { engine: down, .. } | EngineError::Timeout { engine: down, .. } => {
+            down == engine.key()
+        }
+        _ => false,
+    }
+}
+
+/// A model that answers in place of another.
+pub struct FallbackModel {
+    pub model: String,
+    pub engine: Arc<dyn Engine>,
+    pub reason: ModelReason,
+    pub warning: Warning,
+}
+
+/// Whether the fallback model answers. Shared by the engine and by the code that reports the model to the caller.
+#[derive(Default)]
+pub struct FallbackSwitch {
+    model: OnceLock<FallbackModel>,
+    /// The caller knows the answering model, so it may not change any more.
+    closed: AtomicBool,
+}
+
+impl FallbackSwitch {
+    pub fn model(&self) -> Option<&FallbackModel> {
+        self.model.get()
+    }
+
+    /// Prevents a later switch.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Wraps every engine that answers, for example to record its requests.
+pub type WrapEngine = Arc<dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync>;
+
+/// An engine that switches to the fallback model when the first engine fails.
+pub struct FallbackEngine {
+    /// The engine that is tried first, already wrapped.
+    pub first: Arc<dyn Engine>,
+    pub fallback: Arc<Fallback>,
+    pub pool: Arc<EnginePool>,
+    /// The caller's role.
+    pub role: CallerRole,
+    /// Wraps the engine of the fallback model.
+    pub wrap: WrapEngine,
+    pub switch: Arc<FallbackSwitch>,
+}
+
+impl FallbackEngine {
+    /// The fallback model after this error of the first engine; `None` when the error is final.
+    async fn fallback_model(&self, request: &GenerateRequest, error: &EngineError) -> Option<FallbackModel> {
+        if !is_unavailable(error) || self.switch.closed.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.fallback.find(&self.pool, &request.model, error, self.role).await
+    }
+
+    /// The wrapped engine of the fallback model, and the request for it.
+    fn second(
+        &self,
+        fallback_model: &FallbackModel,
+        request: &GenerateRequest,
+    ) -> (Arc<dyn Engine>, GenerateRequest) {
+        let engine = (self.wrap)(Arc::clone(&fallback_model.engine));
+        (engine, GenerateRequest { model: fallback_model.model.clone(), ..request.clone() })
+    }
+
+    fn switch_to(&self, fallback_model: FallbackModel) {
+        // Concurrent requests of one run find the same fallback model.
+        let _ = self.switch.model.set(fallback_model);
+    }
+}
+
+/// The caller gets the first error, whatever the fallback model's error is.
+fn fallback_failed(first: EngineError, second: &EngineError) -> EngineError {
+    tracing::warn!(error = %second, "fallback model did not answer either");
+    first
+}
+
+#[async_trait]
+impl Engine for FallbackEngine {
+    fn key(&self) -> &str {
+        self.first.key()
+    }
+
+    fn address(&self) -> &str {
+        self.first.address()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        if let Some(fallback_model) = self.switch.model() {
+            let (engine, request) = self.second(fallback_model, request);
+            return engine.generate(&request).await;
+        }
+        let error = match self.first.generate(request).await {
+            Ok(generation) => return Ok(generation),
+            Err(error) => error,
+        };
+        let Some(fallback_model) = self.fallback_model(request, &error).await else { return Err(error) };
+        let (engine, request) = self.second(&fallback_model, request);
+        let answered = engine.generate(&request).await.map_err(|second| fallback_failed(error, &second));
+        if answered.is_ok() {
+            self.switch_to(fallback_model);
+        }
+        answered
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        if let Some(fallback_model) = self.switch.model() {
+            let (engine, request) = self.second(fallback_model, request);
+            return engine.stream(&request).await;
+        }
+        let error = match self.first.stream(request).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        let Some(fallback_model) = self.fallback_model(request, &error).await else { return Err(error) };
+        let (engine, request) = self.second(&fallback_model, request);
+        let answered = engine.stream(&request).await.map_err(|second| fallback_failed(error, &second));
+        if answered.is_ok() {
+            self.switch_to(fallback_model);
+        }
+        answered
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        self.first.embed(request).await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.first.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        self.first.health().await
+    }
+
+    fn lists_every_model(&self) -> bool {
+        self.first.lists_every_model()
+    }
+
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        self.first.means(asked, listed)
+    }
+
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        self.first.prepare(model).await
+    }
+}
+
+#[cfg(test)]
+#[path = "fallback_tests.rs"]
+mod tests;
