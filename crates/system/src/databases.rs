@@ -1,8 +1,8 @@
-//! The databases of Hob: which tables each has, and their state for `hob doctor`. Opens none for work.
+//! The databases: where they are, which tables they have, and their state for `hob doctor`.
 
 use std::path::{Path, PathBuf};
 
-use hob_db::{DatabaseError, DatabaseState, Migrations, inspect};
+use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
 use hob_store::{chats, conversations, routing, telemetry};
 
 use crate::memory;
@@ -21,6 +21,11 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
 
 /// The tables of `memory.db`: the user's documents. A file of its own, because it is large and can be rebuilt.
 pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_store::memory::MIGRATIONS];
+
+/// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
+pub fn hob_database(home: &Path) -> LazyDatabase {
+    LazyDatabase::at(&home.join(DATABASE), HOB_MIGRATIONS)
+}
 
 /// One database and its state.
 #[derive(Debug)]

@@ -18,13 +18,13 @@ use hob_memory::read::apart::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_store::has_answered;
-use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use thiserror::Error;
 
 use crate::accounts::Accounts;
 use crate::channel_service::ChannelService;
-use crate::channels;
-use crate::databases::DATABASE;
+use crate::channels::{self, ChannelParts};
+use crate::databases::{DATABASE, hob_database};
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
@@ -33,8 +33,8 @@ use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::record::Record;
 use crate::startup::routing::open_router;
-use crate::startup::tasks::{open_tasks, task_options};
-use crate::startup::telemetry::{open_record, telemetry_options};
+use crate::startup::tasks::task_options;
+use crate::startup::telemetry::telemetry_options;
 use crate::system::{System, SystemParts};
 use crate::trace::Traces;
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
@@ -128,7 +128,8 @@ impl Household {
             }
         };
         let key = engine.key().to_owned();
-        let record = open_record(config, home);
+        let database = hob_database(home);
+        let record = Record::open(&telemetry_options(config), &database);
         let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
         let accounts = Accounts::new(&telemetry_options(config), &record, traces.spans().clone());
         let default_model = config.default_model().map(str::to_owned);
@@ -149,8 +150,9 @@ impl Household {
             reader: wishes.reader.clone(),
         };
         let memory = HouseMemory::new(config, home, wiring)?;
-        let channels = channels::open_channels(config, home, &bus)?;
-        let tasks = open_tasks(home, task_options(channels::contract(channels.as_ref())));
+        let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
+        let channels = channels::open_channels(config, home, parts)?;
+        let tasks = TaskBook::new(database.clone(), task_options(channels::contract(channels.as_ref())));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
@@ -186,7 +188,7 @@ impl Household {
         let system = system
             .with_memory(memory)
             .with_embedder(embedder)
-            .with_router(open_router(config, home, &record));
+            .with_router(open_router(config, &database, &record));
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::databases::HOB_MIGRATIONS;
 use crate::channel_service::{ChannelOptions, ChannelService};
+use crate::databases::HOB_MIGRATIONS;
 
 /// A tool that does nothing.
 struct Prop(ToolSpec);

@@ -39,7 +39,9 @@ mod workshop;
 
 pub use channel_service::ChannelService;
 pub use chats::open_chats;
-pub use databases::{DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, inspect_databases};
+pub use databases::{
+    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
+};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};

@@ -9,8 +9,8 @@ use hob_core::{
     ToolDefinition, Unrecorded,
 };
 use hob_memory::tokens;
-use hob_testkit::ScriptedEngine;
 use hob_tasks::TaskOptions;
+use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use crate::memory::{HouseMemory, MemoryWiring};

@@ -1,16 +1,13 @@
 //! The record of inferences: opens it, keeps it within its retention, and does without it while it cannot be opened.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Inference, InferenceLog, Moment, Zone};
-use hob_db::{Database, DatabaseError};
+use hob_db::{DatabaseError, LazyDatabase};
 use hob_store::savings::{Prices, Savings, Served, savings};
 use hob_store::{Telemetry, TelemetryWriter};
-
-use crate::databases::HOB_MIGRATIONS;
 
 /// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
 const LATEST_RECORDS: Duration = Duration::from_millis(250);
@@ -55,7 +52,7 @@ impl Default for Record {
 impl Record {
     /// Opens the record in `database`, where calls are recorded. A database that cannot be opened is logged and tried again: until
     /// then calls wait to be recorded, as many as there is room for.
-    pub fn open(options: &TelemetryOptions, database: &Path) -> Self {
+    pub fn open(options: &TelemetryOptions, database: &LazyDatabase) -> Self {
         let kept = options.enabled.then(|| Kept::open(options, database)).transpose();
         let kept = kept.unwrap_or_else(|error| {
             tracing::error!(%error, "no calls are recorded: the system gives no thread for it");
@@ -138,13 +135,13 @@ impl Record {
 }
 
 impl Kept {
-    fn open(options: &TelemetryOptions, database: &Path) -> io::Result<Self> {
+    fn open(options: &TelemetryOptions, database: &LazyDatabase) -> io::Result<Self> {
         let retention_days = options.retention_days;
         let telemetry = Arc::new(OnceLock::new());
         let opened = Arc::clone(&telemetry);
-        let (prices, database): (Prices, PathBuf) = (options.prices.clone(), database.to_owned());
+        let (prices, database) = (options.prices.clone(), database.clone());
         let open = move || {
-            let telemetry = open_telemetry(&database, prices.clone())?;
+            let telemetry = Telemetry::new(database.open()?, prices.clone());
             Ok(opened.get_or_init(|| telemetry).clone())
         };
         let writer = match open() {
@@ -167,16 +164,13 @@ impl InferenceLog for Record {
     }
 }
 
-/// The record in a database, for those who only read it. Creates the database where there is none.
-pub(crate) fn open_telemetry(database: &Path, prices: Prices) -> Result<Telemetry, DatabaseError> {
-    Ok(Telemetry::new(Database::open(database, HOB_MIGRATIONS)?, prices))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::time::Instant;
 
+    use crate::databases::HOB_MIGRATIONS;
     use hob_core::{Ending, FinishReason, RequestSource, Usage};
 
     use super::*;
@@ -189,6 +183,10 @@ mod tests {
             energy: false,
             prices: Prices::standard(),
         }
+    }
+
+    fn database_in(home: &Path) -> LazyDatabase {
+        LazyDatabase::at(&home.join("hob.db"), HOB_MIGRATIONS)
     }
 
     fn inference() -> Inference {
@@ -218,7 +216,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let database = home.path().join("hob.db");
         fs::create_dir(&database).unwrap();
-        let record = Record::open(&options(), &home.path().join("hob.db"));
+        let record = Record::open(&options(), &database_in(home.path()));
         record.record(inference());
         assert!(record.telemetry().is_none() && record.is_losing());
         assert!(record.why_not().unwrap().contains("cannot be opened; Hob tries again"));
@@ -239,7 +237,7 @@ mod tests {
     async fn calls_of_a_database_that_can_never_be_opened_are_counted_as_lost() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("hob.db")).unwrap();
-        let record = Record::open(&options(), &home.path().join("hob.db"));
+        let record = Record::open(&options(), &database_in(home.path()));
         for _ in 0..7 {
             record.record(inference());
         }
@@ -251,14 +249,14 @@ mod tests {
     #[tokio::test]
     async fn after_the_end_the_database_itself_has_everything() {
         let home = tempfile::tempdir().unwrap();
-        let record = Record::open(&options(), &home.path().join("hob.db"));
+        let record = Record::open(&options(), &database_in(home.path()));
         // Whoever else has the database open keeps it from being closed.
-        let another = open_telemetry(&home.path().join("hob.db"), Prices::standard()).unwrap();
+        let another = Telemetry::new(database_in(home.path()).open().unwrap(), Prices::standard());
         record.record(inference());
         record.close().await;
         let copy = tempfile::tempdir().unwrap();
         fs::copy(home.path().join("hob.db"), copy.path().join("hob.db")).unwrap();
-        let copied = open_telemetry(&copy.path().join("hob.db"), Prices::standard()).unwrap();
+        let copied = Telemetry::new(database_in(copy.path()).open().unwrap(), Prices::standard());
         assert_eq!(copied.overview(None).unwrap().figures.calls, 1);
         drop(another);
     }

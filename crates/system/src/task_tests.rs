@@ -4,10 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog, NoChannels, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
+use hob_core::{
+    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog,
+    NoChannels, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec,
+};
 use hob_db::Database;
+use hob_tasks::{
+    DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskBook,
+};
 use hob_testkit::ScriptedEngine;
-use hob_tasks::{DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use serde_json::{Value, json};
 
 use crate::databases::HOB_MIGRATIONS;
@@ -90,7 +95,8 @@ struct World {
 
 impl World {
     fn with(engine: Arc<ScriptedEngine>, channels: Arc<dyn Channels>) -> Self {
-        let book = TaskBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), task_options(channels));
+        let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
+        let book = TaskBook::new(database, task_options(channels));
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
         let system = Arc::new(System::new(SystemParts {

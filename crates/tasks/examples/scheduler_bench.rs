@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use hob_core::{Permit, Reach};
 use hob_db::Database;
-use hob_tasks::{MIGRATIONS, NewTask, RunOutcome, ScheduleType, Task, TaskId};
 use hob_tasks::store::{Claimant, Retry, RunEnd, Tasks};
+use hob_tasks::{MIGRATIONS, NewTask, RunOutcome, ScheduleType, Task, TaskId};
 use jiff::{SignedDuration, Timestamp};
 
 /// Due at each measured poll that finds something.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::model::DEFAULT_MODEL;
-use hob_core::{AgentPreference, Ask, Caller, Event, EventBus, GenerateRequest, Message, RequestSource, Role, RunEvents};
+use hob_core::{
+    AgentPreference, Ask, Caller, Event, EventBus, GenerateRequest, Message, RequestSource, Role, RunEvents,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::service::TaskBook;

@@ -6,16 +6,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{AgentPreference, Ask, Clock, Engine, EngineError, EventBus, GenerateRequest, Generation, GenerationStream, ModelInfo, Permit, Reach, RequestSource, Zone};
-use hob_db::{Database, DatabaseFile};
+use hob_core::{
+    AgentPreference, Ask, Clock, Engine, EngineError, EventBus, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, Permit, Reach, RequestSource, Zone,
+};
+use hob_db::{Database, LazyDatabase};
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::schedule::ScheduleType;
 use crate::deliver::{Deliver, DeliverError, NoDelivery};
+use crate::schedule::ScheduleType;
 use crate::service::TaskOptions;
 use crate::store::MIGRATIONS;
 use crate::task::{DeliverTo, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
@@ -90,8 +93,8 @@ impl Deliver for Pigeons {
     }
 }
 
-fn file(path: &Path) -> DatabaseFile {
-    DatabaseFile::at(path, &[MIGRATIONS])
+fn file(path: &Path) -> LazyDatabase {
+    LazyDatabase::at(path, &[MIGRATIONS])
 }
 
 fn task_options() -> TaskOptions {
@@ -119,8 +122,10 @@ impl World {
         let began = Instant::now();
         let clock: Arc<dyn Clock> =
             Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let book =
-            TaskBook::new(database.clone(), TaskOptions { clock, zone: Zone::UTC, deliver, ..task_options() });
+        let book = TaskBook::new(
+            database.clone(),
+            TaskOptions { clock, zone: Zone::UTC, deliver, ..task_options() },
+        );
         let (ask, bus) = (Arc::new(EngineAsk::new(engine)), EventBus::new());
         let parts = SchedulerParts {
             book: book.clone(),

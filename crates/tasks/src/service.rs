@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hob_core::{Clock, SystemClock, Zone};
-use hob_db::{ChangeWatch, DatabaseError, DatabaseFile};
+use hob_db::{ChangeWatch, DatabaseError, LazyDatabase};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use crate::types::{Change, Field, ScheduleError, TaskId, TaskStatus};
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 const ID_LENGTH: usize = 8;
 
-/// The tasks of this home. Cheap to clone; all clones are the same book. The file is opened when it is first needed.
+/// The tasks of a database. Cheap to clone; all clones are the same book. The database is opened when it is first needed.
 #[derive(Clone)]
 pub struct TaskBook {
     inner: Arc<Inner>,
@@ -51,7 +51,7 @@ impl Default for TaskOptions {
 }
 
 struct Inner {
-    database: DatabaseFile,
+    database: LazyDatabase,
     options: TaskOptions,
     /// Told when something may be due that was not.
     changed: Notify,
@@ -60,13 +60,9 @@ struct Inner {
 }
 
 impl TaskBook {
-    pub fn new(database: impl Into<DatabaseFile>, options: TaskOptions) -> Self {
-        let inner = Inner {
-            database: database.into(),
-            options,
-            changed: Notify::new(),
-            running: Mutex::default(),
-        };
+    pub fn new(database: impl Into<LazyDatabase>, options: TaskOptions) -> Self {
+        let inner =
+            Inner { database: database.into(), options, changed: Notify::new(), running: Mutex::default() };
         TaskBook { inner: Arc::new(inner) }
     }
 

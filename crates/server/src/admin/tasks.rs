@@ -8,7 +8,10 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{Extensions, StatusCode};
 use hob_core::{Permit, Reach, RunEvents};
-use hob_tasks::{Change, DeliverTo, Field, Missed, NewTask, ScheduleError, ScheduleType, Scheduler, Task, TaskId, TaskLimits, TaskRun, TaskStatus, parse_zone};
+use hob_tasks::{
+    Change, DeliverTo, Field, Missed, NewTask, ScheduleError, ScheduleType, Scheduler, Task, TaskId,
+    TaskLimits, TaskRun, TaskStatus, parse_zone,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 

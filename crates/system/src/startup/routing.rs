@@ -1,24 +1,24 @@
 //! The router, as the configuration wants it, with what the record of calls tells of models.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_config::{Config, RouterKey};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, LazyDatabase};
 use hob_store::Telemetry;
 use hob_store::telemetry::Row;
 
-use crate::databases::DATABASE;
-use crate::record::{Record, open_telemetry};
+use crate::databases::hob_database;
+use crate::record::Record;
 use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.
-pub(crate) fn open_router(config: &Config, home: &Path, record: &Record) -> Router {
+pub(crate) fn open_router(config: &Config, database: &LazyDatabase, record: &Record) -> Router {
     let policy = policy(config.intelligence.router);
     let book = match config.telemetry.enabled || policy == PolicyName::Grpo {
-        true => open_router_book(home, record.clone()),
+        true => router_book(database.clone(), record.clone()),
         false => RouterBook::default(),
     };
     Router::new(policy, book)
@@ -26,8 +26,12 @@ pub(crate) fn open_router(config: &Config, home: &Path, record: &Record) -> Rout
 
 /// The choices in `home`, and what was learnt from them.
 pub fn open_router_book(home: &Path, record: Record) -> RouterBook {
-    let database = home.join(DATABASE);
-    RouterBook::at(&database.clone(), Arc::new(RecordMeasurements { record, database }))
+    router_book(hob_database(home), record)
+}
+
+fn router_book(database: LazyDatabase, record: Record) -> RouterBook {
+    let measurements = RecordMeasurements { record, database: database.clone() };
+    RouterBook::new(database, Some(Arc::new(measurements)))
 }
 
 fn policy(key: RouterKey) -> PolicyName {
@@ -41,19 +45,17 @@ fn policy(key: RouterKey) -> PolicyName {
 struct RecordMeasurements {
     record: Record,
     /// Has what was recorded before recording was switched off.
-    database: PathBuf,
+    database: LazyDatabase,
 }
 
 impl RecordMeasurements {
     /// `None` where nothing was ever recorded.
     fn telemetry(&self) -> Result<Option<Telemetry>, DatabaseError> {
-        match self.record.telemetry() {
-            Some(telemetry) => Ok(Some(telemetry.clone())),
-            None if self.database.exists() => {
-                open_telemetry(&self.database, self.record.prices().clone()).map(Some)
-            }
-            None => Ok(None),
+        if let Some(telemetry) = self.record.telemetry() {
+            return Ok(Some(telemetry.clone()));
         }
+        let database = self.database.find()?;
+        Ok(database.map(|database| Telemetry::new(database, self.record.prices().clone())))
     }
 }
 

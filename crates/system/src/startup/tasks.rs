@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{ChannelError, ChannelStatus, Channels};
-use hob_db::DatabaseFile;
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskBook, TaskOptions};
 
 use crate::channels::is_whatsapp;
-use crate::databases::{DATABASE, HOB_MIGRATIONS};
+use crate::databases::hob_database;
 
 /// How long a gateway may take to say which channels it has.
 const LISTING: Duration = Duration::from_secs(5);
@@ -20,7 +19,7 @@ const WHATSAPP: &str = "whatsapp";
 
 /// The tasks in `home`. Creates nothing until a task is made.
 pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskBook {
-    TaskBook::new(DatabaseFile::at(home.join(DATABASE), HOB_MIGRATIONS), options)
+    TaskBook::new(hob_database(home), options)
 }
 
 /// Tasks that all agents can answer, and whose results `channels` take.

@@ -7,21 +7,18 @@ use hob_db::DatabaseError;
 use hob_store::Telemetry;
 use hob_store::savings::{Price, Prices};
 
-use crate::databases::DATABASE;
-use crate::record::{self, Record, TelemetryOptions};
+use crate::databases::hob_database;
+use crate::record::{Record, TelemetryOptions};
 
 /// Opens the record in `home`, where calls are recorded.
 pub fn open_record(config: &Config, home: &Path) -> Record {
-    Record::open(&telemetry_options(config), &home.join(DATABASE))
+    Record::open(&telemetry_options(config), &hob_database(home))
 }
 
 /// The record in `home`, for those who only read it; `None` where nothing was ever recorded. Creates nothing.
 pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, DatabaseError> {
-    let database = home.join(DATABASE);
-    match database.exists() {
-        true => record::open_telemetry(&database, prices(config)).map(Some),
-        false => Ok(None),
-    }
+    let database = hob_database(home).find()?;
+    Ok(database.map(|database| Telemetry::new(database, prices(config))))
 }
 
 pub fn telemetry_options(config: &Config) -> TelemetryOptions {

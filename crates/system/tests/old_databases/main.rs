@@ -15,9 +15,9 @@ use hob_store::memory::WordQuery;
 use hob_store::routing::Ratings;
 use hob_store::telemetry::Row;
 use hob_store::{Chats, Conversations, MemoryStore, Prices, Routing, Telemetry, has_answered};
+use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_tasks::TaskId;
 use hob_tasks::store::Tasks;
-use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use rusqlite::Connection;
 
 const HOB: [&str; 10] = [

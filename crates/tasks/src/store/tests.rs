@@ -431,7 +431,9 @@ fn a_clock_may_show_anything() {
                 ("once", ScheduleType::Once, "2027-01-01T00:00Z"),
             ] {
                 // At the end of time nothing is left to be planned.
-                let Ok(task) = asked(kind, value).plan(TaskId::parse(id).expect("an id"), made) else { continue };
+                let Ok(task) = asked(kind, value).plan(TaskId::parse(id).expect("an id"), made) else {
+                    continue;
+                };
                 tasks.insert(&task).expect("kept");
             }
             tasks.recalculate_carried_ahead(shown).expect("looked");

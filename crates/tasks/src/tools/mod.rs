@@ -18,10 +18,8 @@ pub use list::ListTasks;
 
 /// All of them.
 pub fn task_tools(tasks: &TaskBook) -> Vec<Arc<dyn Tool>> {
-    let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(ScheduleTask::new(tasks.clone())),
-        Arc::new(ListTasks::new(tasks.clone())),
-    ];
+    let mut tools: Vec<Arc<dyn Tool>> =
+        vec![Arc::new(ScheduleTask::new(tasks.clone())), Arc::new(ListTasks::new(tasks.clone()))];
     tools.extend(ChangeTask::all(tasks));
     tools
 }

@@ -13,9 +13,9 @@ use crate::output::time;
 
 const COLUMNS: [Column; 5] = [
     Column::Words("DUE"),
-    Column::Numbers("TRY"),
+    Column::Numbers("ATTEMPT"),
     Column::Words("OUTCOME"),
-    Column::Numbers("TOOK"),
+    Column::Numbers("DURATION"),
     Column::Words("RESULT"),
 ];
 

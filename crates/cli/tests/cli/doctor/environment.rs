@@ -1,4 +1,4 @@
-//! States of what is around an answer: the port, who may ask, the network, the sandbox, messaging.
+//! States of the environment: the port, access, the network, the sandbox, messaging.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn change(home: &Home, from: &str, to: &str) {
 #[tokio::test]
 async fn an_address_that_is_not_ours_cannot_be_listened_on() {
     let (home, _ollama) = with("").await;
-    // Reserved for documentation, so nobody has it.
+    // Reserved for documentation, so no machine has it.
     change(&home, "host = \"127.0.0.1\"\nport", "host = \"192.0.2.1\"\napi_key = \"k\"\nport");
     let found = Diagnosis::of(&home).await;
     found.shows("port", "warning", "cannot listen on 192.0.2.1");
@@ -35,21 +35,19 @@ async fn an_address_that_is_not_ours_cannot_be_listened_on() {
 }
 
 #[tokio::test]
-async fn an_open_door_is_told_of_and_a_locked_one_is_not() {
+async fn an_open_server_is_reported_and_a_protected_one_is_not() {
     let (home, _ollama) = with("").await;
     change(&home, "host = \"127.0.0.1\"\nport", "host = \"0.0.0.0\"\nport");
     let found = Diagnosis::of(&home).await;
-    found
-        .shows("access", "warning", "everybody who reaches this machine")
-        .is_ready_and_next_is("HOB_API_KEY");
+    found.shows("access", "warning", "anyone on your network").is_ready_and_next_is("HOB_API_KEY");
     let mut locked = home.hob(&["doctor", "--json"]);
     locked.env("HOB_API_KEY", "s3cret");
     let found = Diagnosis::from(locked).await;
-    found.shows("access", "good", "everybody who has its key").is_ready_and_next_is("hob ask");
+    found.shows("access", "good", "anyone who has the API key").is_ready_and_next_is("hob ask");
 }
 
 #[tokio::test]
-async fn a_proxy_is_told_of_and_suspected_of_a_silent_engine() {
+async fn a_proxy_is_reported_and_suspected_for_a_silent_engine() {
     let (home, _ollama) = with("").await;
     let mut local = home.hob(&["doctor", "--json"]);
     local.env("HTTPS_PROXY", "http://me:s3cret@127.0.0.1:9");
@@ -65,7 +63,7 @@ async fn a_proxy_is_told_of_and_suspected_of_a_silent_engine() {
     let mut far = home.hob(&["doctor", "--json"]);
     far.env("http_proxy", "http://127.0.0.1:9").env("NO_PROXY", "localhost");
     let found = Diagnosis::from(far).await;
-    found.shows("proxy", "warning", "vllm at gpu.test is asked through the proxy of http_proxy");
+    found.shows("proxy", "warning", "vllm at gpu.test is reached through the proxy of http_proxy");
     found.is_ready_and_next_is("NO_PROXY='localhost,gpu.test'");
 }
 
@@ -90,7 +88,7 @@ async fn whatsapp_is_linked_first() {
 }
 
 #[tokio::test]
-async fn code_that_nothing_can_run_is_told_of() {
+async fn a_missing_sandbox_is_reported() {
     let (home, _ollama) = with("[sandbox]\nenabled = true\n").await;
     let mut bare = home.hob(&["doctor", "--json"]);
     bare.env("PATH", home.directory());
@@ -106,15 +104,15 @@ async fn code_that_bubblewrap_runs_is_good() {
 }
 
 #[tokio::test]
-async fn a_server_of_tools_without_its_program_is_told_of() {
+async fn an_mcp_server_without_its_program_is_reported() {
     let (home, _ollama) = with("[mcp.servers.files]\ncommand = \"no-such-program\"\n").await;
     let found = Diagnosis::of(&home).await;
-    found.shows("mcp", "warning", "files: there is no program 'no-such-program'");
+    found.shows("mcp", "warning", "files: the program 'no-such-program' does not exist");
     found.is_ready_and_next_is("[mcp.servers.files] command");
 }
 
 #[tokio::test]
-async fn a_record_that_nobody_wants_is_no_fault() {
+async fn disabled_telemetry_is_not_a_problem() {
     let (home, _ollama) = with("[telemetry]\nenabled = false\n").await;
     Diagnosis::of(&home).await.shows("telemetry", "off", "not recorded").is_ready_and_next_is("hob ask");
 }

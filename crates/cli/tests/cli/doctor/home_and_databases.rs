@@ -49,7 +49,7 @@ async fn good_databases_are_good() {
 
 #[tokio::test]
 async fn a_damaged_database_is_moved_away_with_all_that_belongs_to_it() {
-    for (file, again) in [("hob.db", "Hob starts with a new one"), ("memory.db", "'hob memory index PATH'")] {
+    for (file, again) in [("hob.db", "Hob creates a new one"), ("memory.db", "'hob memory index PATH'")] {
         let (home, _ollama) = in_order().await;
         let place = |file: &str| home.directory().join(file);
         // The second time, what was put aside the first time is in the way.
@@ -77,7 +77,7 @@ async fn a_damaged_database_is_moved_away_with_all_that_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn a_database_of_another_age_is_told() {
+async fn a_database_of_another_version_is_reported() {
     let (home, _ollama) = in_order().await;
     let path = made(&home, "hob.db", HOB_MIGRATIONS);
     let set = |version: &'static str| {
@@ -85,7 +85,7 @@ async fn a_database_of_another_age_is_told() {
     };
     assert!(set("0").await.expect("Python runs").success());
     let found = Diagnosis::of(&home).await;
-    found.shows("hob.db", "good", "from an older Hob").is_ready_and_next_is("hob ask");
+    found.shows("hob.db", "good", "from an older version of Hob").is_ready_and_next_is("hob ask");
     assert!(set("4711").await.expect("Python runs").success());
     let found = Diagnosis::of(&home).await;
     found.shows("hob.db", "warning", "written by a newer Hob").is_ready_and_next_is("Update Hob");
@@ -101,56 +101,56 @@ async fn locked(path: &Path) -> Child {
 }
 
 #[tokio::test]
-async fn a_locked_database_is_told_from_a_broken_one() {
+async fn a_locked_database_is_distinguished_from_a_broken_one() {
     for (file, migrations) in [("hob.db", HOB_MIGRATIONS), ("memory.db", MEMORY_MIGRATIONS)] {
         let (home, _ollama) = in_order().await;
         let path = made(&home, file, migrations);
         let _holder = locked(Path::new(&path)).await;
         let found = Diagnosis::of(&home).await;
-        found.shows(file, "warning", "another process keeps it locked").is_ready_and_next_is("fuser");
+        found.shows(file, "warning", "another process has locked it").is_ready_and_next_is("fuser");
     }
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_is_told() {
+async fn an_impossible_directory_is_reported() {
     let (home, _ollama) = in_order().await;
     let file = home.directory().join("some-file");
     fs::write(&file, "").expect("written");
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("HOB_HOME", file.join("hob")).env("HOB_CONFIG", home.config_file());
     let found = Diagnosis::from(command).await;
-    found.shows("home", "warning", "some-file is no directory").is_ready_and_next_is("set HOB_HOME");
+    found.shows("home", "warning", "some-file is not a directory").is_ready_and_next_is("set HOB_HOME");
 
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("HOB_HOME", home.directory().join("new")).env("HOB_CONFIG", home.config_file());
-    Diagnosis::from(command).await.shows("home", "good", "not there yet").is_ready_and_next_is("hob ask");
+    Diagnosis::from(command).await.shows("home", "good", "not created yet").is_ready_and_next_is("hob ask");
 }
 
 #[tokio::test]
-async fn a_directory_that_depends_on_where_one_is_is_told() {
+async fn a_relative_directory_is_reported() {
     let (home, _ollama) = in_order().await;
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("HOB_HOME", "here").env("HOB_CONFIG", home.config_file()).current_dir(home.directory());
     let found = Diagnosis::from(command).await;
-    found.shows("home", "warning", "here is another directory wherever you are");
+    found.shows("home", "warning", "here is a relative path, which depends on the current directory");
     found.is_ready_and_next_is("export HOB_HOME='/");
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_directory_that_cannot_be_written_is_told() {
+async fn an_unwritable_directory_is_reported() {
     let (home, _ollama) = in_order().await;
     let path = home.directory().display().to_string();
     let found = Diagnosis::from(behind_walls(&home, &["--ro-bind", &path, &path], &["--json"])).await;
-    found.shows("home", "warning", "cannot be written").is_ready_and_next_is("chown");
+    found.shows("home", "warning", "is not writable").is_ready_and_next_is("chown");
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_disk_that_is_nearly_full_is_told() {
+async fn a_nearly_full_disk_is_reported() {
     let (home, _ollama) = in_order().await;
     let (path, file) = (home.directory().display().to_string(), home.config_file().display().to_string());
     let walls = ["--size", "8388608", "--tmpfs", &path, "--ro-bind", &file, &file];
     let found = Diagnosis::from(behind_walls(&home, &walls, &["--json"])).await;
-    found.shows("home", "warning", "only 8 MB are free").is_ready_and_next_is("Make room");
+    found.shows("home", "warning", "only 8 MB free").is_ready_and_next_is("Free some space");
 }

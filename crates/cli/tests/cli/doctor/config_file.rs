@@ -15,7 +15,7 @@ use crate::home::finish;
 /// A network of its own, so that nothing of this machine is found.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_fresh_machine_is_told_how_to_begin() {
+async fn a_fresh_machine_gets_first_steps() {
     let home = Home::empty();
     let ran = finish(behind_walls(&home, &["--unshare-net"], &[])).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -25,30 +25,30 @@ async fn a_fresh_machine_is_told_how_to_begin() {
         .filter(|line| ["✓ machine", "✓ home", " energy "].iter().all(|own| !line.contains(own)))
         .collect();
     insta::assert_snapshot!(stdout.join("\n"), @r#"
-    ✓ config     no file, so everything is at its default
-                 → 'hob init' writes one for this machine
-    · hob.db     not there yet; the first answer makes it
-    · memory.db  not there yet; 'hob memory index PATH' makes it
+    ✓ config     no file; all settings have their default values
+                 → Create one for this machine with 'hob init'
+    · hob.db     not created yet (created by the first answer)
+    · memory.db  not created yet (created by 'hob memory index PATH')
     · ollama     http://localhost:11434 does not answer
-    · vllm       http://localhost:8000 is where Hob itself listens
+    · vllm       skipped, port 8000 is Hob's own port
     · sglang     http://localhost:30000 does not answer
     · llamacpp   http://localhost:8080 does not answer
     · litellm    http://localhost:4000 does not answer
-    · cloud      no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
-    · embedded   has no model yet; 'hob model pull smollm2-135m-instruct' gets one
-    ✓ engine     none runs; the first question fetches a small model (about 100 MB) that Hob runs by itself
-                 → Get it now with 'hob model pull smollm2-135m-instruct', or start an engine of yours, such as with 'ollama serve'
+    · cloud      no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
+    · embedded   no model yet; download one with 'hob model pull smollm2-135m-instruct'
+    ✓ engine     no engine is running; the first question downloads a small built-in model (about 100 MB)
+                 → Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'
     ✓ port       8000 is free for 'hob serve'
-    ! access     'hob serve' answers everybody who reaches this machine (0.0.0.0, no key)
-                 → Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
+    ! access     'hob serve' answers anyone on your network (0.0.0.0, no API key)
+                 → Set [server] host = "127.0.0.1" to limit it to this machine, or HOB_API_KEY to require a key
 
     Ready. Try it: hob ask 'Hello'
-    Then (access): Set [server] host = "127.0.0.1" to keep it to this machine, or HOB_API_KEY to ask for a key
+    Then (access): Set [server] host = "127.0.0.1" to limit it to this machine, or HOB_API_KEY to require a key
     "#);
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_the_first_thing_to_mend() {
+async fn an_unusable_file_is_the_first_thing_to_fix() {
     for (text, words) in [
         ("[server\nport = 1\n", "this is not valid TOML"),
         ("[server]\nport = \"many\"\n", "server.port"),
@@ -56,13 +56,12 @@ async fn a_file_that_cannot_be_used_is_the_first_thing_to_mend() {
     ] {
         let found = Diagnosis::of(&Home::with_config(text)).await;
         found.shows("config", "bad", words).says_nothing_of("engine");
-        found
-            .is_not_ready_and_next_is("Correct the file, or replace it by a new one with 'hob init --force'");
+        found.is_not_ready_and_next_is("Correct the file, or replace it with 'hob init --force'");
     }
 }
 
 #[tokio::test]
-async fn a_file_that_is_none_is_told_from_a_broken_one() {
+async fn a_missing_file_is_distinguished_from_a_broken_one() {
     let directory = Home::empty();
     fs::create_dir(directory.config_file()).expect("a directory");
     let found = Diagnosis::of(&directory).await;
@@ -71,7 +70,7 @@ async fn a_file_that_is_none_is_told_from_a_broken_one() {
     let link = Home::empty();
     symlink("/nowhere/at/all", link.config_file()).expect("a link");
     let found = Diagnosis::of(&link).await;
-    found.shows("config", "bad", "cannot read").is_not_ready_and_next_is("a link that leads nowhere");
+    found.shows("config", "bad", "cannot read").is_not_ready_and_next_is("a broken link");
 
     let elsewhere = Home::empty();
     let mut command = elsewhere.hob(&["doctor", "--json"]);
@@ -80,10 +79,10 @@ async fn a_file_that_is_none_is_told_from_a_broken_one() {
     found.shows("config", "bad", "$HOB_CONFIG names it").is_not_ready_and_next_is("or unset HOB_CONFIG");
 }
 
-/// Whoever runs as root may read everything, unless that power is taken away.
+/// Root can read every file, unless this capability is dropped.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_file_that_may_not_be_read_can_be_made_ours() {
+async fn an_unreadable_file_gets_a_hint_about_ownership() {
     let home = Home::with_config("");
     fs::set_permissions(home.config_file(), fs::Permissions::from_mode(0o000)).expect("our file");
     let found = Diagnosis::from(behind_walls(&home, &["--cap-drop", "ALL"], &["--json"])).await;
@@ -102,7 +101,7 @@ async fn a_key_without_effect_is_a_warning() {
 }
 
 #[tokio::test]
-async fn what_is_still_to_mend_stands_below_the_verdict() {
+async fn remaining_problems_are_listed_below_the_verdict() {
     let ollama = fakes::ollama().await;
     let home = home(&[("ollama", &ollama.url())]);
     let text = fs::read_to_string(home.config_file()).expect("a file");
