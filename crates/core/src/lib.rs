@@ -44,8 +44,8 @@ pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
     Answer, AnswerDefaults, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens,
-    ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
-    is_documented_field, is_documented_message_field,
+    ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
+    is_annotation, is_documented_field, is_documented_message_field,
 };
 pub use inference::{Ending, Energy, Inference, InferenceLog, Unrecorded};
 pub use memory::{

@@ -56,7 +56,7 @@ pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
-pub use lane::{Delivery, Lane, Wish, lane};
+pub use lane::{Lane, Wish, lane};
 pub use record::{Record, TelemetryOptions};
 pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use system::{Streaming, System, SystemParts};
