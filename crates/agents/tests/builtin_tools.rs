@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use hob_agents::builtin::{
-    BuiltInOptions, FileRead, FileReadOptions, Llm, LlmOptions, Think, built_in_tools,
-};
-use hob_core::{AnswerDefaults, Delta, Engine, FinishReason, Reach, Role, Tool};
+use hob_agents::builtin::{BuiltInOptions, FileRead, Llm, LlmOptions, Think, built_in_tools};
+use hob_core::{AllowedRoots, AnswerDefaults, Delta, Engine, FinishReason, Reach, Role, Tool};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -106,7 +104,7 @@ fn files() -> Files {
     std::fs::write(root.join("open/poem.txt"), "one\ntwo\nthree\nfour\n").unwrap();
     std::fs::write(root.join("open/sub/inner.txt"), "inner").unwrap();
     std::fs::write(root.join("closed/diary.txt"), "dear diary").unwrap();
-    let tool = FileRead::new(FileReadOptions {
+    let tool = FileRead::new(AllowedRoots {
         roots: vec![root.join("open")],
         private: vec![root.join("open/house")],
     });
@@ -231,7 +229,7 @@ async fn a_large_file_is_read_in_parts_that_fit_together() {
 
 #[tokio::test]
 async fn without_a_directory_the_tool_says_what_to_set() {
-    let tool = FileRead::new(FileReadOptions::default());
+    let tool = FileRead::new(AllowedRoots::default());
     let refused = tool.call(json!({ "path": "/etc/passwd" })).await;
     assert!(refused.is_err_and(|error| error.0.contains("[tools] file_roots")));
 }

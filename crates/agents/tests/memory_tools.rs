@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_agents::builtin::FileReadOptions;
 use hob_agents::capability_tools::memory_tools;
 use hob_core::{
-    Found, IndexReport, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,
-    PassagePlace, Permit, Reach, RunEvents, ToolCall, ToolResult, Tools,
+    AllowedRoots, Found, IndexReport, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
+    Passage, PassagePlace, Permit, Reach, RunEvents, ToolCall, ToolResult, Tools,
 };
 use serde_json::{Value, json};
 
@@ -71,7 +70,7 @@ impl Memory for Witness {
 
 fn tool_set(memory: &Arc<Witness>, roots: Vec<PathBuf>) -> ToolSet {
     let memory = Arc::clone(memory) as Arc<dyn Memory>;
-    let files = FileReadOptions { roots, ..FileReadOptions::default() };
+    let files = AllowedRoots { roots, ..AllowedRoots::default() };
     ToolSet::new(memory_tools(&memory, files)).unwrap()
 }
 

@@ -1,9 +1,11 @@
-//! The nouns of the house and the contracts between its floors.
+//! Messages, requests, answers, events, and the contracts `Engine`, `Agent`, `Tool` and `Ask`.
 //!
-//! Knows no network, no disk, no runtime and no wire format: everything here can be tested with plain values.
+//! Knows no network, no runtime and no wire format. Only `allowed_path` looks at the disk: it resolves links.
 
 pub mod agent;
+pub mod allowed_path;
 pub mod ask;
+pub mod backoff;
 pub mod budget;
 pub mod caller;
 pub mod channel;
@@ -19,16 +21,20 @@ pub mod model;
 pub mod model_reason;
 mod passages;
 pub mod routing;
-pub mod schedule;
 pub mod secret;
 pub mod stream;
+pub mod time;
+pub mod token_estimate;
 pub mod tool;
+pub mod tool_arguments;
 mod tool_signature;
 pub mod trace;
 pub mod unplaced;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
+pub use allowed_path::{AllowedPath, AllowedRoots};
 pub use ask::{AgentPreference, Answered, Ask, AskError, Caller, MemoryUse, RequestSource, run_id};
+pub use backoff::Backoff;
 pub use budget::OverBudget;
 pub use caller::CallerRole;
 pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
@@ -38,8 +44,8 @@ pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
     Answer, AnswerDefaults, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens,
-    ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
-    is_documented_field, is_documented_message_field,
+    ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
+    is_annotation, is_documented_field, is_documented_message_field,
 };
 pub use inference::{Ending, Energy, Inference, InferenceLog, Unrecorded};
 pub use memory::{
@@ -51,9 +57,9 @@ pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use routing::RouterPolicy;
-pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 pub use secret::is_secret;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};
+pub use time::{Clock, Moment, SystemClock, UtcDay, Zone};
 pub use tool::{Effect, NoTools, Permit, Reach, Tool, ToolError, ToolSpec, Tools};
 pub use trace::TraceParent;
 pub use unplaced::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};

@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hob_engines::managed::{Backoff, ManagedState};
+use hob_core::Backoff;
+use hob_engines::managed::ManagedState;
 use hob_engines::{Endpoint, EndpointOptions, ManagedError, ManagedOptions, ManagedServer};
 use hob_testkit::free_port;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -60,11 +61,7 @@ impl Bench {
 
     fn options(&self, binary: PathBuf) -> ManagedOptions {
         ManagedOptions {
-            backoff: Backoff {
-                first: Duration::from_millis(10),
-                longest: Duration::from_millis(50),
-                forgiven_after: Duration::from_secs(60),
-            },
+            backoff: Backoff { first: Duration::from_millis(10), longest: Duration::from_millis(50) },
             ..ManagedOptions::new(binary, format!("http://{}", self.address))
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{Effect, Reach};
+use hob_core::{Backoff, Effect, Reach};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -15,9 +15,6 @@ use crate::{McpError, McpServerOptions, McpServerStatus, McpState, McpTransport,
 
 /// The longest wait before a dead server is started again.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-
-/// A server that ran for this long begins anew with the first wait.
-const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 
 /// A server that tells of new tools all the time is asked for them this often.
 const RELIST_PAUSE: Duration = Duration::from_millis(250);
@@ -61,7 +58,8 @@ impl McpSupervisor {
     }
 
     pub async fn run(self, stop: CancellationToken) {
-        let mut delay = self.options.restart_delay;
+        let backoff = Backoff { first: self.options.restart_delay, longest: LONGEST_DELAY };
+        let mut delays = backoff.delays();
         let mut handshake = Handshake::NewestFirst;
         loop {
             let opened = tokio::select! {
@@ -82,9 +80,7 @@ impl McpSupervisor {
                         self.report(reason);
                     }
                     connection.close().await;
-                    if ready_since.elapsed() >= FORGIVEN_AFTER {
-                        delay = self.options.restart_delay;
-                    }
+                    delays.after_running_for(ready_since.elapsed());
                     if reason.is_none() {
                         break;
                     }
@@ -96,7 +92,7 @@ impl McpSupervisor {
             }
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = sleep(delay) => delay = (delay * 2).min(LONGEST_DELAY),
+                () = sleep(delays.next_delay()) => {}
             }
         }
         self.publish(McpState::Stopped, Some(CheckedTools::default()));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -66,8 +67,7 @@ impl Tool for CodeInterpreter {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { language, code } = serde_json::from_value(arguments)
-            .map_err(|error| ToolError::new(format!("the arguments do not fit: {error}")))?;
+        let Arguments { language, code } = tool_arguments::read(arguments)?;
         let job = Job { mounts: self.sandbox.readable(), ..Job::new(language, code) };
         let outcome = self.sandbox.run(job).await;
         // A program that fails is a result to learn from; only a sandbox that fails is an error.

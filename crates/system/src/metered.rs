@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use futures::Stream;
+use hob_core::token_estimate::{prompt_tokens, tokens_of};
 use hob_core::{
     Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Ending, Engine, EngineError, Event,
     FinishReason, GenerateRequest, Generation, GenerationStream, Inference, InferenceLog, ModelInfo,
@@ -17,7 +18,6 @@ use hob_core::{
 use hob_net::trace_context::{current, within};
 
 use crate::energy::{Meters, Share};
-use crate::estimate::{prompt_tokens, tokens_of};
 use crate::trace::{Kind, Span, Spans, kind_of, provider};
 
 /// Whose inferences these are.

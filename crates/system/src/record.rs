@@ -4,10 +4,10 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use hob_core::{Inference, InferenceLog};
+use hob_core::{Inference, InferenceLog, Moment, Zone};
 use hob_db::{DatabaseError, LazyDatabase};
 use hob_store::savings::{Prices, Savings, Served, savings};
-use hob_store::{Moment, Telemetry, TelemetryWriter, Zone};
+use hob_store::{Telemetry, TelemetryWriter};
 
 /// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
 const LATEST_RECORDS: Duration = Duration::from_millis(250);
@@ -170,8 +170,8 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
+    use crate::databases::HOB_MIGRATIONS;
     use hob_core::{Ending, FinishReason, RequestSource, Usage};
-    use hob_store::HOB_MIGRATIONS;
 
     use super::*;
 

@@ -3,24 +3,20 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::tool_arguments;
+use hob_core::{Clock, Effect, Reach, Tool, ToolError, ToolSpec};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments;
-
-/// Where the time comes from.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
 /// The tool.
 pub struct CurrentTime {
-    clock: Clock,
+    clock: Arc<dyn Clock>,
 }
 
 impl CurrentTime {
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         CurrentTime { clock }
     }
 }
@@ -53,8 +49,8 @@ impl Tool for CurrentTime {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { timezone } = arguments::read(arguments)?;
-        tell((self.clock)(), timezone.as_deref().unwrap_or("UTC"))
+        let Arguments { timezone } = tool_arguments::read(arguments)?;
+        tell(self.clock.now(), timezone.as_deref().unwrap_or("UTC"))
     }
 }
 

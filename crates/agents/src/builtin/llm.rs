@@ -4,14 +4,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{
     AnswerDefaults, Effect, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError,
     ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use super::arguments;
 
 /// Says which model answers, at the time it is asked; `None` when there is none yet.
 pub type DefaultModelFn = Arc<dyn Fn() -> Option<String> + Send + Sync>;
@@ -80,7 +79,7 @@ impl Tool for Llm {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { prompt, system } = arguments::read(arguments)?;
+        let Arguments { prompt, system } = tool_arguments::read(arguments)?;
         if prompt.trim().is_empty() {
             return Err(ToolError::new("the prompt is empty"));
         }

@@ -1,6 +1,5 @@
 //! The built-in tools. Each implements `hob_core::Tool` and knows nothing of agents, of the tool set or of the other tools.
 
-pub(crate) mod arguments;
 pub mod calculator;
 mod current_time;
 pub mod file_read;
@@ -10,19 +9,19 @@ pub mod web_fetch;
 
 use std::sync::Arc;
 
-use hob_core::Tool;
+use hob_core::{AllowedRoots, Clock, SystemClock, Tool};
 
 pub use calculator::Calculator;
-pub use current_time::{Clock, CurrentTime};
-pub use file_read::{FileRead, FileReadOptions};
+pub use current_time::CurrentTime;
+pub use file_read::FileRead;
 pub use llm::{DefaultModelFn, Llm, LlmOptions};
 pub use think::Think;
 pub use web_fetch::{WebFetch, WebFetchOptions};
 
 /// The options of the built-in tools.
 pub struct BuiltInOptions {
-    pub clock: Clock,
-    pub file_read: FileReadOptions,
+    pub clock: Arc<dyn Clock>,
+    pub file_read: AllowedRoots,
     pub web_fetch: WebFetchOptions,
 }
 
@@ -30,8 +29,8 @@ impl Default for BuiltInOptions {
     /// The system's clock, no files and the public web.
     fn default() -> Self {
         BuiltInOptions {
-            clock: Arc::new(jiff::Timestamp::now),
-            file_read: FileReadOptions::default(),
+            clock: Arc::new(SystemClock),
+            file_read: AllowedRoots::default(),
             web_fetch: WebFetchOptions::default(),
         }
     }

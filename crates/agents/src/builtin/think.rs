@@ -3,11 +3,10 @@
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use super::arguments;
 
 /// The tool.
 #[derive(Debug, Default)]
@@ -41,7 +40,7 @@ impl Tool for Think {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { thought } = arguments::read(arguments)?;
+        let Arguments { thought } = tool_arguments::read(arguments)?;
         if thought.trim().is_empty() {
             return Err(ToolError::new("the thought is empty"));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_core::{ChannelMessage, ChannelStatus};
+use hob_core::{Backoff, ChannelMessage, ChannelStatus};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,9 +21,6 @@ use crate::state::Trigger;
 /// The longest wait before a dead subprocess is started again.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// A subprocess that ran for this long begins anew with the first wait.
-const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
-
 /// What the supervisor knows.
 pub(super) struct Link {
     pub program: Program,
@@ -38,7 +35,7 @@ impl Link {
     /// Owns the subprocess from its first start to the end.
     pub async fn supervise(self: Arc<Self>, stop: CancellationToken) {
         self.inbox.resume(|message| message.channel == CHANNEL).await;
-        let mut delay = self.restart_delay;
+        let mut delays = Backoff { first: self.restart_delay, longest: LONGEST_DELAY }.delays();
         while !stop.is_cancelled() {
             match self.start() {
                 Ok((session, process, lines)) => {
@@ -54,9 +51,7 @@ impl Link {
                     if self.standing.trouble(Trigger::SaysError, &trouble) {
                         tracing::warn!(%how, "the WhatsApp bridge ended; starting it again");
                     }
-                    if since.elapsed() >= FORGIVEN_AFTER {
-                        delay = self.restart_delay;
-                    }
+                    delays.after_running_for(since.elapsed());
                 }
                 Err(error) => {
                     if self.standing.trouble(Trigger::RuntimeMissing, &error.to_string()) {
@@ -64,10 +59,9 @@ impl Link {
                     }
                 }
             }
-            if stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_none() {
+            if stop.run_until_cancelled(tokio::time::sleep(delays.next_delay())).await.is_none() {
                 return;
             }
-            delay = (delay * 2).min(LONGEST_DELAY);
         }
     }
 

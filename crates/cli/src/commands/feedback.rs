@@ -73,9 +73,9 @@ fn explain(error: RateError) -> anyhow::Error {
 mod tests {
     use std::time::Duration;
 
+    use hob_core::Moment;
     use hob_core::routing::Rating;
     use hob_system::RatableAnswer;
-    use hob_system::store::Moment;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Times formatted for people. Pure.
 
-use hob_core::schedule::Zone;
+use hob_core::Zone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::output::number::counted;
@@ -62,15 +62,15 @@ mod tests {
     #[test]
     fn the_next_run_is_told_as_people_would() {
         let now = at("2026-11-15T06:00:00Z");
-        let berlin = Zone::parse("Europe/Berlin").expect("a zone");
+        let berlin = Zone::named("Europe/Berlin").expect("a zone");
         for (next, zone, words) in [
-            ("2026-11-15T06:00:42Z", Zone::utc(), "in 42 seconds, Sun 06:00"),
-            ("2026-11-15T06:01:00Z", Zone::utc(), "in 1 minute, Sun 06:01"),
-            ("2026-11-15T09:30:00Z", Zone::utc(), "in 3 hours, Sun 09:30"),
+            ("2026-11-15T06:00:42Z", Zone::UTC, "in 42 seconds, Sun 06:00"),
+            ("2026-11-15T06:01:00Z", Zone::UTC, "in 1 minute, Sun 06:01"),
+            ("2026-11-15T09:30:00Z", Zone::UTC, "in 3 hours, Sun 09:30"),
             ("2026-11-16T08:00:00Z", berlin.clone(), "in 1 day, Mon 09:00"),
             ("2026-11-27T08:00:00Z", berlin, "in 12 days, 27 Nov 09:00"),
-            ("2027-01-01T00:00:00Z", Zone::utc(), "in 46 days, 1 Jan 2027 00:00"),
-            ("2026-11-15T05:59:00Z", Zone::utc(), "due, Sun 05:59"),
+            ("2027-01-01T00:00:00Z", Zone::UTC, "in 46 days, 1 Jan 2027 00:00"),
+            ("2026-11-15T05:59:00Z", Zone::UTC, "due, Sun 05:59"),
         ] {
             assert_eq!(next_run(at(next), now, &zone), words);
         }

@@ -1,10 +1,10 @@
 //! A llama.cpp server that runs as a child process: started, monitored, restarted when it dies, and stopped together
 //! with Hob. Sends no requests to it; [`crate::OpenAiCompat`] does.
 
-mod backoff;
 mod options;
 mod process;
 
+use hob_core::backoff::BackoffDelays;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -12,7 +12,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::process::{Process, Program};
 
-pub use self::backoff::Backoff;
 pub use self::options::{ManagedError, ManagedOptions};
 
 /// The state of a managed server.
@@ -97,7 +96,7 @@ async fn supervise(
 }
 
 /// Retries until the server runs.
-async fn restart(program: &Program, delays: &mut backoff::Delays) -> Process {
+async fn restart(program: &Program, delays: &mut BackoffDelays) -> Process {
     loop {
         sleep(delays.next_delay()).await;
         match program.start().await {

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use hob_core::Backoff;
 use thiserror::Error;
-
-use super::backoff::Backoff;
 
 /// What to run, and the timeouts.
 #[derive(Debug, Clone)]

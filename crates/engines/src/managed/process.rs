@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use hob_core::Backoff;
 use hob_process::{Need, OutputTail, ProcessGroup, command, drain, lead_a_group};
 use tokio::net::{TcpListener, lookup_host};
 use tokio::process::Child;
@@ -11,7 +12,6 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::backoff::Backoff;
 use super::options::{ManagedError, ManagedOptions};
 use crate::wire::client::{Endpoint, EndpointOptions};
 

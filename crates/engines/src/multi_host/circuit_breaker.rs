@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use hob_core::Backoff;
+use hob_core::backoff::BackoffDelays;
 use tokio::time::Instant;
 
 /// When a breaker opens, and for how long.
@@ -14,23 +16,13 @@ use tokio::time::Instant;
 pub struct BreakerOptions {
     /// The number of soft failures in a row that open it.
     pub failures: u32,
-    pub first_pause: Duration,
-    pub longest_pause: Duration,
+    /// How long it stays open.
+    pub pauses: Backoff,
 }
 
 impl Default for BreakerOptions {
     fn default() -> Self {
-        BreakerOptions {
-            failures: 3,
-            first_pause: Duration::from_secs(1),
-            longest_pause: Duration::from_secs(30),
-        }
-    }
-}
-
-impl BreakerOptions {
-    fn after(&self, pause: Duration) -> Duration {
-        (pause * 2).clamp(self.first_pause, self.longest_pause.max(self.first_pause))
+        BreakerOptions { failures: 3, pauses: Backoff::default() }
     }
 }
 
@@ -97,8 +89,8 @@ pub(super) struct CircuitBreaker {
     state: State,
     /// In a row, since the last complete answer.
     failures: u32,
-    /// The latest pause since the last complete answer.
-    pause: Duration,
+    /// The pauses since the last complete answer.
+    pauses: BackoffDelays,
     opened: u64,
 }
 
@@ -108,7 +100,7 @@ impl CircuitBreaker {
             options,
             state: State::Open { until: now },
             failures: 0,
-            pause: Duration::ZERO,
+            pauses: options.pauses.delays(),
             opened: 0,
         }
     }
@@ -147,7 +139,8 @@ impl CircuitBreaker {
     /// The host gave a complete answer.
     pub(super) fn succeeded(&mut self, attempt: Attempt) -> BreakerChange {
         if attempt.opened == self.opened {
-            (self.failures, self.pause) = (0, Duration::ZERO);
+            self.failures = 0;
+            self.pauses.reset();
         }
         self.responded(attempt)
     }
@@ -183,11 +176,11 @@ impl CircuitBreaker {
     }
 
     fn open(&mut self, now: Instant) -> BreakerChange {
-        self.pause = self.options.after(self.pause);
+        let pause = self.pauses.next_delay();
         self.failures = self.options.failures;
         self.opened += 1;
-        self.state = State::Open { until: now + self.pause };
-        BreakerChange::Opened { pause: self.pause }
+        self.state = State::Open { until: now + pause };
+        BreakerChange::Opened { pause }
     }
 }
 
@@ -197,8 +190,7 @@ mod tests {
 
     const OPTIONS: BreakerOptions = BreakerOptions {
         failures: 3,
-        first_pause: Duration::from_secs(1),
-        longest_pause: Duration::from_secs(5),
+        pauses: Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(5) },
     };
 
     fn seconds(count: u64) -> Duration {

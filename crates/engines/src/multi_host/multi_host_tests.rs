@@ -220,7 +220,7 @@ async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
 
     hosts[1].set(Behaviour::Well);
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "not before the pause is over");
-    tokio::time::advance(BreakerOptions::default().first_pause).await;
+    tokio::time::advance(BreakerOptions::default().pauses.first).await;
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
     assert_eq!(hosts[1].heard(), 2, "who was away is heard before it is asked");
 }
@@ -276,7 +276,7 @@ async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_long
     }
     let mut asked = Vec::new();
     for _ in 0..8 {
-        tokio::time::advance(BreakerOptions::default().first_pause).await;
+        tokio::time::advance(BreakerOptions::default().pauses.first).await;
         engine.list_models().await.unwrap();
         answer(&engine, &request).await.unwrap();
         asked.push(hosts[0].asked());
@@ -458,7 +458,7 @@ async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one(
     // Such a server would answer with any model that it has loaded.
     *hosts[0].models.lock().unwrap() = vec!["other"];
     hosts[0].set(Behaviour::Well);
-    tokio::time::advance(BreakerOptions::default().longest_pause).await;
+    tokio::time::advance(BreakerOptions::default().pauses.longest).await;
     assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
     assert_eq!((hosts[0].asked(), hosts[0].heard()), (0, 2));
 }

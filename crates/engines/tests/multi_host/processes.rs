@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::join_all;
+use hob_core::Backoff;
 use hob_engines::multi_host::BreakerOptions;
 use hob_engines::{MultiHost, MultiHostOptions};
 use hob_testkit::{LlamaServer, free_port};
@@ -109,8 +110,7 @@ async fn hosts_are_killed_stopped_and_restarted_and_only_answers_under_way_are_l
     let hosts = ports.map(|port| Counted::at(Style::LLAMACPP, &format!("http://127.0.0.1:{port}")));
     let options = MultiHostOptions {
         breaker: BreakerOptions {
-            first_pause: Duration::from_millis(100),
-            longest_pause: Duration::from_secs(1),
+            pauses: Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(1) },
             ..BreakerOptions::default()
         },
         health_check_after: Duration::from_millis(500),

@@ -9,8 +9,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{Extensions, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use hob_core::Zone;
+use hob_system::store::Savings;
 use hob_system::store::savings::{MeasuredEnergy, RecentCall};
-use hob_system::store::{Savings, Zone};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;

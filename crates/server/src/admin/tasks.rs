@@ -7,11 +7,11 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{Extensions, StatusCode};
-use hob_core::schedule::{Change, DeliverTo, Field, Missed, ScheduleType, TaskLimits, Zone};
-use hob_core::{
-    NewTask, Permit, Reach, RunEvents, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus,
+use hob_core::{Permit, Reach, RunEvents};
+use hob_tasks::{
+    Change, DeliverTo, Field, Missed, NewTask, ScheduleError, ScheduleType, Scheduler, Task, TaskId,
+    TaskLimits, TaskRun, TaskStatus, parse_zone,
 };
-use hob_system::Scheduler;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
@@ -218,7 +218,7 @@ fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
     let owner = Permit::up_to(Reach::Act);
     let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, owner);
     Ok(NewTask {
-        timezone: typed.timezone.as_deref().map(Zone::parse).transpose()?,
+        timezone: typed.timezone.as_deref().map(parse_zone).transpose()?,
         agent: typed.agent.unwrap_or_else(|| usual.agent.clone()),
         tools: typed.tools,
         deliver_to: deliver_to(typed.channel, typed.conversation_id)?,

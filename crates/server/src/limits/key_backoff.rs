@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hob_core::Backoff;
 use tokio::sync::Semaphore;
 
 use crate::limits::peer_share::PeerKey;
@@ -17,9 +18,8 @@ use crate::limits::peer_share::PeerKey;
 /// Wrong keys without a wait: people mistype, and several programs may have an old key.
 const FREE_ATTEMPTS: u32 = 10;
 
-/// The first wait. Each further wrong key doubles it.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const MAX_WAIT: Duration = Duration::from_secs(60);
+/// Each further wrong key doubles the wait.
+const WAITS: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
 /// A peer without a wrong key for this long starts again at zero.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ struct WrongKeys {
 impl WrongKeys {
     fn wait(&self) -> Option<Duration> {
         let beyond = self.count.checked_sub(FREE_ATTEMPTS)?;
-        Some(FIRST_WAIT.saturating_mul(1 << beyond.min(16)).min(MAX_WAIT))
+        Some(WAITS.delay(beyond.saturating_add(1)))
     }
 }
 

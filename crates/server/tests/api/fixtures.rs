@@ -4,9 +4,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use hob_agents::agent;
-use hob_agents::builtin::{Calculator, FileRead, FileReadOptions};
+use hob_agents::builtin::{Calculator, FileRead};
 use hob_config::ServerConfig;
-use hob_core::{Delta, Engine, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Usage};
+use hob_core::{
+    AllowedRoots, Delta, Engine, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Usage,
+};
 use hob_server::ServerParts;
 use hob_system::{System, SystemParts, ToolSet};
 use hob_testkit::{Outside, ScriptedEngine};
@@ -62,8 +64,7 @@ pub fn calculating() -> Arc<ScriptedEngine> {
 
 /// A system whose agent is `orchestrator`, with a tool that computes and one that reads.
 pub fn parts(engine: Arc<dyn Engine>) -> SystemParts {
-    let tools: [Arc<dyn Tool>; 2] =
-        [Arc::new(Calculator), Arc::new(FileRead::new(FileReadOptions::default()))];
+    let tools: [Arc<dyn Tool>; 2] = [Arc::new(Calculator), Arc::new(FileRead::new(AllowedRoots::default()))];
     SystemParts { agent: agent("orchestrator"), tools: ToolSet::new(tools).unwrap(), ..plain_parts(engine) }
 }
 

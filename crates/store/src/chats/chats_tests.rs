@@ -1,8 +1,9 @@
 use std::time::{Duration, SystemTime};
 
+use hob_core::time::Moment;
+
 use super::keep::{CUT, KEPT_BYTES, KEPT_BYTES_OF_ONE, KEPT_CHATS, KEPT_TURNS, LONGEST_TEXT};
 use super::*;
-use crate::time::Moment;
 
 fn chats() -> Chats {
     Chats::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::SystemTime;
 
+use hob_core::time::Moment;
 use hob_db::DatabaseError;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Transaction, params};
 
 use super::Chats;
-use crate::time::Moment;
 
 /// Conversations that are kept.
 pub(super) const KEPT_CHATS: i64 = 500;

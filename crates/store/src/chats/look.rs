@@ -1,9 +1,9 @@
 //! Finding conversations again.
 
+use hob_core::time::Moment;
 use hob_db::DatabaseError;
 
 use super::{ChatId, Chats, Kept, Turn, TurnNumber};
-use crate::time::Moment;
 
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

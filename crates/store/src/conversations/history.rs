@@ -2,12 +2,12 @@
 
 use std::time::SystemTime;
 
+use hob_core::time::Moment;
 use hob_db::DatabaseError;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Transaction, params};
 
 use super::Conversations;
-use crate::time::Moment;
 
 /// Lines of one conversation that are kept.
 pub(super) const KEPT_OF_ONE: i64 = 200;

@@ -2,11 +2,11 @@
 
 use std::time::SystemTime;
 
+use hob_core::time::Moment;
 use hob_db::DatabaseError;
 use rusqlite::{OptionalExtension, params};
 
 use super::Conversations;
-use crate::time::Moment;
 
 /// As many messages as are remembered. One that comes again after so many others is taken for a new one.
 pub(super) const REMEMBERED: i64 = 20_000;

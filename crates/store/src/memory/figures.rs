@@ -1,10 +1,10 @@
 //! How much there is.
 
+use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 use serde::Serialize;
 
 use super::MemoryStore;
-use crate::time::Moment;
 
 /// The memory in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

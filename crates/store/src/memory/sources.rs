@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use hob_core::PassagePlace;
+use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::vectors::shorten_list_of_gone;
 use super::{MemoryStore, words};
 use crate::memory::passages::{MARK_END, MARK_START, place_name};
-use crate::time::Moment;
 
 /// By what a file is known to be the same as last time.
 #[derive(Debug, Clone, PartialEq, Eq)]

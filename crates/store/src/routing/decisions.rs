@@ -4,12 +4,12 @@ use std::time::SystemTime;
 
 use hob_core::RequestSource;
 use hob_core::routing::{Decision, QueryClass};
+use hob_core::time::Moment;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::odd;
-use crate::time::Moment;
 
 /// Choices that are kept.
 const MOST: i64 = 10_000;

@@ -3,12 +3,12 @@
 use std::time::SystemTime;
 
 use hob_core::routing::{ClassRecord, Rating};
+use hob_core::time::Moment;
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use crate::routing::{Kept, Routing, learn};
-use crate::time::Moment;
 
 /// Ratings that are kept.
 const MOST: i64 = 10_000;

@@ -16,14 +16,13 @@ use std::time::SystemTime;
 
 use hob_core::RequestSource;
 use hob_core::routing::{ClassRecord, Decision, Knowledge};
+use hob_core::time::Moment;
 use hob_db::{Database, DatabaseError, Durability, Migrations};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 
 pub use decisions::Kept;
 pub use feedback::{NewRating, Ratings};
-
-use crate::time::Moment;
 
 /// The steps that make its tables.
 pub const MIGRATIONS: Migrations = Migrations {

@@ -7,6 +7,7 @@ mod prices;
 use std::time::Duration;
 
 use hob_core::Energy;
+use hob_core::time::{Moment, Zone, as_seconds, as_seconds_if_known};
 use serde::Serialize;
 
 pub use dollars::Dollars;
@@ -15,7 +16,6 @@ pub use over_time::{OverTime, Quarter, Span};
 pub use prices::{Price, PricedModel, Prices};
 
 use crate::telemetry::{Outcome, Row, Timing, Timings};
-use crate::time::{Moment, Zone, as_seconds, as_seconds_if_known};
 
 /// Prices are for so many tokens.
 const MILLION: u64 = 1_000_000;

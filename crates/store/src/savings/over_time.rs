@@ -1,8 +1,7 @@
 //! When answers were given: the hours of today and the days of the last month, as they are where the reader lives.
 
+use hob_core::time::{Moment, Zone};
 use serde::Serialize;
-
-use crate::time::{Moment, Zone};
 
 /// Days of the chart before today.
 const DAYS_BEFORE: u32 = 29;

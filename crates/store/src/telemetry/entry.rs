@@ -1,11 +1,11 @@
 //! An inference in the database's terms. What came from outside is brought within bounds here, and nowhere else.
 
+use hob_core::time::{Moment, microseconds};
 use hob_core::{Ending, FinishReason, Inference, RequestSource};
 
 use crate::savings::Prices;
 use crate::telemetry::CLOUD;
 use crate::telemetry::rows::Outcome;
-use crate::time::{Moment, microseconds};
 
 /// Bytes kept of a name. Clients choose the model's, and might send a novel.
 const LONGEST_NAME: usize = 256;

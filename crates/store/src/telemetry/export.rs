@@ -1,11 +1,11 @@
 //! All inferences as a stream that takes the same memory however many there are.
 
+use hob_core::time::{Moment, UtcDay};
 use hob_db::{Database, DatabaseError};
 use rusqlite::{Connection, params};
 
 use crate::telemetry::Telemetry;
 use crate::telemetry::rows::{Names, Row, page_of};
-use crate::time::{Moment, UtcDay};
 
 /// Rows after which a fetch takes no further page.
 const ENOUGH: usize = 1000;

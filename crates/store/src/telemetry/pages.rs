@@ -1,11 +1,11 @@
 //! Writes inferences page by page: a row of the database for up to 2,048 of one day.
 
+use hob_core::time::Moment;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Transaction, params};
 
 use crate::telemetry::entry::Entry;
 use crate::telemetry::packed::pack;
-use crate::time::Moment;
 
 /// Inferences of a page. Whoever wants one of them reads the whole page.
 pub(super) const MOST: usize = 2048;

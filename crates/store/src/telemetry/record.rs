@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use hob_core::Inference;
+use hob_core::time::{Moment, UtcDay};
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -11,7 +12,6 @@ use crate::telemetry::entry::{Cost, Entry, Series};
 use crate::telemetry::histogram::Durations;
 use crate::telemetry::pages::Pages;
 use crate::telemetry::rows::Outcome;
-use crate::time::{Moment, UtcDay};
 
 // SQLite turns a sum that is too large into a floating-point number; `min` turns that back into the largest whole one.
 const ADD_TO_DAY: &str = "

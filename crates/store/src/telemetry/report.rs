@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use hob_core::Energy;
+use hob_core::time::{Moment, UtcDay};
 use hob_db::DatabaseError;
 use rusqlite::Connection;
 use serde::Serialize;
@@ -11,7 +12,6 @@ use serde::Serialize;
 use crate::savings::Dollars;
 use crate::telemetry::timing::{Times, Timing, Timings, durations};
 use crate::telemetry::{Telemetry, as_joules_if_known};
-use crate::time::{Moment, UtcDay};
 
 /// What calls add up to. A failed call counts as a call and a failure, with the energy it used; a stream of the cloud that broke
 /// also with its tokens and their price. It counts in nothing else.

@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};
 
+use hob_core::time::UtcDay;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::Connection;
 
 use crate::telemetry::Telemetry;
 use crate::telemetry::report::first_moment;
-use crate::time::UtcDay;
 
 /// How long to wait before trying again what the disk refused to delete.
 const TRY_AGAIN: Duration = Duration::from_secs(60 * 60);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
+use hob_core::time::{Moment, as_seconds, as_seconds_if_known, from_microseconds};
 use hob_core::{Energy, RequestSource};
 use hob_db::DatabaseError;
 use rusqlite::types::FromSqlError;
@@ -13,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::savings::Dollars;
 use crate::telemetry::packed::{Packed, unpack};
 use crate::telemetry::{Telemetry, as_joules_if_known};
-use crate::time::{Moment, as_seconds, as_seconds_if_known, from_microseconds};
 
 const NEWEST_PAGES: &str =
     "SELECT last_started, inferences FROM telemetry_page ORDER BY last_started DESC, id DESC";

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::RequestSource;
+use hob_core::time::{Moment, UtcDay, Zone};
 use hob_db::DatabaseError;
 use rusqlite::{Connection, params};
 
@@ -11,7 +12,6 @@ use crate::telemetry::report::{dollars, energy, first_moment};
 use crate::telemetry::rows::recent;
 use crate::telemetry::timing::served_timings;
 use crate::telemetry::{CLOUD, Telemetry};
-use crate::time::{Moment, UtcDay, Zone};
 
 /// How many of the last calls go with the savings.
 const RECENT: usize = 10;

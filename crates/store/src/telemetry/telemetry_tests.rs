@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use hob_core::time::{UtcDay, Zone};
 use hob_core::{Ending, Energy, FinishReason, Inference, RequestSource, Usage};
 use proptest::prelude::*;
 
 use super::*;
 use crate::savings::Span;
-use crate::time::{UtcDay, Zone};
 
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 

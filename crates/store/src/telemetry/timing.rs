@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hob_core::RequestSource;
+use hob_core::time::{UtcDay, as_seconds};
 use hob_db::DatabaseError;
 use rusqlite::Connection;
 use serde::Serialize;
@@ -11,7 +12,6 @@ use serde::Serialize;
 use crate::telemetry::histogram::{Durations, Histogram};
 use crate::telemetry::report::{Group, Grouping};
 use crate::telemetry::{CLOUD, Telemetry};
-use crate::time::{UtcDay, as_seconds};
 
 /// How long calls took; in seconds when serialised. The mean is exact; percentiles are within 2.5 %, and of a single call exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,11 +1,11 @@
 //! Which answer a rating is of: one whose model the router chose, or any other that was measured. Knows nothing of learning.
 
+use hob_core::{Moment, RequestSource};
 use std::time::{Duration, SystemTime};
 
-use hob_core::RequestSource;
 use hob_db::DatabaseError;
+use hob_store::Routing;
 use hob_store::routing::Kept;
-use hob_store::{Moment, Routing};
 
 use super::measurements::Measurements;
 

@@ -1,8 +1,7 @@
 //! What the router needs to know of models and answers from the part that measures them.
 
-use hob_core::{RequestSource, Usage};
+use hob_core::{Moment, RequestSource, Usage};
 use hob_db::DatabaseError;
-use hob_store::Moment;
 
 use super::feedback::RatableAnswer;
 

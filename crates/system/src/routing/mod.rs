@@ -17,6 +17,7 @@ use std::time::SystemTime;
 
 use hob_core::engine::CLOUD;
 use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
+use hob_core::token_estimate::prompt_tokens;
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
 use hob_routing::{Grpo, Heuristic, ModelChoice, candidate, choose, query, question};
 
@@ -27,8 +28,6 @@ pub use feedback::RatableAnswer;
 pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
 pub use measurements::{MeasuredSpeed, Measurements};
 pub(crate) use ticket::Ticket;
-
-use crate::estimate::prompt_tokens;
 
 /// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
 const MOST_CANDIDATES: usize = 64;

@@ -4,14 +4,14 @@ use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
-    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, RequestSource,
-    Role, ToolCallDelta, Unrecorded, Usage,
+    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, Moment,
+    RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::{Database, DatabaseError};
-use hob_store::{HOB_MIGRATIONS, Moment};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::databases::HOB_MIGRATIONS;
 use crate::system::{System, SystemParts};
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_config::{Config, RouterKey};
-use hob_core::{RequestSource, Usage};
+use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
+use hob_store::Telemetry;
 use hob_store::telemetry::Row;
-use hob_store::{Moment, Telemetry, UtcDay};
 
 use crate::databases::hob_database;
 use crate::record::Record;

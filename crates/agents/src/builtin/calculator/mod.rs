@@ -12,12 +12,11 @@ mod value;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use thiserror::Error;
-
-use super::arguments;
 
 /// The longest expression that is looked at.
 const MAX_CHARACTERS: usize = 1_000;
@@ -99,7 +98,7 @@ impl Tool for Calculator {
     }
 
     async fn call(&self, arguments: Json) -> Result<String, ToolError> {
-        let Arguments { expression } = arguments::read(arguments)?;
+        let Arguments { expression } = tool_arguments::read(arguments)?;
         evaluate(&expression).map_err(|error| ToolError::new(error.to_string()))
     }
 }

@@ -1,6 +1,5 @@
 //! `file_read`: text files below directories that the owner of the machine named, and nothing else.
 
-mod locate;
 mod open;
 mod text;
 
@@ -8,34 +7,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
+use hob_core::allowed_path::{AllowedRoots, locate};
+use hob_core::tool_arguments;
 use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments;
-pub(crate) use locate::locate;
 use text::Window;
 
 /// The setting that names the directories.
 const SETTING: &str = "[tools] file_roots";
 
-/// What the tool may read.
-#[derive(Debug, Clone, Default)]
-pub struct FileReadOptions {
-    /// Directories below which files may be read. None, and the tool explains itself.
-    pub roots: Vec<PathBuf>,
-    /// Directories that are never read, even below a root: Hob's own home.
-    pub private: Vec<PathBuf>,
-}
-
 /// The tool.
 #[derive(Debug)]
 pub struct FileRead {
-    options: Arc<FileReadOptions>,
+    options: Arc<AllowedRoots>,
 }
 
 impl FileRead {
-    pub fn new(options: FileReadOptions) -> Self {
+    pub fn new(options: AllowedRoots) -> Self {
         FileRead { options: Arc::new(options) }
     }
 }
@@ -75,7 +65,7 @@ impl Tool for FileRead {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { path, offset, limit } = arguments::read(arguments)?;
+        let Arguments { path, offset, limit } = tool_arguments::read(arguments)?;
         if self.options.roots.is_empty() {
             return Err(ToolError::new(format!(
                 "no file can be read: the user has allowed no directory. The setting is {SETTING} in config.toml."

@@ -3,11 +3,10 @@
 use std::fs::File;
 
 use hob_core::ToolError;
-
-use super::locate::Place;
+use hob_core::allowed_path::AllowedPath;
 
 /// Opens an ordinary file.
-pub fn open(place: &Place) -> Result<File, ToolError> {
+pub fn open(place: &AllowedPath) -> Result<File, ToolError> {
     let file = walk(place)
         .map_err(|error| ToolError::new(format!("'{}' cannot be opened: {error}", place.below.display())))?;
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -21,7 +20,7 @@ pub fn open(place: &Place) -> Result<File, ToolError> {
 
 /// Goes down from the root one directory at a time and follows no link: the path has none, so a link is an intruder.
 #[cfg(unix)]
-fn walk(place: &Place) -> std::io::Result<File> {
+fn walk(place: &AllowedPath) -> std::io::Result<File> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     let directory = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
@@ -38,7 +37,7 @@ fn walk(place: &Place) -> std::io::Result<File> {
 
 /// Elsewhere the resolved path is opened as it is.
 #[cfg(not(unix))]
-fn walk(place: &Place) -> std::io::Result<File> {
+fn walk(place: &AllowedPath) -> std::io::Result<File> {
     File::open(place.root.join(&place.below))
 }
 
@@ -57,10 +56,10 @@ mod tests {
         std::os::unix::fs::symlink(root.join("outside"), root.join("open/directory")).unwrap();
         std::os::unix::fs::symlink(root.join("outside/secret.txt"), root.join("open/file.txt")).unwrap();
         for below in ["directory/secret.txt", "file.txt"] {
-            let place = Place { root: root.join("open"), below: below.into() };
+            let place = AllowedPath { root: root.join("open"), below: below.into() };
             assert!(open(&place).is_err(), "{below}");
         }
-        let honest = Place { root: root.join("outside"), below: "secret.txt".into() };
+        let honest = AllowedPath { root: root.join("outside"), below: "secret.txt".into() };
         assert!(open(&honest).is_ok());
     }
 }

@@ -9,12 +9,12 @@ mod owner_address;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
 use hob_text::{charset, readable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments;
 pub use fetch::{FetchError, FetchedPage, Fetcher, Redirects, WebFetchOptions};
 
 /// The tool.
@@ -76,7 +76,7 @@ impl Tool for WebFetch {
 
 impl WebFetch {
     async fn read(&self, arguments: Value, redirects: Redirects) -> Result<String, ToolError> {
-        let Arguments { url } = arguments::read(arguments)?;
+        let Arguments { url } = tool_arguments::read(arguments)?;
         let page = self.fetcher.fetch(&url, redirects).await;
         let page = page.map_err(|error| ToolError::new(error.to_string()))?;
         // A large page takes a moment, which other requests should not wait for.

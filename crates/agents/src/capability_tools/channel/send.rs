@@ -4,11 +4,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Channels, Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::builtin::arguments;
 
 /// The tool.
 pub struct ChannelSend {
@@ -59,7 +58,7 @@ impl Tool for ChannelSend {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { channel, content, conversation_id } = arguments::read(arguments)?;
+        let Arguments { channel, content, conversation_id } = tool_arguments::read(arguments)?;
         self.channels
             .send(&channel, &content, conversation_id.as_deref())
             .await

@@ -5,13 +5,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hob_core::allowed_path::{AllowedRoots, locate};
+use hob_core::tool_arguments;
 use hob_core::{Effect, IndexReport, Memory, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::builtin::arguments;
-use crate::builtin::file_read::{FileReadOptions, locate};
 
 /// The setting that names the directories.
 const SETTING: &str = "[tools] file_roots";
@@ -22,12 +22,12 @@ const NAMED: usize = 5;
 /// The tool.
 pub struct MemoryIndex {
     memory: Arc<dyn Memory>,
-    files: Arc<FileReadOptions>,
+    files: Arc<AllowedRoots>,
 }
 
 impl MemoryIndex {
     /// A model's words choose the path, so it must lie where `files` allows, like that of a file it wants to read.
-    pub fn new(memory: Arc<dyn Memory>, files: FileReadOptions) -> Self {
+    pub fn new(memory: Arc<dyn Memory>, files: AllowedRoots) -> Self {
         MemoryIndex { memory, files: Arc::new(files) }
     }
 }
@@ -67,7 +67,7 @@ impl Tool for MemoryIndex {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { path } = arguments::read(arguments)?;
+        let Arguments { path } = tool_arguments::read(arguments)?;
         if self.files.roots.is_empty() {
             return Err(ToolError::new(format!(
                 "nothing can be indexed: the user has allowed no directory. The setting is {SETTING} in config.toml."

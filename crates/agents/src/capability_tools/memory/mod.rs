@@ -8,15 +8,14 @@ mod store;
 
 use std::sync::Arc;
 
-use hob_core::{Memory, MemoryError, Tool, ToolError};
+use hob_core::{AllowedRoots, Memory, MemoryError, Tool, ToolError};
 
-use crate::builtin::FileReadOptions;
 pub use index::MemoryIndex;
 pub use search::MemorySearch;
 pub use store::MemoryNote;
 
 /// The memory's tools.
-pub fn memory_tools(memory: &Arc<dyn Memory>, files: FileReadOptions) -> [Arc<dyn Tool>; 4] {
+pub fn memory_tools(memory: &Arc<dyn Memory>, files: AllowedRoots) -> [Arc<dyn Tool>; 4] {
     [
         // Two names for one thing: models and documents know it by either.
         Arc::new(MemorySearch::new("retrieval", Arc::clone(memory))),

@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Found, Memory, MemoryError, MemoryQuery, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::builtin::arguments;
 
 /// Passages that are given when the model does not say how many, and the most it can have.
 const USUAL: usize = 5;
@@ -72,7 +72,7 @@ impl Tool for MemorySearch {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { query, top_k } = arguments::read(arguments)?;
+        let Arguments { query, top_k } = tool_arguments::read(arguments)?;
         let query = MemoryQuery { text: query, top_k: top_k.unwrap_or(USUAL).min(MOST), backend: None };
         match self.memory.search(&query).await {
             Ok(found) => Ok(list(&found)),

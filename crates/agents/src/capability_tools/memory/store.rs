@@ -3,12 +3,12 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
+use hob_core::tool_arguments;
 use hob_core::{Effect, Memory, Note, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::builtin::arguments;
 
 /// The longest note, in characters.
 const LONGEST: usize = 100_000;
@@ -73,12 +73,12 @@ impl Tool for MemoryNote {
                 !text.is_empty() && [before, behind].iter().flatten().all(|c| !c.is_alphanumeric())
             })
         };
-        let Ok(Arguments { content, title }) = arguments::read(arguments.clone()) else { return false };
+        let Ok(Arguments { content, title }) = tool_arguments::read(arguments.clone()) else { return false };
         is_written(&content) && title.is_none_or(|title| is_written(&title))
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
-        let Arguments { content, title } = arguments::read(arguments)?;
+        let Arguments { content, title } = tool_arguments::read(arguments)?;
         let name = self.memory.store(Note { title, text: content }).await.map_err(told)?;
         Ok(format!("Remembered as {name}."))
     }

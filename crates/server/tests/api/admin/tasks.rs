@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hob_config::ServerConfig;
-use hob_core::schedule::Zone;
-use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels};
+use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels, Zone};
 use hob_server::ServerParts;
-use hob_system::scheduler::{SchedulerOptions, SchedulerParts, TaskOptions};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{Record, Scheduler, System};
+use hob_system::{Record, System};
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -57,7 +56,7 @@ impl TaskServer {
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
             book: open_tasks(
                 home.path(),
-                TaskOptions { zone: Zone::utc(), ..task_options(Arc::new(Telegram)) },
+                TaskOptions { zone: Zone::UTC, ..task_options(Arc::new(Telegram)) },
             ),
             ask: Arc::clone(&system) as Arc<dyn Ask>,
             bus: system.bus().clone(),

@@ -1,0 +1,12 @@
+//! The arguments that a model wrote, as a tool's own type.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::tool::ToolError;
+
+/// Reads arguments. They follow the schema already, so what is left to complain of is a value that no schema can describe.
+pub fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
+    serde_json::from_value(arguments)
+        .map_err(|error| ToolError::new(format!("the arguments do not fit: {error}")))
+}
