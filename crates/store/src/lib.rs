@@ -1,6 +1,6 @@
 //! What Hob keeps on disk: the tables of `hob.db`, a SQLite file in the configuration directory.
 //!
-//! Each kind of thing has a module with its own tables and migrations: [`Telemetry`], [`Tasks`], [`Conversations`], [`Routing`],
+//! Each kind of thing has a module with its own tables and migrations: [`Telemetry`], [`Conversations`], [`Routing`]
 //! and [`Chats`]. They know nothing of each other, of `config.toml`, of engines or of serving HTTP, and never wait on a
 //! runtime: every call blocks, so asynchronous callers use `spawn_blocking`, except for [`TelemetryWriter`], which takes records
 //! without blocking.
@@ -11,23 +11,10 @@ pub mod chats;
 pub mod conversations;
 pub mod routing;
 pub mod savings;
-pub mod tasks;
 pub mod telemetry;
-
-use hob_db::Migrations;
 
 pub use chats::Chats;
 pub use conversations::Conversations;
 pub use routing::Routing;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
-pub use tasks::Tasks;
 pub use telemetry::{Telemetry, TelemetryWriter, has_answered};
-
-/// What `hob.db` has: calls, tasks, conversations, what was learnt of models.
-pub const HOB_MIGRATIONS: &[Migrations] = &[
-    telemetry::MIGRATIONS,
-    tasks::MIGRATIONS,
-    conversations::MIGRATIONS,
-    routing::MIGRATIONS,
-    chats::MIGRATIONS,
-];

@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "memory", "models", "net", "server", "system"]),
+    ("cli", &["config", "core", "db", "memory", "models", "net", "routing", "server", "system", "tasks"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -25,15 +25,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "memory", "system"]),
-    ("store", &["core", "db"]),
+    ("server", &["config", "core", "engines", "memory", "routing", "system", "tasks"]),
+    // Its tables hold the types of routing.
+    ("store", &["core", "db", "routing"]),
     (
         "system",
         &[
             "agents", "channel", "config", "core", "db", "engines", "llama", "mcp", "memory", "models",
-            "net", "routing", "sandbox", "store",
+            "net", "routing", "sandbox", "store", "tasks",
         ],
     ),
+    ("tasks", &["core", "db"]),
     ("text", &[]),
 ];
 
@@ -49,7 +51,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "memory", "store"]),
+    ("rusqlite", &["db", "memory", "store", "tasks"]),
     ("rustls", &["net"]),
 ];
 

@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hob_config::{AgentKey, EngineKey, RouterKey};
-use hob_core::routing::Rating;
 use hob_core::{InvalidValue, MaxTokens, Temperature};
 use hob_memory::MemoryBackend;
+use hob_routing::Rating;
 
 /// Whether the network may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Errors of the services behind the routes as HTTP errors: asking, routing, channels, memory, ratings, tasks.
 
 use axum::http::StatusCode;
-use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, ChannelError, NoSuitableModel, ScheduleError};
+use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, ChannelError, NoSuitableModel};
 use hob_memory::MemoryError;
 use hob_system::RateError;
+use hob_tasks::ScheduleError;
 
 use super::ApiError;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hob_db::{Database, Migrations};
-use hob_system::store::HOB_MIGRATIONS;
+use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -15,8 +15,6 @@ use super::diagnosis::behind_walls;
 use super::home;
 use crate::fakes;
 use crate::home::Home;
-
-const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
 
 /// A home with a working engine, and the engine.
 async fn in_order() -> (Home, hob_testkit::FakeServer) {
