@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use hob_core::schedule::{RunOutcome, ScheduleType};
 use hob_core::{NewTask, Permit, Reach, Task, TaskId};
 use hob_db::Database;
+use hob_store::Tasks;
 use hob_store::tasks::{Claimant, Retry, RunEnd};
-use hob_store::{HOB_MIGRATIONS, Tasks};
 use jiff::{SignedDuration, Timestamp};
 
 /// Due at each measured poll that finds something.
@@ -33,7 +33,8 @@ fn main() -> Result<(), Failure> {
 
 fn measure(size: usize) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let tasks = Tasks::new(Database::open(&directory.path().join("hob.db"), HOB_MIGRATIONS)?);
+    let tasks =
+        Tasks::new(Database::open(&directory.path().join("hob.db"), &[hob_store::tasks::MIGRATIONS])?);
     let now = Timestamp::now();
     let claimant = Claimant {
         owner: "bench".to_owned(),

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::databases::HOB_MIGRATIONS;
 use hob_channel::whatsapp::{Installer, Program};
 use hob_channel::{Bridge, BridgeOptions, Whatsapp, WhatsappOptions};
 use hob_config::{ChannelConfig, Config, ReachKey};
 use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Reach};
 use hob_db::Database;
-use hob_store::{Conversations, HOB_MIGRATIONS};
+use hob_store::Conversations;
 
 use crate::channel_service::{ChannelOptions, ChannelService};
 use crate::databases::DATABASE;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use crate::databases::HOB_MIGRATIONS;
 use hob_db::{Database, DatabaseError};
-use hob_store::{Chats, HOB_MIGRATIONS};
+use hob_store::Chats;
 
 use crate::databases::DATABASE;
 

@@ -1,14 +1,26 @@
-//! The state of the databases, for `hob doctor`. Opens none for work.
+//! The databases of Hob: which tables each has, and their state for `hob doctor`. Opens none for work.
 
 use std::path::{Path, PathBuf};
 
-use hob_db::{DatabaseError, DatabaseState, inspect};
-use hob_store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
+use hob_db::{DatabaseError, DatabaseState, Migrations, inspect};
+use hob_store::{chats, conversations, routing, tasks};
 
 use crate::memory;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
+
+/// The tables of `hob.db`: calls, tasks, conversations and what was learnt of models.
+pub const HOB_MIGRATIONS: &[Migrations] = &[
+    hob_telemetry::MIGRATIONS,
+    tasks::MIGRATIONS,
+    conversations::MIGRATIONS,
+    routing::MIGRATIONS,
+    chats::MIGRATIONS,
+];
+
+/// The tables of `memory.db`: the user's documents. A file of its own, because it is large and can be rebuilt.
+pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_store::memory::MIGRATIONS];
 
 /// One database and its state.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::databases::HOB_MIGRATIONS;
 use async_trait::async_trait;
 use hob_channel::BridgeOptions;
 use hob_core::{
@@ -8,7 +9,6 @@ use hob_core::{
     ToolError, ToolSpec,
 };
 use hob_db::Database;
-use hob_store::HOB_MIGRATIONS;
 use hob_testkit::{EngineAsk, Gateway, GatewayScript, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;

@@ -6,9 +6,10 @@ use hob_agents::builtin::LlmOptions;
 use hob_config::Config;
 use hob_core::{
     AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, NoChannels, RequestSource, Role,
-    ToolDefinition, Unrecorded,
+    ToolDefinition,
 };
 use hob_memory::tokens;
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 

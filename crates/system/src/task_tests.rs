@@ -2,15 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::databases::HOB_MIGRATIONS;
 use async_trait::async_trait;
 use hob_agents::ToolSet;
 use hob_core::schedule::{DeliverTo, RunOutcome, ScheduleType};
 use hob_core::{
-    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog,
-    NewTask, NoChannels, Permit, Reach, RequestSource, Schedule, Tool, ToolError, ToolSpec,
+    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, NewTask, NoChannels, Permit,
+    Reach, RequestSource, Schedule, Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Tasks};
+use hob_store::Tasks;
+use hob_telemetry::{Inference, InferenceLog};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "models", "net", "server", "system"]),
+    ("cli", &["config", "core", "db", "models", "net", "server", "system", "telemetry"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -25,15 +25,29 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "system"]),
+    ("server", &["config", "core", "engines", "system", "telemetry"]),
     ("store", &["core", "db"]),
     (
         "system",
         &[
-            "agents", "channel", "config", "core", "db", "engines", "llama", "mcp", "memory", "models",
-            "net", "routing", "sandbox", "store",
+            "agents",
+            "channel",
+            "config",
+            "core",
+            "db",
+            "engines",
+            "llama",
+            "mcp",
+            "memory",
+            "models",
+            "net",
+            "routing",
+            "sandbox",
+            "store",
+            "telemetry",
         ],
     ),
+    ("telemetry", &["core", "db", "net"]),
     ("text", &[]),
 ];
 
@@ -43,13 +57,13 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channel"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channel", "telemetry"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "store"]),
+    ("rusqlite", &["db", "store", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

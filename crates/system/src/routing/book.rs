@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::databases::HOB_MIGRATIONS;
 use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage};
 use hob_db::{Database, DatabaseError};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
+use hob_store::Routing;
 use hob_store::routing::{Kept, NewRating};
-use hob_store::{HOB_MIGRATIONS, Routing};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 

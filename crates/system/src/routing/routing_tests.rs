@@ -1,14 +1,16 @@
 use std::sync::Mutex;
 
+use crate::databases::HOB_MIGRATIONS;
 use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, Moment,
-    RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
+    RequestSource, Role, ToolCallDelta, Usage,
 };
 use hob_db::{Database, DatabaseError};
-use hob_store::{HOB_MIGRATIONS, Routing};
+use hob_store::Routing;
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
 use super::*;

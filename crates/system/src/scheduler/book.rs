@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::databases::HOB_MIGRATIONS;
 use async_trait::async_trait;
 use hob_core::schedule::{Change, Field};
 use hob_core::{
     Clock, NewTask, Schedule, ScheduleError, SystemClock, Task, TaskId, TaskRun, TaskStatus, Zone,
 };
 use hob_db::{ChangeWatch, Database, DatabaseError};
-use hob_store::{HOB_MIGRATIONS, Tasks};
+use hob_store::Tasks;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

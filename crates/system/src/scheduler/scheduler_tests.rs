@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::databases::HOB_MIGRATIONS;
 use async_trait::async_trait;
 use hob_core::schedule::{Change, DeliverTo, RunOutcome, ScheduleType, TaskLimits};
 use hob_core::{
@@ -12,7 +13,7 @@ use hob_core::{
     Zone,
 };
 use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Tasks};
+use hob_store::Tasks;
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;

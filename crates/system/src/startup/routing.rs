@@ -1,17 +1,16 @@
 //! The router, as the configuration wants it, with what the record of calls tells of models.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_config::{Config, RouterKey};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
-use hob_db::DatabaseError;
-use hob_store::Telemetry;
-use hob_store::telemetry::Row;
+use hob_db::{DatabaseError, LazyDatabase};
+use hob_telemetry::store::Row;
+use hob_telemetry::{Record, Telemetry};
 
-use crate::databases::DATABASE;
-use crate::record::{Record, open_telemetry};
+use crate::databases::{DATABASE, HOB_MIGRATIONS};
 use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.
@@ -27,7 +26,8 @@ pub(crate) fn open_router(config: &Config, home: &Path, record: &Record) -> Rout
 /// The choices in `home`, and what was learnt from them.
 pub fn open_router_book(home: &Path, record: Record) -> RouterBook {
     let database = home.join(DATABASE);
-    RouterBook::at(&database.clone(), Arc::new(RecordMeasurements { record, database }))
+    let measurements = RecordMeasurements { record, database: LazyDatabase::at(&database, HOB_MIGRATIONS) };
+    RouterBook::at(&database, Arc::new(measurements))
 }
 
 fn policy(key: RouterKey) -> PolicyName {
@@ -41,7 +41,7 @@ fn policy(key: RouterKey) -> PolicyName {
 struct RecordMeasurements {
     record: Record,
     /// Has what was recorded before recording was switched off.
-    database: PathBuf,
+    database: LazyDatabase,
 }
 
 impl RecordMeasurements {
@@ -50,7 +50,7 @@ impl RecordMeasurements {
         match self.record.telemetry() {
             Some(telemetry) => Ok(Some(telemetry.clone())),
             None if self.database.exists() => {
-                open_telemetry(&self.database, self.record.prices().clone()).map(Some)
+                Ok(Some(Telemetry::new(self.database.open()?, self.record.prices().clone())))
             }
             None => Ok(None),
         }

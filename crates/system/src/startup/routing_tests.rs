@@ -1,9 +1,10 @@
 use std::time::{Duration, UNIX_EPOCH};
 
+use hob_core::FinishReason;
 use hob_core::routing::{Decision, Language, Length, QueryClass, Topic};
-use hob_core::{Ending, FinishReason, Inference};
 use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Prices, Routing};
+use hob_store::Routing;
+use hob_telemetry::{Ending, Inference, Prices};
 
 use super::*;
 use crate::routing::Answers;
@@ -29,7 +30,10 @@ impl Home {
             _root: root,
             routing: Routing::new(database.clone()),
             telemetry: Telemetry::new(database, Prices::standard()),
-            measurements: RecordMeasurements { record: Record::default(), database: path },
+            measurements: RecordMeasurements {
+                record: Record::default(),
+                database: LazyDatabase::at(path, HOB_MIGRATIONS),
+            },
         }
     }
 
@@ -75,7 +79,8 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
 
 #[test]
 fn an_answer_of_the_cloud_costs_what_its_model_does() {
-    let measurements = RecordMeasurements { record: Record::default(), database: PathBuf::new() };
+    let measurements =
+        RecordMeasurements { record: Record::default(), database: LazyDatabase::at("", HOB_MIGRATIONS) };
     let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
     assert!(measurements.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
     assert_eq!(measurements.price("a model that nobody has heard of", usage), None);

@@ -3,23 +3,21 @@
 use std::path::Path;
 
 use hob_config::Config;
-use hob_db::DatabaseError;
-use hob_store::Telemetry;
-use hob_store::savings::{Price, Prices};
+use hob_db::{DatabaseError, LazyDatabase};
+use hob_telemetry::{Price, Prices, Record, Telemetry, TelemetryOptions};
 
-use crate::databases::DATABASE;
-use crate::record::{self, Record, TelemetryOptions};
+use crate::databases::{DATABASE, HOB_MIGRATIONS};
 
 /// Opens the record in `home`, where calls are recorded.
 pub fn open_record(config: &Config, home: &Path) -> Record {
-    Record::open(&telemetry_options(config), &home.join(DATABASE))
+    Record::open(&telemetry_options(config), &database(home))
 }
 
 /// The record in `home`, for those who only read it; `None` where nothing was ever recorded. Creates nothing.
 pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, DatabaseError> {
-    let database = home.join(DATABASE);
+    let database = database(home);
     match database.exists() {
-        true => record::open_telemetry(&database, prices(config)).map(Some),
+        true => Ok(Some(Telemetry::new(database.open()?, prices(config)))),
         false => Ok(None),
     }
 }
@@ -33,6 +31,10 @@ pub fn telemetry_options(config: &Config) -> TelemetryOptions {
         energy: telemetry.energy,
         prices: prices(config),
     }
+}
+
+fn database(home: &Path) -> LazyDatabase {
+    LazyDatabase::at(home.join(DATABASE), HOB_MIGRATIONS)
 }
 
 fn prices(config: &Config) -> Prices {

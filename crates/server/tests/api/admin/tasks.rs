@@ -8,7 +8,8 @@ use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine
 use hob_server::ServerParts;
 use hob_system::scheduler::{SchedulerOptions, SchedulerParts, TaskOptions};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{Record, Scheduler, System};
+use hob_system::{Scheduler, System};
+use hob_telemetry::Record;
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};

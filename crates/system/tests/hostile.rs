@@ -1,0 +1,158 @@
+//! What must not bring the database down: files that are not what they should be, and clocks that show anything.
+
+mod files {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::time::{Duration, SystemTime};
+
+    use hob_core::{FinishReason, RequestSource, Usage};
+    use hob_db::{Database, DatabaseError};
+    use hob_store::MemoryStore;
+    use hob_system::HOB_MIGRATIONS;
+    use hob_telemetry::{Ending, Inference, Prices, Telemetry};
+
+    fn inference() -> Inference {
+        Inference {
+            started: SystemTime::now(),
+            run: "run".into(),
+            source: RequestSource::Ask,
+            engine: "ollama".to_owned(),
+            model: "m".to_owned(),
+            agent: None,
+            streamed: false,
+            usage: Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None },
+            estimated: false,
+            latency: Duration::from_millis(20),
+            first_token: None,
+            energy: None,
+            ending: Ending::Complete(FinishReason::Stop),
+        }
+    }
+
+    fn telemetry(path: &Path) -> Result<Telemetry, DatabaseError> {
+        Ok(Telemetry::new(Database::open(path, HOB_MIGRATIONS)?, Prices::standard()))
+    }
+
+    fn log_of(path: &Path) -> PathBuf {
+        PathBuf::from(format!("{}-wal", path.display()))
+    }
+
+    #[test]
+    fn something_else_in_the_place_of_a_database_is_an_error_and_stays_as_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, bytes) in [
+            ("text", b"not a database, but somebody's diary of more than a hundred bytes. ".repeat(20)),
+            ("zeros", vec![0; 100_000]),
+            ("short", b"SQLite format 3\0".to_vec()),
+        ] {
+            let path = root.path().join(name);
+            fs::write(&path, &bytes).unwrap();
+            if let Err(error) = Database::open(&path, HOB_MIGRATIONS) {
+                assert!(error.to_string().contains(name), "{error}");
+                assert_eq!(fs::read(&path).unwrap(), bytes, "{name}");
+            } else {
+                assert_ne!(name, "text", "a diary is no database");
+            }
+        }
+        let directory = root.path().join("directory.db");
+        fs::create_dir(&directory).unwrap();
+        assert!(Database::open(&directory, HOB_MIGRATIONS).is_err());
+        assert!(MemoryStore::open(&directory).is_err());
+        assert!(directory.is_dir());
+    }
+
+    #[test]
+    fn a_log_that_was_cut_anywhere_leaves_whole_records() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("hob.db");
+        let open = telemetry(&path).unwrap();
+        for _ in 0..20 {
+            open.record_batch(&[inference()]).unwrap();
+        }
+        // As a power cut leaves them: nobody has closed the database.
+        let (database, log) = (fs::read(&path).unwrap(), fs::read(log_of(&path)).unwrap());
+        let mut seen = Vec::new();
+        for part in 0..=16 {
+            let copy = root.path().join(format!("{part}.db"));
+            fs::write(&copy, &database).unwrap();
+            fs::write(log_of(&copy), &log[..log.len() * part / 16]).unwrap();
+            let left = telemetry(&copy).unwrap();
+            let figures = left.overview(None).unwrap().figures;
+            let rows = left.export(None).try_fold(0, |rows, row| row.map(|_| rows + 1)).unwrap();
+            assert_eq!((figures.calls, figures.prompt_tokens), (rows, 3 * rows), "{part}");
+            left.record_batch(&[inference()]).unwrap();
+            seen.push(rows);
+        }
+        assert!(seen.is_sorted() && seen[16] == 20, "{seen:?}");
+    }
+
+    #[test]
+    fn a_database_that_is_cut_short_is_an_error_and_no_panic() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("hob.db");
+        telemetry(&path).unwrap().record_batch(&[inference()]).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert!(bytes.len() > 4096, "a closed database has everything itself");
+        for length in [1, 99, 100, 512, 4095, 4096, 4097, bytes.len() / 2, bytes.len() - 1] {
+            let copy = root.path().join("cut.db");
+            fs::write(&copy, &bytes[..length]).unwrap();
+            if let Ok(left) = telemetry(&copy) {
+                // What is missing may be noticed only when it is read.
+                let _ = left.overview(None);
+                let _ = left.record_batch(&[inference()]);
+            }
+            for file in [copy.clone(), log_of(&copy), PathBuf::from(format!("{}-shm", copy.display()))] {
+                let _ = fs::remove_file(file);
+            }
+        }
+    }
+}
+
+mod time {
+    use std::time::Duration;
+
+    use hob_core::schedule::{Change, ScheduleType};
+    use hob_core::{NewTask, Permit, Reach, TaskId};
+    use hob_db::Database;
+    use hob_store::Tasks;
+    use hob_store::tasks::Claimant;
+    use hob_system::HOB_MIGRATIONS;
+    use jiff::Timestamp;
+
+    fn claimant() -> Claimant {
+        Claimant { owner: "a".into(), lease: Duration::from_secs(30), grace: Duration::from_secs(60) }
+    }
+
+    #[test]
+    fn a_clock_may_show_anything() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let far: Timestamp = "9999-12-30T00:00:00Z".parse().unwrap();
+        let moments = [Timestamp::MIN, Timestamp::UNIX_EPOCH, now, far];
+        for made in moments {
+            for shown in moments {
+                let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
+                for (id, kind, value) in [
+                    ("cron", ScheduleType::Cron, "*/10 * * * *"),
+                    ("interval", ScheduleType::Interval, "600"),
+                    ("once", ScheduleType::Once, "2027-01-01T00:00Z"),
+                ] {
+                    let task = NewTask::new("p", kind, value, Permit::up_to(Reach::Pure));
+                    // At the end of time nothing is left to be planned.
+                    let Ok(task) = task.plan(TaskId::parse(id).unwrap(), made) else { continue };
+                    tasks.insert(&task).unwrap();
+                }
+                tasks.recalculate_carried_ahead(shown).unwrap();
+                for claimed in tasks.claim_due(shown, 10, &claimant()).unwrap() {
+                    tasks.renew(claimed.run.id, shown, &claimant()).unwrap();
+                }
+                tasks.interrupt_expired(shown, Duration::from_secs(30)).unwrap();
+                tasks.recalculate_carried_ahead(now).unwrap();
+                for task in tasks.list(None).unwrap() {
+                    let _ = tasks.change(&task.id, Change::Pause, shown).unwrap();
+                    let _ = tasks.change(&task.id, Change::Resume, now).unwrap();
+                }
+                tasks.next_due().unwrap();
+            }
+        }
+    }
+}
