@@ -1,4 +1,4 @@
-//! What to do about an engine that does not answer.
+//! Hints for engines that do not answer.
 
 use hob_config::{Config, EngineConfig};
 use hob_net::{BindAddress, is_own_address};
@@ -13,18 +13,17 @@ pub fn place(key: &str, address: &str) -> String {
     }
 }
 
-/// How to get an engine to answer, as a sentence without its full stop.
+/// How to start an engine, as a sentence without a full stop.
 pub fn how_to_start(key: &str, address: &str) -> String {
     let place = EngineAddress::of(address);
     let port = place.port;
     if let (Some(usual), Some(host), None) = (usual_port(key), &place.host, place.written_port) {
         return format!(
-            "It is asked on port {}. Set [engine.{key}] host = \"http://{host}:{usual}\" if it listens on \
-             its usual one",
+            "Hob connects to port {}. If it listens on its default port, set [engine.{key}] host = \"http://{host}:{usual}\"",
             port.unwrap_or_default()
         );
     }
-    // Some of them listen to their own machine only, unless they are told otherwise.
+    // Some engines listen on the loopback address only by default.
     let (ollama, outside) = match place.elsewhere {
         Some(_) => ("OLLAMA_HOST=0.0.0.0:", " --host 0.0.0.0"),
         None => ("OLLAMA_HOST=127.0.0.1:", ""),
@@ -40,7 +39,7 @@ pub fn how_to_start(key: &str, address: &str) -> String {
             return "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it".to_owned();
         }
         "cloud" => return "Check the key and the network".to_owned(),
-        "embedded" => return "Get a model with 'hob model pull smollm2-135m-instruct'".to_owned(),
+        "embedded" => return "Download a model with 'hob model pull smollm2-135m-instruct'".to_owned(),
         _ => return format!("Start {key}"),
     };
     match place.elsewhere {
@@ -49,26 +48,26 @@ pub fn how_to_start(key: &str, address: &str) -> String {
     }
 }
 
-/// The same for one whose usual address is ours too.
+/// The same for an engine whose default port is Hob's own.
 pub fn how_to_start_beside_us(key: &str) -> String {
     const BESIDE: &str = "http://localhost:8001";
     format!("{}, and set [engine.{key}] host = \"{BESIDE}\"", how_to_start(key, BESIDE))
 }
 
-/// How to get an engine a model to answer with, as a sentence without its full stop.
+/// How to get a model for an engine, as a sentence without a full stop.
 pub fn how_to_get_a_model(key: &str) -> &'static str {
     match key {
-        "ollama" => "Get one, such as with 'hob model pull qwen3:0.6b'",
-        "embedded" => "Get one with 'hob model pull smollm2-135m-instruct'",
-        "cloud" => "Name one with -m, or in [intelligence] default_model",
-        _ => "Start it with one, or choose another engine with -e",
+        "ollama" => "Download one, e.g. with 'hob model pull qwen3:0.6b'",
+        "embedded" => "Download one with 'hob model pull smollm2-135m-instruct'",
+        "cloud" => "Choose one with -m or [intelligence] default_model",
+        _ => "Start it with a model, or choose another engine with -e",
     }
 }
 
-/// What to do about an engine whose address is our own.
+/// The hint for an engine whose address is Hob's own.
 pub fn how_to_part(key: &str) -> String {
     format!(
-        "Give one of them another port: 'hob serve --port 8001', or [engine.{key}] host in the configuration"
+        "Change one of the two ports: 'hob serve --port 8001', or [engine.{key}] host in the configuration"
     )
 }
 
@@ -77,34 +76,34 @@ pub fn explain(tried: &RejectedEngine) -> String {
     let RejectedEngine { key, address, why_not } = tried;
     match why_not {
         RejectionReason::Unhealthy if address.is_empty() => {
-            format!("{key} cannot be used. {}, or run 'hob doctor'.", how_to_start(key, address))
+            format!("{key} is not ready. {}, or run 'hob doctor'.", how_to_start(key, address))
         }
         RejectionReason::Unhealthy => format!(
             "no engine answered on {address} ({key}). {}, or run 'hob doctor'.",
             how_to_start(key, address)
         ),
         RejectionReason::OwnAddress => {
-            format!("{key} is configured at {address}, where Hob itself listens. {}.", how_to_part(key))
+            format!("{key} is configured at {address}, which is Hob's own address. {}.", how_to_part(key))
         }
         RejectionReason::CloudNotAllowed => {
-            "the cloud is not used in place of a local engine. Ask for it with '-e cloud', or set [intelligence] \
+            "the cloud does not replace a local engine by default. Use '-e cloud', or set [intelligence] \
              allow_cloud_fallback."
                 .to_owned()
         }
     }
 }
 
-/// Why the default engine was passed over, in a few words.
+/// Why the default engine was skipped, in a few words.
 pub fn passed_over(key: &str, config: &Config) -> String {
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     let server = key.parse().ok().and_then(|key| config.engine.server(key));
     match server {
-        Some(server) if is_own_address(&server.host, &bind) => format!("the address of {key} is our own"),
+        Some(server) if is_own_address(&server.host, &bind) => format!("{key} is set to Hob's own address"),
         _ => format!("{key} does not answer"),
     }
 }
 
-/// Where an engine listens when nobody says otherwise.
+/// The default port of an engine.
 fn usual_port(key: &str) -> Option<u16> {
     let usual = EngineConfig::default();
     let server = usual.server(key.parse().ok()?)?;
@@ -118,10 +117,10 @@ fn with_port(before: &str, port: Option<u16>, after: &str) -> String {
 
 struct EngineAddress {
     port: Option<u16>,
-    /// The same where the address names it, rather than leave it to the protocol.
+    /// The port, if the address contains it.
     written_port: Option<u16>,
     host: Option<String>,
-    /// The machine's name, when it is not this one.
+    /// The name of the machine, if it is another one.
     elsewhere: Option<String>,
 }
 
@@ -138,7 +137,7 @@ impl EngineAddress {
         };
         EngineAddress {
             port: url.port_or_known_default(),
-            // An encrypted one is most often behind a proxy, which is meant to be where such are.
+            // HTTPS usually means a proxy on the default port.
             written_port: if url.scheme() == "http" { url.port() } else { url.port_or_known_default() },
             host: url.host_str().map(str::to_owned),
             elsewhere: url.host_str().filter(|_| !is_here).map(str::to_owned),
@@ -169,11 +168,10 @@ mod tests {
             (
                 "ollama",
                 "http://gpu.lan",
-                "It is asked on port 80. Set [engine.ollama] host = \"http://gpu.lan:11434\" if it listens \
-                 on its usual one",
+                "Hob connects to port 80. If it listens on its default port, set [engine.ollama] host = \"http://gpu.lan:11434\"",
             ),
             ("cloud", "", "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY to use it"),
-            ("embedded", "", "Get a model with 'hob model pull smollm2-135m-instruct'"),
+            ("embedded", "", "Download a model with 'hob model pull smollm2-135m-instruct'"),
         ] {
             assert_eq!(how_to_start(key, address), expected);
         }
@@ -193,9 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_for_another_engine_is_the_true_one() {
+    fn the_reason_for_another_engine_is_correct() {
         let config = Config::default();
         assert_eq!(passed_over("ollama", &config), "ollama does not answer");
-        assert_eq!(passed_over("vllm", &config), "the address of vllm is our own");
+        assert_eq!(passed_over("vllm", &config), "vllm is set to Hob's own address");
     }
 }

@@ -1,4 +1,4 @@
-//! How all engines are, asked side by side.
+//! The status of all engines, checked concurrently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use hob_system::{points_to_self, probe_all};
 
 use crate::failure;
 
-/// A list of models that takes longer than this is not worth waiting for.
+/// The longest wait for a list of models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Of one that did not answer to the first question nothing more is expected than a refusal.
+/// An engine that failed the health check gets this much time to explain why.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An engine and how it is.
+/// An engine and its state.
 pub struct EngineStatus {
     pub engine: Arc<dyn Engine>,
     pub state: EngineState,
-    /// Those of its hosts that do not answer, where it has several.
+    /// Hosts that do not answer, for an engine with several hosts.
     pub silent_hosts: Vec<String>,
 }
 
 pub enum EngineState {
-    /// Its address is the one Hob listens on.
+    /// Its address is Hob's own.
     OwnAddress,
-    /// It has nothing to answer with: the cloud without a key, the embedded engine without a model.
+    /// It cannot answer: the cloud has no key, or the embedded engine has no model.
     NotConfigured,
     NotResponding,
-    /// It answers, but not to the question for its models.
+    /// It answers, but does not list its models.
     Failing {
         reason: String,
-        /// The status by which it refused.
+        /// The HTTP status of the refusal.
         refused: Option<u16>,
     },
     Available {
@@ -42,7 +42,7 @@ pub enum EngineState {
     },
 }
 
-/// Asks all engines.
+/// Checks all engines.
 pub async fn check_engines(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<EngineStatus> {
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     join_all(engines.iter().map(|engine| async {
@@ -59,7 +59,7 @@ pub async fn check_engines(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<
             } else if probe_all(std::slice::from_ref(engine)).await.contains(&true) {
                 list(engine.as_ref()).await
             } else if address.is_empty() {
-                // Who cannot answer may still have models of other uses.
+                // An engine that cannot answer may still have embedding models.
                 match list(engine.as_ref()).await {
                     EngineState::Available { models } if !models.is_empty() => {
                         EngineState::Available { models }
@@ -87,7 +87,7 @@ async fn list(engine: &dyn Engine) -> EngineState {
     }
 }
 
-/// Whoever does not say that it is well may say why when it is asked for its models.
+/// An engine that fails its health check may give the reason when it lists its models.
 async fn retry(engine: &dyn Engine) -> EngineState {
     match tokio::time::timeout(RETRY_TIMEOUT, engine.list_models()).await {
         Ok(Err(error @ (EngineError::Refused { .. } | EngineError::Malformed { .. }))) => failing(error),

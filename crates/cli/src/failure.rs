@@ -1,4 +1,4 @@
-//! Errors as a person should read them: what happened, and what to do.
+//! Errors as text for people: what happened, and what to do.
 
 use std::io;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::advice;
 use crate::output;
 use crate::output::style::BAD;
 
-/// Says what went wrong on stderr. The code is 1, unless nobody listens any more.
+/// Prints the error on stderr. The exit code is 1, or 0 if the reader of stdout closed the pipe.
 pub fn report(error: &Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
@@ -20,12 +20,12 @@ pub fn report(error: &Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Whether whoever read our output has gone, as `head` does when it has enough. That is no failure.
+/// Whether the reader of stdout closed the pipe, as `head` does. That is not a failure.
 fn is_closed_pipe(error: &Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The error in words.
+/// The error as text, with a hint where there is one.
 pub fn explain(error: &Error) -> String {
     if let Some(OpenError::NoEngine(none)) = error.downcast_ref() {
         return explain_no_engine(none);
@@ -41,7 +41,7 @@ pub fn explain(error: &Error) -> String {
     let remedy = match error.downcast_ref() {
         Some(OpenError::Managed(managed)) => Some(remedy_of_managed(managed).to_owned()),
         Some(OpenError::FirstRun(_)) => {
-            Some("Or start an engine of your own; 'hob doctor' shows where Hob looks for one".to_owned())
+            Some("Or start an engine; 'hob doctor' shows where Hob looks for one".to_owned())
         }
         _ => engine.and_then(remedy),
     };
@@ -51,7 +51,7 @@ pub fn explain(error: &Error) -> String {
     }
 }
 
-/// The error and its causes, leaving out what the error says already.
+/// The error and its causes, without causes that the error already contains.
 fn with_causes(error: &Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -72,7 +72,7 @@ fn explain_no_engine(none: &NoEngine) -> String {
             let Some((first, others)) = tried.split_first() else {
                 return none.to_string();
             };
-            // A cloud without a key is no engine that anybody waits for.
+            // Engines without an address, such as the cloud without a key, are not listed.
             let others: Vec<String> = others
                 .iter()
                 .filter(|tried| !tried.address.is_empty())
@@ -83,13 +83,13 @@ fn explain_no_engine(none: &NoEngine) -> String {
                 .collect();
             match others.as_slice() {
                 [] => advice::explain(first),
-                others => format!("{}\nTried too: {}.", advice::explain(first), others.join(", ")),
+                others => format!("{}\nAlso tried: {}.", advice::explain(first), others.join(", ")),
             }
         }
     }
 }
 
-/// What to do about an engine's failure, as a sentence without its full stop.
+/// The hint for an engine's failure, as a sentence without a full stop.
 fn remedy(error: &EngineError) -> Option<String> {
     match error {
         EngineError::Unreachable { engine, address, .. } => {
@@ -99,37 +99,37 @@ fn remedy(error: &EngineError) -> Option<String> {
             Some(format!("It may still be loading the model: try again, or raise [engine.{engine}] timeout"))
         }
         EngineError::ModelNotFound { engine, model, .. } if engine == "ollama" => {
-            Some(format!("Get it with 'hob model pull {model}', or see 'hob model list'"))
+            Some(format!("Download it with 'hob model pull {model}', or see 'hob model list'"))
         }
         EngineError::ModelNotFound { .. } => Some("See 'hob model list'".to_owned()),
         EngineError::Refused { engine, status: 401 | 403, .. } => Some(match engine.as_str() {
             cloud if cloud.starts_with("cloud") => "Check the provider's key in the environment".to_owned(),
             engine => format!("Check [engine.{engine}] api_key"),
         }),
-        EngineError::Refused { status: 429, .. } => Some("Wait a little, then ask again".to_owned()),
-        EngineError::Refused { engine, status: 500.., .. } => Some(format!("The log of {engine} says more")),
+        EngineError::Refused { status: 429, .. } => Some("Wait a moment, then try again".to_owned()),
+        EngineError::Refused { engine, status: 500.., .. } => Some(format!("See the log of {engine}")),
         EngineError::Malformed { engine, .. } => {
-            Some(format!("Is it {engine} that listens there? 'hob doctor' shows the address"))
+            Some(format!("Check that {engine} listens there; 'hob doctor' shows the address"))
         }
         EngineError::Interrupted { engine, .. } => {
-            Some(format!("Ask again; the log of {engine} may say why"))
+            Some(format!("Try again; the log of {engine} may show the reason"))
         }
-        // Their messages say what to do already.
+        // Their messages already contain a hint.
         EngineError::Refused { .. } | EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => {
             None
         }
     }
 }
 
-/// What to do about the server that Hob was told to start.
+/// The hint for a failure of the server that Hob starts.
 fn remedy_of_managed(error: &ManagedError) -> &'static str {
     match error {
-        ManagedError::Address { .. } | ManagedError::AddressTaken { .. } => "See [engine.llamacpp] host",
+        ManagedError::Address { .. } | ManagedError::AddressTaken { .. } => "Check [engine.llamacpp] host",
         ManagedError::Missing { .. } | ManagedError::NotExecutable { .. } | ManagedError::Spawn { .. } => {
             "Correct [engine.llamacpp] binary_path, or leave it empty and start the server yourself"
         }
         ManagedError::Ended { .. } | ManagedError::NotReady { .. } => {
-            "See [engine.llamacpp] model_path and args, which it was started with"
+            "Check [engine.llamacpp] model_path and args"
         }
     }
 }
@@ -157,16 +157,16 @@ mod tests {
         };
         insta::assert_snapshot!(explain(&OpenError::NoEngine(none).into()), @r"
         no engine answered on http://localhost:11434 (ollama). Start it with 'ollama serve', or run 'hob doctor'.
-        Tried too: (vllm at http://localhost:8000 is Hob's own address), sglang at http://localhost:30000.
+        Also tried: (vllm at http://localhost:8000 is Hob's own address), sglang at http://localhost:30000.
         ");
     }
 
     #[test]
-    fn an_engine_on_our_own_port_is_no_mystery() {
+    fn an_engine_on_hobs_own_port_is_explained() {
         let given = NoEngine::Given(tried("vllm", "http://localhost:8000", RejectionReason::OwnAddress));
         insta::assert_snapshot!(
             explain(&OpenError::NoEngine(given).into()),
-            @"vllm is configured at http://localhost:8000, where Hob itself listens. Give one of them another port: 'hob serve --port 8001', or [engine.vllm] host in the configuration."
+            @"vllm is configured at http://localhost:8000, which is Hob's own address. Change one of the two ports: 'hob serve --port 8001', or [engine.vllm] host in the configuration."
         );
     }
 
@@ -186,12 +186,12 @@ mod tests {
                 refused("cloud (OpenAI)", 403),
                 "cloud (OpenAI) answered 403: no. Check the provider's key in the environment.",
             ),
-            (refused("vllm", 429), "vllm answered 429: no. Wait a little, then ask again."),
-            (refused("vllm", 503), "vllm answered 503: no. The log of vllm says more."),
+            (refused("vllm", 429), "vllm answered 429: no. Wait a moment, then try again."),
+            (refused("vllm", 503), "vllm answered 503: no. See the log of vllm."),
             (refused("vllm", 400), "vllm answered 400: no"),
             (
                 EngineError::Malformed { engine: "vllm".into(), reason: "HTML".into() },
-                "vllm gave an answer that cannot be read: HTML. Is it vllm that listens there? 'hob doctor' shows the address.",
+                "vllm gave an answer that cannot be read: HTML. Check that vllm listens there; 'hob doctor' shows the address.",
             ),
         ] {
             assert_eq!(explain(&error.into()), advice);
@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn each_cause_appears_once() {
         let error = anyhow!("disk full").context("cannot write a.toml: disk full").context("no luck");
         assert_eq!(explain(&error), "no luck: cannot write a.toml: disk full");
     }
 
     #[test]
-    fn a_reader_who_left_is_no_failure() {
+    fn a_closed_pipe_is_not_a_failure() {
         let closed = Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(is_closed_pipe(&closed));
         let other: Error = io::Error::from(io::ErrorKind::NotFound).into();

@@ -1,4 +1,4 @@
-//! Models on this machine's own disk: the one a fresh machine starts with, and those that people fetch, tune and remove.
+//! Models on this machine's disk: the built-in starter model, and models that the user downloads, tunes and deletes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,10 +20,10 @@ use crate::output::progress::Spinner;
 use crate::settings;
 use crate::signals::Signals;
 
-const NO_ENGINE: &str = "this hob was built without the embedded engine. Install it with: \
+const NO_ENGINE: &str = "this build of hob has no embedded engine. Install it with: \
                          cargo install --path crates/cli --features embedded";
 
-/// What happens on a machine where nothing answers and nothing was chosen.
+/// What Hob does when no engine answers and none is configured.
 pub fn first_run(network: NetworkAccess) -> FirstRun {
     match network {
         NetworkAccess::Offline => FirstRun::Refuse,
@@ -33,7 +33,7 @@ pub fn first_run(network: NetworkAccess) -> FirstRun {
             FirstRun::Fetch(Arc::new(move |progress| {
                 announced.call_once(|| {
                     output::note(format_args!(
-                        "No engine runs here, so Hob answers by itself. It fetches a small model to start with: {} ({}).",
+                        "No engine is running. Hob downloads a small built-in model: {} ({}).",
                         STARTER.name,
                         memory(STARTER.size)
                     ));
@@ -44,12 +44,17 @@ pub fn first_run(network: NetworkAccess) -> FirstRun {
     }
 }
 
-/// Whether the model that a fresh machine starts with could be fetched and used now.
+/// The size of the built-in model.
+pub fn starter_size() -> String {
+    memory(STARTER.size)
+}
+
+/// Whether Hob can download and use the built-in model now.
 pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
     LocalModels::new(config, home).can_fetch_starter().await
 }
 
-/// What happens when vectors are wanted for the first time.
+/// What Hob does when vectors are needed for the first time.
 pub fn first_vectors(network: NetworkAccess) -> FirstRun {
     match network {
         NetworkAccess::Offline => FirstRun::Refuse,
@@ -60,7 +65,7 @@ pub fn first_vectors(network: NetworkAccess) -> FirstRun {
     }
 }
 
-/// Fetches `name` if it is a model for this disk; `None` when somebody else has to know it.
+/// Downloads `name` if Hob itself can; `None` if the name is for Ollama.
 pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
     let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
     let mut models = LocalModels::new(config, &settings::home()?);
@@ -75,7 +80,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
         outcome = models.pull(&spec, progress) => outcome.map(Some),
         stop = signals.next() => {
             download.clear();
-            output::note(format_args!("Stopped. 'hob model pull {name}' goes on where it was."));
+            output::note(format_args!("Stopped. 'hob model pull {name}' resumes the download."));
             return Ok(Some(stop.exit_code()));
         }
     };
@@ -83,11 +88,11 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     if let Some(model) = outcome? {
         let id = model.id;
         if models.engine().is_none() {
-            output::line(format_args!("{id} is here: {}", model.path.display()))?;
+            output::line(format_args!("{id} is ready: {}", model.path.display()))?;
         } else if model.header.is_some_and(|header| header.is_embedding) {
-            output::line(format_args!("{id} is here, for the memory and for /v1/embeddings."))?;
+            output::line(format_args!("{id} is ready, for memory and for /v1/embeddings."))?;
         } else {
-            output::line(format_args!("{id} is here. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
+            output::line(format_args!("{id} is ready. Try it: hob ask -e embedded -m {id} 'Hello'"))?;
         }
     }
     Ok(Some(ExitCode::SUCCESS))
@@ -96,7 +101,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
 fn show(download: &Download, progress: DownloadProgress) {
     let step = match progress.step {
         DownloadStep::Waiting => "waiting for another pull of the same model",
-        DownloadStep::Listing => "asking the hub",
+        DownloadStep::Listing => "querying the hub",
         DownloadStep::Downloading => "downloading",
         DownloadStep::Checking => "checking",
         DownloadStep::Unpacking => "unpacking",
@@ -120,23 +125,23 @@ pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
 /// Removes a model.
 pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
     LocalModels::new(config, &settings::home()?).remove(id)?;
-    output::line(format_args!("{id} is gone."))?;
+    output::line(format_args!("Deleted {id}."))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds the form of a model that runs fastest here.
+/// Finds the weight format that runs a model fastest on this machine.
 pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
     let models = LocalModels::new(config, &settings::home()?);
     if models.engine().is_none() {
         bail!("{NO_ENGINE}");
     }
     let mut signals = Signals::listen()?;
-    let waiting = Spinner::start(format!("measuring {id} in two forms; this takes a minute"));
+    let waiting = Spinner::start(format!("measuring {id} in two formats; this takes about a minute"));
     let report = tokio::select! {
         report = models.tune(id, if always { KeepTuned::Always } else { KeepTuned::IfFaster }) => report?,
         stop = signals.next() => {
             drop(waiting);
-            output::note(format_args!("Stopped. {id} is as it was; what was written of its other form is removed."));
+            output::note(format_args!("Stopped. {id} is unchanged; the incomplete requantised file was removed."));
             return Ok(stop.exit_code());
         }
     };
@@ -147,21 +152,22 @@ pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
 
 fn print_tuning(id: &str, report: &TuneReport) -> Result<()> {
     let TuneReport { original, tuned, cost, kept } = report;
-    for (name, measured) in [("as it was", original), ("requantised", tuned)] {
+    for (name, measured) in [("original", original), ("requantised", tuned)] {
         output::line(format_args!(
-            "{name:>12}  reads {:>6.1} tokens/s, writes {:>6.1} tokens/s",
+            "{name:>12}  prompt {:>6.1} tokens/s, generation {:>6.1} tokens/s",
             measured.prompt_tokens_per_second, measured.written_tokens_per_second
         ))?;
     }
     match kept {
         Some(_) => output::line(format_args!(
-            "The requantised form of {id} is kept: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
+            "Kept the requantised weights of {id}: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
             report.gain(),
             cost.perplexity_after,
             cost.perplexity_before
         ))?,
         None => output::line(format_args!(
-            "{id} stays as it was: {:.2} times as fast is too little for the loss in quality; --always keeps the other form all the same.",
+            "Kept the original weights of {id}: {:.2} times as fast does not justify the loss in quality. Use --always to \
+             keep the requantised weights.",
             report.gain()
         ))?,
     }

@@ -1,4 +1,4 @@
-//! What goes on inside, for the operator: on stderr, quiet unless asked.
+//! The log for the operator: on stderr, warnings only by default.
 
 use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
@@ -7,15 +7,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Args, CliCommand};
 use crate::output::screen::{self, LogLines};
 
-/// Says in detail what is logged, such as `hob_engines=trace`, and goes before `-v`.
+/// Sets the log filter in detail, such as `hob_engines=trace`, and overrides `-v`.
 const VARIABLE: &str = "HOB_LOG";
 
 pub fn start(args: &Args) -> Result<()> {
     let filter = match std::env::var(VARIABLE) {
         Ok(directives) if !directives.trim().is_empty() => EnvFilter::builder()
             .parse(&directives)
-            .with_context(|| format!("${VARIABLE} cannot be read. Write it like 'hob=debug'"))?,
-        // There, what goes wrong is what the command has to say.
+            .with_context(|| format!("${VARIABLE} is not a valid log filter. Use one such as 'hob=debug'"))?,
+        // These commands report failures in their own output.
         _ if args.verbose == 0
             && matches!(args.command, Some(CliCommand::Channel(_) | CliCommand::Doctor(_))) =>
         {
@@ -28,7 +28,7 @@ pub fn start(args: &Args) -> Result<()> {
         .with_env_filter(filter)
         .with_writer(|| LogLines)
         .with_ansi(screen::has_colours());
-    // A command that ends in a moment needs no times; a server's log does.
+    // Only a server's log needs timestamps.
     let started = match args.command {
         Some(CliCommand::Serve(_)) => format.finish().try_init(),
         _ => format.without_time().finish().try_init(),
@@ -36,10 +36,10 @@ pub fn start(args: &Args) -> Result<()> {
     started.context("cannot start logging")
 }
 
-/// The libraries' own details are for HOB_LOG.
+/// Only HOB_LOG enables the details of libraries.
 fn directives(verbose: u8) -> &'static str {
     match verbose {
-        // rmcp tells of every odd message of a server; what matters of that we say ourselves.
+        // rmcp logs every unexpected message of a server; Hob logs the important ones itself.
         0 => "warn,rmcp=off",
         1 => "warn,rmcp=off,hob=info",
         2 => "info,hob=debug",

@@ -1,6 +1,6 @@
-//! The program `hob`: reads the command line, does what it says, and ends with a code that scripts can trust.
+//! The program `hob`: parses the command line, runs the command, and exits with a reliable code.
 //!
-//! Everything it does is done by the floors below; this crate knows terminals, and nothing of engines or of HTTP.
+//! The crates below do the work. This crate knows terminals, and nothing of engine protocols or of serving HTTP.
 
 mod advice;
 mod args;

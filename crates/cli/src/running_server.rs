@@ -1,4 +1,5 @@
-//! Who listens at the server's address: a Hob that runs, somebody else, or nobody. Asks as any stranger on this machine could.
+//! Which program listens at an address: a running Hob server, another program, or none. Asks `GET /health` without a key, as
+//! any local program can.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,33 +9,32 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hob_config::ServerConfig;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use hob_net::{HttpClientOptions, ProxyUse, http_client};
+use http::{HeaderMap, StatusCode};
+use tokio::net::lookup_host;
 
-/// How long whoever listens there may take to say who it is, and how much of it is read.
+/// A server that takes longer to answer counts as another program.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-const MAX_HEAD_BYTES: u64 = 8 << 10;
 
-/// How many servers of one home are remembered: some of them may have been killed.
+/// How many servers of one home are remembered. Servers that were killed leave their address behind.
 pub const MAX_ADDRESSES: usize = 8;
 
 /// Bytes that hold as many addresses.
 const MAX_FILE_BYTES: u64 = 1 << 10;
 
-/// Who was found.
+/// What listens at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerProbe {
-    /// Nobody takes a connection.
     NoListener,
-    /// Somebody does, who is not Hob or does not say so in time.
+    /// A program that is not Hob, or a Hob that does not answer in time.
     OtherProgram,
     Hob {
-        /// The status it answers when asked for its health: 200, or 503 when its engine does not answer.
+        /// The status of its health check: 200, or 503 when its engine does not answer.
         health: u16,
     },
 }
 
-/// Where a server of this home is, or would be, and who is there.
+/// The address of a home's server, and what listens there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocatedServer {
     pub host: String,
@@ -42,8 +42,8 @@ pub struct LocatedServer {
     pub probe: ServerProbe,
 }
 
-/// Looks for the server of this home: where the configuration has it, and where those that were started said they would be,
-/// the last one first.
+/// Looks for the server of this home: first at the configured address, then at the addresses that its servers wrote into the
+/// address file, the most recent first.
 pub async fn locate(server: &ServerConfig, home: &Path) -> LocatedServer {
     let at = async |host: String, port| LocatedServer { probe: probe(&host, port).await, host, port };
     let is_elsewhere = |known: &SocketAddr| {
@@ -52,62 +52,54 @@ pub async fn locate(server: &ServerConfig, home: &Path) -> LocatedServer {
     };
     let known = known_addresses(home).into_iter().filter(is_elsewhere);
     let known = join_all(known.map(|known| at(known.ip().to_string(), known.port())));
-    let (usual, known) = tokio::join!(at(server.host.clone(), server.port), known);
+    let (configured, known) = tokio::join!(at(server.host.clone(), server.port), known);
     let is_hob = |found: &LocatedServer| matches!(found.probe, ServerProbe::Hob { .. });
-    if is_hob(&usual) { usual } else { known.into_iter().find(is_hob).unwrap_or(usual) }
+    if is_hob(&configured) { configured } else { known.into_iter().find(is_hob).unwrap_or(configured) }
 }
 
-/// The file in which the servers of a home say where they listen, one in a line, the last one first. One that was killed leaves
-/// its line behind, so each is a hint: the address has to be asked who is there.
+/// The file in which the servers of a home list their addresses, one per line, the most recent first. A server that was
+/// killed leaves its line behind, so the program at each address must be probed.
 pub fn address_file(home: &Path) -> PathBuf {
     home.join("server.address")
 }
 
-/// What the servers of this home wrote there.
+/// The addresses in the address file.
 pub fn known_addresses(home: &Path) -> Vec<SocketAddr> {
     let read = || -> io::Result<String> {
         let file = File::open(address_file(home))?;
-        // Whoever changes it holds it for a moment.
+        // A server that changes the file holds an exclusive lock for a moment.
         file.lock_shared()?;
         read_address_file(&file)
     };
     read().map(|text| addresses(&text)).unwrap_or_default()
 }
 
-/// The text of the note, as far as it can be one.
+/// The text of the address file, up to its maximum size.
 pub fn read_address_file(file: &File) -> io::Result<String> {
     let mut text = String::new();
     file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The addresses in a note. A line that is none says nothing.
+/// The addresses in a text, one per line. Other lines are ignored.
 pub fn addresses(text: &str) -> Vec<SocketAddr> {
     text.lines().filter_map(|line| line.trim().parse().ok()).take(MAX_ADDRESSES).collect()
 }
 
-/// Looks who listens where a server that is bound to `host` and `port` can be reached.
+/// Finds out which program listens where a server that is bound to `host` and `port` can be reached.
 pub async fn probe(host: &str, port: u16) -> ServerProbe {
-    let host = reachable(host);
-    let asking = async {
-        let Ok(socket) = TcpStream::connect((host.as_str(), port)).await else {
-            return ServerProbe::NoListener;
-        };
-        match ask(socket).await {
-            Ok(head) => recognise(&head),
-            Err(_) => ServerProbe::OtherProgram,
-        }
-    };
-    tokio::time::timeout(PROBE_TIMEOUT, asking).await.unwrap_or(ServerProbe::OtherProgram)
+    match get_health(host, port).await {
+        Ok(answer) => answer.recognise(),
+        Err(NoAnswer::NoListener) => ServerProbe::NoListener,
+        Err(NoAnswer::Unusable) => ServerProbe::OtherProgram,
+    }
 }
 
-/// How many calls the Hob that listens there could not record; `None` when it records them all, or nobody says.
+/// How many calls the Hob server at this address could not record; `None` if it records all calls or does not answer.
 pub async fn unrecorded_calls(host: &str, port: u16) -> Option<u64> {
-    let asking = async { ask(TcpStream::connect((reachable(host).as_str(), port)).await?).await };
-    let head = tokio::time::timeout(PROBE_TIMEOUT, asking).await.ok()?.ok()?;
-    let warnings = head.lines().filter_map(|line| line.split_once(':'));
-    let mut warnings = warnings.filter(|(name, _)| name.eq_ignore_ascii_case("x-hob-warning"));
-    warnings.find_map(|(_, warning)| warning.trim().strip_prefix("calls-not-recorded=")?.parse().ok())
+    let answer = get_health(host, port).await.ok()?;
+    let mut warnings = answer.headers.get_all("x-hob-warning").iter();
+    warnings.find_map(|warning| warning.to_str().ok()?.strip_prefix("calls-not-recorded=")?.parse().ok())
 }
 
 /// Where a server that is bound to `host` can be reached from here.
@@ -119,7 +111,7 @@ pub fn reachable(host: &str) -> String {
     }
 }
 
-/// What a browser on this machine is to be pointed at.
+/// The URL of the server for a browser on this machine.
 pub fn url(host: &str, port: u16) -> String {
     let host = match reachable(host) {
         host if host == "127.0.0.1" || host == "::1" => "localhost".to_owned(),
@@ -129,29 +121,51 @@ pub fn url(host: &str, port: u16) -> String {
     format!("http://{host}:{port}")
 }
 
-/// The head of the answer to a question for its health.
-async fn ask(mut socket: TcpStream) -> io::Result<String> {
-    let peer: SocketAddr = socket.peer_addr()?;
-    let request = format!("GET /health HTTP/1.1\r\nhost: {peer}\r\nconnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).await?;
-    // The head is enough, and not everybody closes the connection behind the body.
-    let mut lines = BufReader::new(socket.take(MAX_HEAD_BYTES)).lines();
-    let mut head = String::new();
-    while let Some(line) = lines.next_line().await?.filter(|line| !line.is_empty()) {
-        head += &line;
-        head.push('\n');
-    }
-    Ok(head)
+/// The head of an answer to `GET /health`.
+struct HealthAnswer {
+    status: StatusCode,
+    headers: HeaderMap,
 }
 
-fn recognise(head: &str) -> ServerProbe {
-    let names_hob = head
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .any(|(name, value)| name.eq_ignore_ascii_case("server") && value.trim_start().starts_with("hob/"));
-    match head.split(' ').nth(1).and_then(|status| status.parse().ok()) {
-        Some(health) if names_hob => ServerProbe::Hob { health },
-        _ => ServerProbe::OtherProgram,
+/// Why a health request has no answer.
+enum NoAnswer {
+    NoListener,
+    /// The listener does not speak HTTP, or does not answer in time.
+    Unusable,
+}
+
+async fn get_health(host: &str, port: u16) -> Result<HealthAnswer, NoAnswer> {
+    let host = reachable(host);
+    tokio::time::timeout(PROBE_TIMEOUT, get_health_of_any(&host, port))
+        .await
+        .unwrap_or(Err(NoAnswer::Unusable))
+}
+
+/// Tries each address of the host until one accepts the connection.
+async fn get_health_of_any(host: &str, port: u16) -> Result<HealthAnswer, NoAnswer> {
+    let options = HttpClientOptions { proxy: ProxyUse::Never, ..HttpClientOptions::default() };
+    let client = http_client(options).map_err(|_| NoAnswer::Unusable)?;
+    // A request to the IP address passes the server's check of the Host header, whatever the host's name.
+    for address in lookup_host((host, port)).await.map_err(|_| NoAnswer::NoListener)? {
+        match client.get(format!("http://{address}/health")).send().await {
+            Ok(answer) => {
+                return Ok(HealthAnswer { status: answer.status(), headers: answer.headers().clone() });
+            }
+            Err(error) if error.is_connect() => {}
+            Err(_) => return Err(NoAnswer::Unusable),
+        }
+    }
+    Err(NoAnswer::NoListener)
+}
+
+impl HealthAnswer {
+    /// Hob names itself in the header `Server`.
+    fn recognise(&self) -> ServerProbe {
+        let server = self.headers.get("server").and_then(|value| value.to_str().ok());
+        match server {
+            Some(server) if server.starts_with("hob/") => ServerProbe::Hob { health: self.status.as_u16() },
+            _ => ServerProbe::OtherProgram,
+        }
     }
 }
 
@@ -159,25 +173,47 @@ fn recognise(head: &str) -> ServerProbe {
 mod tests {
     use super::*;
 
-    #[test]
-    fn hob_is_known_by_its_name() {
-        let sick = "HTTP/1.1 503 Service Unavailable\nServer: hob/0.1.0\n";
-        assert_eq!(recognise(sick), ServerProbe::Hob { health: 503 });
-        for stranger in ["HTTP/1.1 200 OK\nserver: uvicorn\nx-server: hob/0.1.0\n", "server: hob/0.1.0\n", ""]
-        {
-            assert_eq!(recognise(stranger), ServerProbe::OtherProgram, "{stranger}");
-        }
+    fn answer(status: u16, headers: &[(&'static str, &'static str)]) -> HealthAnswer {
+        let headers = headers.iter().map(|(name, value)| {
+            (name.parse().expect("a header name"), value.parse().expect("a header value"))
+        });
+        HealthAnswer { status: StatusCode::from_u16(status).expect("a status"), headers: headers.collect() }
     }
 
     #[test]
-    fn a_server_on_all_addresses_is_reached_on_the_inner_one() {
+    fn hob_is_recognised_by_its_server_header() {
+        let unhealthy = answer(503, &[("Server", "hob/0.1.0")]);
+        assert_eq!(unhealthy.recognise(), ServerProbe::Hob { health: 503 });
+        for other in [&[("server", "uvicorn"), ("x-server", "hob/0.1.0")][..], &[]] {
+            assert_eq!(answer(200, other).recognise(), ServerProbe::OtherProgram, "{other:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_is_not_http_is_another_program() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let answering = async {
+            let (mut connection, _) = listener.accept().await.expect("a connection");
+            tokio::io::AsyncWriteExt::write_all(&mut connection, b"SSH-2.0-OpenSSH\r\n")
+                .await
+                .expect("written");
+        };
+        let (found, ()) = tokio::join!(probe("127.0.0.1", port), answering);
+        assert_eq!(found, ServerProbe::OtherProgram);
+        drop(listener);
+        assert_eq!(probe("127.0.0.1", port).await, ServerProbe::NoListener);
+    }
+
+    #[test]
+    fn a_server_on_all_addresses_is_reached_on_the_loopback_address() {
         assert_eq!(reachable("0.0.0.0"), "127.0.0.1");
         assert_eq!(reachable("::"), "::1");
         assert_eq!(reachable("box.lan"), "box.lan");
     }
 
     #[test]
-    fn a_server_is_shown_as_a_browser_finds_it() {
+    fn the_url_of_a_server_works_in_a_browser() {
         for host in ["0.0.0.0", "127.0.0.1", "::"] {
             assert_eq!(url(host, 8000), "http://localhost:8000");
         }

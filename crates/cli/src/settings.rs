@@ -1,4 +1,4 @@
-//! The configuration, and what the user should be told of its file.
+//! The configuration, and warnings about its file.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub fn home() -> Result<PathBuf> {
     Ok(Environment::from_process().config_dir()?)
 }
 
-/// Loads the settings. What is odd about the file is said on stderr, before anything else is.
+/// Loads the settings. Prints warnings about the file on stderr first.
 pub fn load() -> Result<Config> {
     let loaded = hob_config::load(&Environment::from_process())?;
     for warning in &loaded.warnings {

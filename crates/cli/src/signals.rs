@@ -1,5 +1,5 @@
-//! The signals that ask a program to end, and the one that asks a server to read its settings again. SIGUSR1 and SIGUSR2 mean
-//! nothing to us, and must not end us.
+//! Signals: those that stop the program, and SIGHUP, which makes a server reload its settings. SIGUSR1 and SIGUSR2 are ignored
+//! and must not end the process.
 
 use std::io;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What asked us to end.
+/// The signal that stops the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopSignal {
     /// Ctrl-C.
@@ -17,13 +17,13 @@ pub enum StopSignal {
     /// Ctrl-\.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
     Quit,
-    /// The terminal is gone.
+    /// The terminal was closed.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no such signal here"))]
     HangUp,
 }
 
 impl StopSignal {
-    /// What shells expect of a program that a signal ended.
+    /// The exit code that shells expect of a program ended by a signal.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             StopSignal::Interrupt => 130,
@@ -34,7 +34,7 @@ impl StopSignal {
     }
 }
 
-/// What a server is asked.
+/// What a signal asks of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerSignal {
     Stop(StopSignal),
@@ -42,7 +42,7 @@ pub enum ServerSignal {
     Reload,
 }
 
-/// From its making on, these signals no longer end the process by themselves.
+/// While this value exists, the signals do not end the process.
 pub struct Signals {
     #[cfg(unix)]
     interrupt: Signal,
@@ -50,13 +50,13 @@ pub struct Signals {
     terminate: Signal,
     #[cfg(unix)]
     quit: Signal,
-    /// Listened for, so that they do not end us, and never asked.
+    /// Registered so that they do not end the process, and never read.
     #[cfg(unix)]
     _ignored: [Signal; 2],
-    /// Whether we were started in a terminal.
+    /// Whether the process started with a controlling terminal.
     #[cfg(unix)]
     had_terminal: bool,
-    /// `None` where it is ignored, as `nohup` does to let a program outlive its terminal.
+    /// `None` if SIGHUP is ignored, as `nohup` arranges.
     #[cfg(unix)]
     hang_up: Option<Signal>,
 }
@@ -74,7 +74,7 @@ impl Signals {
         })
     }
 
-    /// The next one.
+    /// The next signal.
     pub async fn next(&mut self) -> StopSignal {
         let hang_up = async {
             match &mut self.hang_up {
@@ -90,7 +90,7 @@ impl Signals {
         }
     }
 
-    /// The next one, for a server: SIGHUP asks it to reload, unless it is the terminal that hangs up.
+    /// The next signal for a server: SIGHUP means reload, unless the terminal was closed.
     pub async fn next_for_server(&mut self) -> ServerSignal {
         match self.next().await {
             StopSignal::HangUp if !self.had_terminal || has_terminal() => ServerSignal::Reload,
@@ -99,18 +99,18 @@ impl Signals {
     }
 }
 
-/// Whether a terminal controls us. The system takes it away before it tells us that it hangs up.
+/// Whether the process has a controlling terminal. The system removes it before it sends SIGHUP.
 #[cfg(unix)]
 fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Whether SIGHUP is known not to be ignored: listening for it would undo that. Only Linux tells.
+/// Whether SIGHUP is known not to be ignored. Registering for it would undo `nohup`. Only Linux reports this.
 #[cfg(unix)]
 fn is_hang_up_heeded() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // The lowest bit is the first signal, which is this one.
+    // The lowest bit is signal 1, SIGHUP.
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 0)
 }
 
@@ -120,16 +120,16 @@ impl Signals {
         Ok(Signals {})
     }
 
-    /// The next one.
+    /// The next signal.
     pub async fn next(&mut self) -> StopSignal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => StopSignal::Interrupt,
-            // Without a way to hear of Ctrl-C, it keeps its usual effect.
+            // If Ctrl-C cannot be handled, it keeps its default effect.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// The next one, for a server.
+    /// The next signal, for a server.
     pub async fn next_for_server(&mut self) -> ServerSignal {
         ServerSignal::Stop(self.next().await)
     }

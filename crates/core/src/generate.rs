@@ -17,6 +17,13 @@ pub enum InvalidValue {
     MaxTokens(i64),
 }
 
+/// Whether the caller wants a complete answer or a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyMode {
+    Complete,
+    Streamed,
+}
+
 /// Sampling temperature, 0.0 to 2.0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Temperature(f64);

@@ -20,7 +20,6 @@ pub mod model;
 pub mod model_reason;
 mod passages;
 pub mod routing;
-pub mod schedule;
 pub mod secret;
 pub mod stream;
 pub mod time;
@@ -44,8 +43,8 @@ pub use engine::{Engine, EngineError};
 pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
 pub use generate::{
     Answer, AnswerDefaults, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens,
-    ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning, is_annotation,
-    is_documented_field, is_documented_message_field,
+    ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
+    is_annotation, is_documented_field, is_documented_message_field,
 };
 pub use memory::{
     Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
@@ -56,7 +55,6 @@ pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use routing::RouterPolicy;
-pub use schedule::{NewTask, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus};
 pub use secret::is_secret;
 pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};
 pub use time::{Clock, Moment, SystemClock, UtcDay, Zone};

@@ -6,9 +6,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
 mod error;
+mod lazy;
 mod sqlite;
 
 pub use error::DatabaseError;
+pub use lazy::LazyDatabase;
 pub use sqlite::database::{ChangeWatch, Database, Durability};
 pub use sqlite::inspect::{DatabaseState, inspect, peek};
 pub use sqlite::migrations::Migrations;

@@ -1,8 +1,9 @@
 //! The engines that run outside this process, and the choice among them.
 //!
 //! `ollama`, `openai_compat` and `cloud` speak the wire formats of providers; no other crate knows these. `managed`
-//! starts a llama.cpp server. `multi_host` joins several servers of one engine, `selection` chooses the engine at
-//! startup.
+//! starts a llama.cpp server. `multi_host` joins several servers of one engine. `selection` chooses the engine at
+//! startup, `pool` the engine that has a model, and `fallback` answers with another model if the default one is not
+//! available. `health_cache` keeps the latest health of every engine.
 //!
 //! Knows nothing of agents, of serving HTTP, or of `config.toml`: each engine takes an options struct.
 

@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::databases::HOB_MIGRATIONS;
 use hob_channel::whatsapp::{Installer, Program};
 use hob_channel::{Bridge, BridgeOptions, Whatsapp, WhatsappOptions};
 use hob_config::{ChannelConfig, Config, ReachKey};
 use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Reach};
-use hob_db::Database;
+use hob_db::LazyDatabase;
 use hob_store::Conversations;
 
 use crate::channel_service::{ChannelOptions, ChannelService};
-use crate::databases::DATABASE;
 use crate::inbound::InboundRules;
 
 pub use hob_channel::whatsapp::{InstallError, LoginError, LoginStep, NotStarted, login};
@@ -21,11 +19,19 @@ pub use hob_channel::{Bridge as GatewayBridge, Whatsapp as WhatsappChannel};
 /// Held by the one Hob that answers messages.
 const LOCK: &str = "channels.lock";
 
+/// What the channels share with the rest of the program.
+pub struct ChannelParts {
+    /// Remembers conversations.
+    pub database: LazyDatabase,
+    /// Hears what happens on the channels.
+    pub bus: EventBus,
+}
+
 /// Makes the channels that are switched on, and connects none yet; `None` when there are none.
 pub fn open_channels(
     config: &Config,
     home: &Path,
-    bus: &EventBus,
+    parts: ChannelParts,
 ) -> Result<Option<ChannelService>, ChannelError> {
     let channel = &config.channel;
     if !channel.enabled && !channel.whatsapp.enabled {
@@ -36,9 +42,9 @@ pub fn open_channels(
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
         rules: rules(channel),
         reply: channel.reply,
-        conversations: open_conversations(home),
+        conversations: open_conversations(&parts.database),
         lock: home.join(LOCK),
-        bus: bus.clone(),
+        bus: parts.bus,
     })
     .map(Some)
 }
@@ -122,8 +128,8 @@ fn reach(key: ReachKey) -> Reach {
 }
 
 /// Conversations are worth a warning, not a refusal: without them messages are answered all the same.
-fn open_conversations(home: &Path) -> Option<Conversations> {
-    match Database::open(&home.join(DATABASE), HOB_MIGRATIONS) {
+fn open_conversations(database: &LazyDatabase) -> Option<Conversations> {
+    match database.open() {
         Ok(store) => Some(Conversations::new(store)),
         Err(error) => {
             tracing::warn!(%error, "conversations are not remembered");
@@ -135,11 +141,13 @@ fn open_conversations(home: &Path) -> Option<Conversations> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::databases::hob_database;
 
     #[test]
     fn channels_that_are_off_do_not_exist() {
         let home = tempfile::tempdir().unwrap();
-        let channels = open_channels(&Config::default(), home.path(), &EventBus::new()).unwrap();
+        let parts = ChannelParts { database: hob_database(home.path()), bus: EventBus::new() };
+        let channels = open_channels(&Config::default(), home.path(), parts).unwrap();
         assert!(channels.is_none());
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");
     }

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use crate::databases::HOB_MIGRATIONS;
-use hob_db::{Database, DatabaseError};
+use hob_db::DatabaseError;
 use hob_store::Chats;
 
-use crate::databases::DATABASE;
+use crate::databases::hob_database;
 
 /// The conversations in `home`. Blocks.
 pub fn open_chats(home: &Path) -> Result<Chats, DatabaseError> {
-    Ok(Chats::new(Database::open(&home.join(DATABASE), HOB_MIGRATIONS)?))
+    Ok(Chats::new(hob_database(home).open()?))
 }

@@ -1,9 +1,9 @@
-//! The databases of Hob: which tables each has, and their state for `hob doctor`. Opens none for work.
+//! The databases: where they are, which tables they have, and their state for `hob doctor`.
 
 use std::path::{Path, PathBuf};
 
-use hob_db::{DatabaseError, DatabaseState, Migrations, inspect};
-use hob_store::{chats, conversations, routing, tasks};
+use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
+use hob_store::{chats, conversations, routing};
 
 use crate::memory;
 
@@ -13,7 +13,7 @@ pub(crate) const DATABASE: &str = "hob.db";
 /// The tables of `hob.db`: calls, tasks, conversations and what was learnt of models.
 pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,
-    tasks::MIGRATIONS,
+    hob_tasks::MIGRATIONS,
     conversations::MIGRATIONS,
     routing::MIGRATIONS,
     chats::MIGRATIONS,
@@ -21,6 +21,11 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
 
 /// The tables of `memory.db`: the user's documents. A file of its own, because it is large and can be rebuilt.
 pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_store::memory::MIGRATIONS];
+
+/// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
+pub fn hob_database(home: &Path) -> LazyDatabase {
+    LazyDatabase::at(&home.join(DATABASE), HOB_MIGRATIONS)
+}
 
 /// One database and its state.
 #[derive(Debug)]

@@ -17,21 +17,21 @@ use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use hob_telemetry::{Accounts, Metered, Origin, Record, Traces, has_answered};
 use thiserror::Error;
 
 use crate::channel_service::ChannelService;
-use crate::channels;
-use crate::databases::DATABASE;
+use crate::channels::{self, ChannelParts};
+use crate::databases::{DATABASE, hob_database};
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::local_models::{self, DownloadProgressFn};
 use crate::memory::{HouseMemory, MemoryWiring};
-use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
 use crate::startup::routing::open_router;
-use crate::startup::tasks::{open_tasks, task_options};
-use crate::startup::telemetry::{open_record, telemetry_options};
+use crate::startup::tasks::task_options;
+use crate::startup::telemetry::telemetry_options;
 use crate::system::{System, SystemParts};
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
 use hob_engines::fallback::Fallback;
@@ -124,7 +124,8 @@ impl Household {
             }
         };
         let key = engine.key().to_owned();
-        let record = open_record(config, home);
+        let database = hob_database(home);
+        let record = Record::open(&telemetry_options(config), &database);
         let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
         let accounts = Accounts::new(&telemetry_options(config), &record, traces.spans().clone());
         let default_model = config.default_model().map(str::to_owned);
@@ -145,8 +146,9 @@ impl Household {
             reader: wishes.reader.clone(),
         };
         let memory = HouseMemory::new(config, home, wiring)?;
-        let channels = channels::open_channels(config, home, &bus)?;
-        let tasks = open_tasks(home, task_options(channels::contract(channels.as_ref())));
+        let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
+        let channels = channels::open_channels(config, home, parts)?;
+        let tasks = TaskBook::new(database.clone(), task_options(channels::contract(channels.as_ref())));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
@@ -163,7 +165,7 @@ impl Household {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
                 memory: Some(memory.contract()),
-                schedule: Some(Arc::new(tasks.clone())),
+                tasks: Some(tasks.clone()),
                 channels: channels.as_ref().map(ChannelService::contract),
             },
         );
@@ -182,7 +184,7 @@ impl Household {
         let system = system
             .with_memory(memory)
             .with_embedder(embedder)
-            .with_router(open_router(config, home, &record));
+            .with_router(open_router(config, &database, &record));
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {

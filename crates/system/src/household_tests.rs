@@ -14,7 +14,7 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     let mut config = Config::default();
     config.telemetry.enabled = false;
     config.telemetry.energy = false;
-    let record = open_record(&config, home.path());
+    let record = Record::open(&telemetry_options(&config), &hob_database(home.path()));
     let accounts = Accounts::new(&telemetry_options(&config), &record, Traces::open(None).spans().clone());
     for (default, engine, model) in
         [(Some(AUTO), "ollama", "small"), (None, "ollama", "small"), (Some("large"), "litellm", "large")]

@@ -1,7 +1,6 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::databases::HOB_MIGRATIONS;
 use async_trait::async_trait;
 use hob_channel::BridgeOptions;
 use hob_core::{
@@ -15,6 +14,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::channel_service::{ChannelOptions, ChannelService};
+use crate::databases::HOB_MIGRATIONS;
 
 /// A tool that does nothing.
 struct Prop(ToolSpec);

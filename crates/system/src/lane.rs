@@ -1,13 +1,6 @@
 //! Which way a request takes: through an agent, or straight to the engine.
 
-use hob_core::GenerateRequest;
-
-/// Whether the caller wants the answer in one piece or as it comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
-    Whole,
-    Streamed,
-}
+use hob_core::{GenerateRequest, ReplyMode};
 
 /// Which agent the caller wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +21,14 @@ pub enum Lane<A> {
 /// Decides. A caller who brings tools wants the calls back, so an agent must not swallow them; a stream, and a request for
 /// what an agent does not give (several answers, probabilities), goes straight to the engine unless an agent was asked
 /// for by name; everything else goes through the agent, where there is one.
-pub fn lane<A>(request: &GenerateRequest, delivery: Delivery, wish: Wish<A>) -> Lane<A> {
+pub fn lane<A>(request: &GenerateRequest, reply_mode: ReplyMode, wish: Wish<A>) -> Lane<A> {
     if !request.tools.is_empty() {
         return Lane::Engine;
     }
     let engines_own = request.answers() > 1 || request.sampling.logprobs;
-    match (wish, delivery) {
+    match (wish, reply_mode) {
         (Wish::Named(agent), _) => Lane::Agent(agent),
-        (Wish::Configured(Some(agent)), Delivery::Whole) if !engines_own => Lane::Agent(agent),
+        (Wish::Configured(Some(agent)), ReplyMode::Complete) if !engines_own => Lane::Agent(agent),
         (Wish::Configured(_) | Wish::None, _) => Lane::Engine,
     }
 }
@@ -51,21 +44,21 @@ mod tests {
     #[test]
     fn only_a_whole_answer_without_the_callers_tools_goes_through_an_agent() {
         let plain = GenerateRequest::default();
-        assert_eq!(lane(&plain, Delivery::Whole, CONFIGURED), Lane::Agent("simple"));
-        assert_eq!(lane(&plain, Delivery::Streamed, CONFIGURED), Lane::Engine);
-        assert_eq!(lane(&plain, Delivery::Whole, Wish::Configured(None::<&str>)), Lane::Engine);
-        assert_eq!(lane(&plain, Delivery::Whole, Wish::<&str>::None), Lane::Engine);
+        assert_eq!(lane(&plain, ReplyMode::Complete, CONFIGURED), Lane::Agent("simple"));
+        assert_eq!(lane(&plain, ReplyMode::Streamed, CONFIGURED), Lane::Engine);
+        assert_eq!(lane(&plain, ReplyMode::Complete, Wish::Configured(None::<&str>)), Lane::Engine);
+        assert_eq!(lane(&plain, ReplyMode::Complete, Wish::<&str>::None), Lane::Engine);
 
         let mut several = GenerateRequest::default();
         several.sampling.n = std::num::NonZeroU32::new(2);
-        assert_eq!(lane(&several, Delivery::Whole, CONFIGURED), Lane::Engine);
+        assert_eq!(lane(&several, ReplyMode::Complete, CONFIGURED), Lane::Engine);
     }
 
     #[test]
     fn an_agent_that_was_named_answers_streams_too() {
         let plain = GenerateRequest::default();
-        for delivery in [Delivery::Whole, Delivery::Streamed] {
-            assert_eq!(lane(&plain, delivery, Wish::Named("react")), Lane::Agent("react"));
+        for reply_mode in [ReplyMode::Complete, ReplyMode::Streamed] {
+            assert_eq!(lane(&plain, reply_mode, Wish::Named("react")), Lane::Agent("react"));
         }
     }
 
@@ -73,9 +66,9 @@ mod tests {
     fn the_callers_tools_always_come_back_to_the_caller() {
         let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
         let with_tools = GenerateRequest { tools: vec![tool], ..GenerateRequest::default() };
-        for delivery in [Delivery::Whole, Delivery::Streamed] {
+        for reply_mode in [ReplyMode::Complete, ReplyMode::Streamed] {
             for wish in [CONFIGURED, Wish::Named("react")] {
-                assert_eq!(lane(&with_tools, delivery, wish), Lane::Engine);
+                assert_eq!(lane(&with_tools, reply_mode, wish), Lane::Engine);
             }
         }
     }

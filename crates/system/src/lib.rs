@@ -25,7 +25,6 @@ pub mod memory;
 mod prompt_size_tests;
 mod route;
 pub mod routing;
-pub mod scheduler;
 pub mod startup;
 mod system;
 #[cfg(test)]
@@ -36,7 +35,9 @@ mod workshop;
 
 pub use channel_service::ChannelService;
 pub use chats::open_chats;
-pub use databases::{DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, inspect_databases};
+pub use databases::{
+    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
+};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
@@ -51,8 +52,7 @@ pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
-pub use lane::{Delivery, Lane, Wish, lane};
+pub use lane::{Lane, Wish, lane};
 pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
-pub use scheduler::{Scheduler, TaskBook};
 pub use system::{Streaming, System, SystemParts};
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

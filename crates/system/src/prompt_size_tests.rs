@@ -9,12 +9,12 @@ use hob_core::{
     ToolDefinition,
 };
 use hob_memory::tokens;
+use hob_tasks::TaskOptions;
 use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use crate::memory::{HouseMemory, MemoryWiring};
-use crate::scheduler::TaskOptions;
 use crate::startup::tasks::open_tasks;
 use crate::{System, SystemParts, Workshop, WorkshopParts};
 
@@ -38,7 +38,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         llm: Some(llm),
         memory: Some(memory.contract()),
         channels: Some(Arc::new(NoChannels)),
-        schedule: Some(Arc::new(open_tasks(home.path(), TaskOptions::default()))),
+        tasks: Some(open_tasks(home.path(), TaskOptions::default())),
     };
     let workshop = Workshop::open(&config, parts);
     let tools = workshop.tools().unwrap();

@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::databases::HOB_MIGRATIONS;
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_core::schedule::{DeliverTo, RunOutcome, ScheduleType};
 use hob_core::{
-    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, NewTask, NoChannels, Permit,
-    Reach, RequestSource, Schedule, Tool, ToolError, ToolSpec,
+    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, NoChannels, Permit, Reach,
+    RequestSource, Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
-use hob_store::Tasks;
+use hob_tasks::{
+    DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskBook,
+};
 use hob_telemetry::{Inference, InferenceLog};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use crate::databases::HOB_MIGRATIONS;
 use crate::startup::tasks::task_options;
 use crate::system::{System, SystemParts};
 
@@ -96,8 +96,8 @@ struct World {
 
 impl World {
     fn with(engine: Arc<ScriptedEngine>, channels: Arc<dyn Channels>) -> Self {
-        let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
-        let book = TaskBook::over(tasks, task_options(channels));
+        let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
+        let book = TaskBook::new(database, task_options(channels));
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
         let system = Arc::new(System::new(SystemParts {

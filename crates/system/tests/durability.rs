@@ -4,8 +4,9 @@
 
 use hob_db::Database;
 use hob_store::chats::ChatId;
-use hob_store::{Chats, Conversations, Routing, Tasks};
+use hob_store::{Chats, Conversations, Routing};
 use hob_system::HOB_MIGRATIONS;
+use hob_tasks::store::Tasks;
 use hob_telemetry::{Prices, Telemetry};
 
 /// SQLite's FULL brings each commit to the disk, NORMAL does not.

@@ -1,4 +1,4 @@
-//! What must not bring the database down: files that are not what they should be, and clocks that show anything.
+//! What must not bring the database down: files that are not what they should be.
 
 mod files {
     use std::fs;
@@ -103,55 +103,6 @@ mod files {
             }
             for file in [copy.clone(), log_of(&copy), PathBuf::from(format!("{}-shm", copy.display()))] {
                 let _ = fs::remove_file(file);
-            }
-        }
-    }
-}
-
-mod time {
-    use std::time::Duration;
-
-    use hob_core::schedule::{Change, ScheduleType};
-    use hob_core::{NewTask, Permit, Reach, TaskId};
-    use hob_db::Database;
-    use hob_store::Tasks;
-    use hob_store::tasks::Claimant;
-    use hob_system::HOB_MIGRATIONS;
-    use jiff::Timestamp;
-
-    fn claimant() -> Claimant {
-        Claimant { owner: "a".into(), lease: Duration::from_secs(30), grace: Duration::from_secs(60) }
-    }
-
-    #[test]
-    fn a_clock_may_show_anything() {
-        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        let far: Timestamp = "9999-12-30T00:00:00Z".parse().unwrap();
-        let moments = [Timestamp::MIN, Timestamp::UNIX_EPOCH, now, far];
-        for made in moments {
-            for shown in moments {
-                let tasks = Tasks::new(Database::in_memory(HOB_MIGRATIONS).unwrap());
-                for (id, kind, value) in [
-                    ("cron", ScheduleType::Cron, "*/10 * * * *"),
-                    ("interval", ScheduleType::Interval, "600"),
-                    ("once", ScheduleType::Once, "2027-01-01T00:00Z"),
-                ] {
-                    let task = NewTask::new("p", kind, value, Permit::up_to(Reach::Pure));
-                    // At the end of time nothing is left to be planned.
-                    let Ok(task) = task.plan(TaskId::parse(id).unwrap(), made) else { continue };
-                    tasks.insert(&task).unwrap();
-                }
-                tasks.recalculate_carried_ahead(shown).unwrap();
-                for claimed in tasks.claim_due(shown, 10, &claimant()).unwrap() {
-                    tasks.renew(claimed.run.id, shown, &claimant()).unwrap();
-                }
-                tasks.interrupt_expired(shown, Duration::from_secs(30)).unwrap();
-                tasks.recalculate_carried_ahead(now).unwrap();
-                for task in tasks.list(None).unwrap() {
-                    let _ = tasks.change(&task.id, Change::Pause, shown).unwrap();
-                    let _ = tasks.change(&task.id, Change::Resume, now).unwrap();
-                }
-                tasks.next_due().unwrap();
             }
         }
     }

@@ -179,7 +179,7 @@ mod tests {
     use crate::store::MIGRATIONS;
 
     fn database(directory: &tempfile::TempDir) -> LazyDatabase {
-        LazyDatabase::at(directory.path().join("hob.db"), &[MIGRATIONS])
+        LazyDatabase::at(&directory.path().join("hob.db"), &[MIGRATIONS])
     }
 
     fn telemetry(directory: &tempfile::TempDir) -> Telemetry {

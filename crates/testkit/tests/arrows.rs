@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "models", "net", "server", "system", "telemetry"]),
+    ("cli", &["config", "core", "db", "models", "net", "server", "system", "tasks", "telemetry"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "system", "telemetry"]),
+    ("server", &["config", "core", "engines", "system", "tasks", "telemetry"]),
     ("store", &["core", "db"]),
     (
         "system",
@@ -44,9 +44,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "routing",
             "sandbox",
             "store",
+            "tasks",
             "telemetry",
         ],
     ),
+    ("tasks", &["core", "db"]),
     ("telemetry", &["core", "db", "net"]),
     ("text", &[]),
 ];
@@ -63,7 +65,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "store", "telemetry"]),
+    ("rusqlite", &["db", "store", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

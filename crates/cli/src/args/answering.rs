@@ -1,4 +1,4 @@
-//! Who answers and on what terms, as it is typed: what `hob ask` and `hob chat` have in common.
+//! Arguments that `hob ask` and `hob chat` share: model, engine, agent and sampling.
 
 use clap::Args;
 use hob_config::EngineKey;
@@ -6,35 +6,35 @@ use hob_core::{MaxTokens, Temperature};
 
 use super::values::{AgentChoice, agents, engines, max_tokens, temperature};
 
-// No documentation, which would replace that of the commands that have these.
+// No doc comment: clap would use it as the help of the commands that flatten this.
 #[derive(Debug, Args)]
 pub struct AnsweringArgs {
-    /// Model to ask [default: as configured, or the engine's first]
+    /// Model to use [default: as configured, or the engine's first]
     #[arg(short, long)]
     pub model: Option<String>,
 
-    /// Engine to ask, and no other [default: as configured, or one that runs]
+    /// Engine to use, with no fallback [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
     pub engine: Option<EngineKey>,
 
-    /// How freely to choose words, 0.0 to 2.0 [default: 0.7]
+    /// Sampling temperature, 0.0 to 2.0 (default: [intelligence] temperature)
     #[arg(short, long, value_parser = temperature, allow_negative_numbers = true)]
     pub temperature: Option<Temperature>,
 
-    /// The most tokens an answer may have [default: 1024]
+    /// Maximum number of tokens to generate (default: [intelligence] max_tokens)
     #[arg(long, value_parser = max_tokens, allow_negative_numbers = true)]
     pub max_tokens: Option<MaxTokens>,
 
-    /// Agent that answers: simple, orchestrator, react, codeact or none [default: none, or orchestrator with --tools]
+    /// Agent to use: simple, orchestrator, react, codeact or none [default: none, or orchestrator with --tools]
     #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<AgentChoice>,
 
-    /// Tools the agent may use, separated by commas [default: all]; see 'hob tools list'
+    /// Comma-separated tools that the agent may use [default: all]; see 'hob tools list'
     #[arg(long, value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Fetch no model to start with, even if nothing else answers
-    // Behind what else a command has to say.
+    /// Do not download a model, even if no engine is running
+    // After the options of the command itself.
     #[arg(long, display_order = 90)]
     pub offline: bool,
 }

@@ -1,4 +1,4 @@
-//! `hob ask` as it is typed.
+//! Arguments of `hob ask`.
 
 use clap::Parser;
 use hob_config::RouterKey;
@@ -6,9 +6,9 @@ use hob_config::RouterKey;
 use super::answering::AnsweringArgs;
 use super::values::routers;
 
-/// What is said of the agent, which has one more reason to be here than it has elsewhere.
-const AGENT: &str = "Agent that answers: simple, orchestrator, react, codeact or none [default: none, or orchestrator \
-                     with --tools or --require-tool]";
+/// The help of --agent, whose default also depends on --require-tool here.
+const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none [default: none, or orchestrator with \
+                     --tools or --require-tool]";
 
 /// Ask a model a question
 #[derive(Debug, Parser)]
@@ -21,33 +21,32 @@ const AGENT: &str = "Agent that answers: simple, orchestrator, react, codeact or
     "hob ask -v --router heuristic 'What is 17 * 23?'"
     "hob ask --json 'Hello' | jq .usage"
 })]
-#[command(mut_arg("max_tokens", |it| it.help("The most tokens the answer may have [default: 1024]")))]
 #[command(mut_arg("agent", |it| it.help(AGENT)))]
 pub struct AskArgs {
-    /// The question; '-' reads it from stdin. Text that is piped in is added below the question
+    /// Question to ask, or '-' to read it from stdin. Piped text is added below the question
     pub query: Option<String>,
 
     #[command(flatten)]
     pub answering: AnsweringArgs,
 
-    /// Have the model chosen that suits the question: by rules, or by what was learnt. -v says which it is and why
-    // Beside the model, which is shown first.
+    /// Choose the model automatically: 'heuristic' (rules) or 'grpo' (learned). Use -v to see the choice and the reason
+    // Next to --model, which is shown first.
     #[arg(long, value_name = "POLICY", value_parser = routers(), conflicts_with = "model", display_order = 0)]
     pub router: Option<RouterKey>,
 
-    /// Have the model use a tool before it answers; small models rarely do by themselves
+    /// Require the model to call a tool before it answers; small models rarely do so unasked
     #[arg(long)]
     pub require_tool: bool,
 
-    /// Print one JSON object: content, usage, model, engine, finish_reason; with an agent also turns and tool_results
+    /// Print one JSON object with content, usage, model, engine and finish_reason; with an agent, also turns and tool_results
     #[arg(long)]
     pub json: bool,
 
-    /// Print the answer when it is complete, not as it comes
+    /// Print the answer when it is complete instead of streaming it
     #[arg(long)]
     pub no_stream: bool,
 
-    /// Answer without what the memory has on the question
+    /// Do not add passages from memory to the question
     #[arg(long)]
     pub no_context: bool,
 }

@@ -1,4 +1,4 @@
-//! `hob bench` as it is typed.
+//! Arguments of `hob bench`.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,16 @@ use super::values::engines;
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     Run(BenchRunArgs),
-    /// Put two files of measurements side by side
+    /// Compare two result files
+    #[command(after_help = examples! {
+        "hob bench run -o before.jsonl"
+        "hob bench run -o after.jsonl"
+        "hob bench compare before.jsonl after.jsonl"
+    })]
     Compare {
-        /// A file of 'hob bench run -o'
+        /// Baseline results, written by 'hob bench run -o'
         before: PathBuf,
-        /// Another
+        /// Results to compare with the baseline
         after: PathBuf,
         /// Print one JSON object
         #[arg(long)]
@@ -22,29 +27,33 @@ pub enum BenchCommand {
     },
 }
 
-/// Ask a model many questions, and tell how long its answers take
+/// Measure the latency and throughput of a model
 ///
-/// The questions go the way every request takes, straight to the engine, and are recorded as such. One more is asked first, to
-/// load the model.
+/// Requests go to the engine on the normal path and are recorded in telemetry. One extra request loads the model first.
 #[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob bench run"
+    "hob bench run -m qwen3:8b -n 20 -o before.jsonl"
+    "hob bench run -b latency --json"
+})]
 pub struct BenchRunArgs {
     /// Model to measure [default: as configured, or the engine's first]
     #[arg(short, long)]
     pub model: Option<String>,
 
-    /// Engine to measure [default: as configured, or one that runs]
+    /// Engine to measure [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
     pub engine: Option<EngineKey>,
 
-    /// Questions of each measurement; with several at once, as many as those at least
+    /// Requests per measurement (at least the concurrency level)
     #[arg(short = 'n', long, default_value_t = 10, value_parser = samples)]
     pub samples: usize,
 
-    /// Only this one [default: all]
+    /// Run only this benchmark [default: all]
     #[arg(short, long, value_enum)]
     pub benchmark: Option<Benchmark>,
 
-    /// File to add the measurements to, a line of JSON each
+    /// Append the results to this file, one JSON object per line
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -56,9 +65,9 @@ pub struct BenchRunArgs {
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Benchmark {
-    /// How long one answer takes, and its first token
+    /// Time to the first token and to the complete answer
     Latency,
-    /// How many tokens come in a second
+    /// Tokens per second at several concurrency levels
     Throughput,
 }
 

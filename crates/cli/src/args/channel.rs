@@ -1,12 +1,16 @@
-//! `hob channel` as it is typed.
+//! Arguments of `hob channel`.
 
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum ChannelCommand {
     /// List the channels of the gateway
+    #[command(after_help = examples! {
+        "hob channel list"
+        "hob channel list --gateway ws://127.0.0.1:18789/ws"
+    })]
     List {
-        /// WebSocket address of the gateway [default: as configured]
+        /// WebSocket URL of the gateway [default: as configured]
         #[arg(long, value_name = "URL")]
         gateway: Option<String>,
         /// Print a JSON array
@@ -14,22 +18,29 @@ pub enum ChannelCommand {
         json: bool,
     },
     Send(ChannelSendArgs),
-    /// Show whether the gateway answers
+    /// Check whether the gateway answers
     ///
-    /// Ends with 0 when it does, and with 1 when not.
+    /// The exit code is 0 if the gateway answers, and 1 if not.
+    #[command(after_help = examples! {
+        "hob channel status"
+        "hob channel status --json"
+    })]
     Status {
-        /// WebSocket address of the gateway [default: as configured]
+        /// WebSocket URL of the gateway [default: as configured]
         #[arg(long, value_name = "URL")]
         gateway: Option<String>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Link an account, by a code that is scanned with the phone
+    /// Link an account by scanning a QR code
     ///
-    /// Installs what speaks WhatsApp into Hob's directory when it is not there yet; that needs Node.js with npm.
+    /// Installs the WhatsApp bridge into Hob's directory if it is missing, which requires Node.js and npm.
+    #[command(after_help = examples! {
+        "hob channel login whatsapp"
+    })]
     Login {
-        /// The channel
+        /// Channel to log in to
         #[arg(value_parser = ["whatsapp"])]
         channel: String,
     },
@@ -39,21 +50,21 @@ pub enum ChannelCommand {
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob channel send telegram 'Dinner is ready.'"
-    "hob channel send telegram:12345 'Dinner is ready.'      a gateway that wants to know to whom"
+    "hob channel send telegram:12345 'Dinner is ready.'      with a recipient, if the gateway needs one"
     "hob channel send 4915112345678@s.whatsapp.net 'Dinner is ready.'"
 })]
 pub struct ChannelSendArgs {
-    /// A channel, as 'hob channel list' names it, or an address on WhatsApp
+    /// Channel name from 'hob channel list', or a WhatsApp address
     pub target: String,
 
-    /// What to say
+    /// Text to send
     pub message: String,
 
-    /// Thread to say it in
+    /// Thread to send the message to
     #[arg(long, value_name = "ID")]
     pub conversation: Option<String>,
 
-    /// WebSocket address of the gateway [default: as configured]
+    /// WebSocket URL of the gateway [default: as configured]
     #[arg(long, value_name = "URL")]
     pub gateway: Option<String>,
 

@@ -1,9 +1,9 @@
-//! `hob completions` as it is typed.
+//! Arguments of `hob completions`.
 
 use clap::Parser;
 use clap_complete::Shell;
 
-/// Print a script that completes hob's commands in your shell
+/// Print a shell completion script
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob completions bash > ~/.local/share/bash-completion/completions/hob"
@@ -11,6 +11,6 @@ use clap_complete::Shell;
     "hob completions fish > ~/.config/fish/completions/hob.fish"
 })]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to generate the script for
     pub shell: Shell,
 }

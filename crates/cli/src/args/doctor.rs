@@ -1,11 +1,15 @@
-//! `hob doctor` as it is typed.
+//! Arguments of `hob doctor`.
 
 use clap::Parser;
 
-/// Find out what is wrong, and what to do about it
+/// Diagnose problems and suggest fixes
 ///
-/// Ends with 0 when a question can be answered, and with 1 when not.
+/// The exit code is 0 if Hob can answer a question, and 1 if not.
 #[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob doctor"
+    "hob doctor --json | jq .next"
+})]
 pub struct DoctorArgs {
     /// Print one JSON object
     #[arg(long)]

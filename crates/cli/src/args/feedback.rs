@@ -1,25 +1,25 @@
-//! `hob feedback` as it is typed.
+//! Arguments of `hob feedback`.
 
 use clap::Parser;
 use hob_core::routing::Rating;
 
 use super::values::ratings;
 
-/// Say whether an answer was good
+/// Rate an answer as good or bad
 ///
-/// Where Hob chose the model (--router, or the model 'auto'), it learns from that which model suits such questions.
+/// If Hob chose the model (--router, or the model 'auto'), the router learns from the rating.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
-    "hob feedback good                     of the last answer"
-    "hob feedback bad chatcmpl-4fJ2n8      of the answer with this id"
-    "hob router show                       what was learnt so far"
+    "hob feedback good                     rate the last answer"
+    "hob feedback bad chatcmpl-4fJ2n8      rate the answer with this ID"
+    "hob router show                       show what the router has learned"
 })]
 pub struct FeedbackArgs {
-    /// What you think of it
+    /// Your rating
     #[arg(value_parser = ratings())]
     pub rating: Rating,
 
-    /// The answer's id, as a server gives it [default: the last answer]
+    /// ID of the answer, as returned by the server [default: the last answer]
     pub id: Option<String>,
 
     /// Print one JSON object

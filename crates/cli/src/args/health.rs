@@ -1,21 +1,25 @@
-//! `hob health` as it is typed.
+//! Arguments of `hob health`.
 
 use clap::Parser;
 
 use super::serve::bind_host;
 use super::values::port;
 
-/// Ask the server that runs here whether it is well
+/// Check whether the server is healthy
 ///
-/// Ends with 0 when it runs and its engine answers, and with 1 when not. Needs no key, and no configuration where the server
-/// has none.
+/// The exit code is 0 if the server is running and its engine answers, and 1 if not. The check needs no API key, and no
+/// configuration file if the server has none.
 #[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob health"
+    "hob health --port 8001"
+})]
 pub struct HealthArgs {
-    /// Address the server listens on [default: as configured, or this machine]
+    /// Address of the server [default: as configured, or this machine]
     #[arg(long, value_parser = bind_host)]
     pub host: Option<String>,
 
-    /// Port it listens on [default: as configured, or 8000]
+    /// Port of the server [default: as configured, or 8000]
     #[arg(short, long, value_parser = port)]
     pub port: Option<u16>,
 }

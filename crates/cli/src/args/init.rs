@@ -1,15 +1,15 @@
-//! `hob init` as it is typed.
+//! Arguments of `hob init`.
 
 use clap::Parser;
 
-/// Look at this machine and write a configuration file for it
+/// Detect the hardware and write a configuration file
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob init"
-    "HOB_HOME=/srv/hob hob init            another directory than ~/.hob"
+    "HOB_HOME=/srv/hob hob init            use a directory other than ~/.hob"
 })]
 pub struct InitArgs {
-    /// Replace the file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
 }

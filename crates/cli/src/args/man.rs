@@ -1,12 +1,15 @@
-//! `hob man` as it is typed.
+//! Arguments of `hob man`.
 
 use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Write the manual pages of all commands into a directory
+/// Write the manual pages of all commands to a directory
 #[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob man ~/.local/share/man/man1"
+})]
 pub struct ManArgs {
-    /// The directory; it is made if it is not there
+    /// Output directory; created if missing
     pub directory: PathBuf,
 }

@@ -1,11 +1,11 @@
-//! `hob mcp` as it is typed.
+//! Arguments of `hob mcp`.
 
 use clap::Parser;
 
-/// Serve the tools of the house to an MCP client, over stdin and stdout
+/// Run Hob's tools as an MCP server (stdio)
 ///
-/// For programs that speak the Model Context Protocol and start their servers themselves. Whoever can start a program on
-/// this machine may use all tools. The tools of configured MCP servers are not passed on.
+/// For programs that use the Model Context Protocol and start their own servers. Anyone who can start a program on this
+/// machine can use all tools. Tools of configured MCP servers are not included.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "{ \"mcpServers\": { \"hob\": { \"command\": \"hob\", \"args\": [\"mcp\"] } } }"

@@ -1,4 +1,4 @@
-//! `hob memory` as it is typed.
+//! Arguments of `hob memory`.
 
 use std::path::PathBuf;
 
@@ -11,74 +11,82 @@ use super::values::{backends, whole};
 pub enum MemoryCommand {
     Index(MemoryIndexArgs),
     Search(MemorySearchArgs),
-    /// Show how much is remembered
+    /// Show the size of the memory
+    #[command(after_help = examples! {
+        "hob memory stats"
+        "hob memory stats --json"
+    })]
     Stats {
-        /// How passages are to be found: sqlite, vector or hybrid [default: as configured, or sqlite]
+        /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
         #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
         backend: Option<MemoryBackend>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Forget a file, everything below a directory, or a note; the files themselves stay
+    /// Remove a file, a directory or a note from memory; files stay on disk
+    #[command(after_help = examples! {
+        "hob memory forget ~/notes/old.md"
+        "hob memory forget ~/notes"
+    })]
     Forget {
-        /// The file or directory, even if it is gone, or a note by its name
+        /// File or directory, even if it no longer exists, or the name of a note
         path: String,
     },
 }
 
-/// Take in a file, or all files below a directory
+/// Index a file, or all files below a directory
 ///
-/// Text, Markdown, HTML, code, PDF, DOCX, CSV, JSON and e-mail. Files that did not change are not read again, and files
-/// that are gone are forgotten. Hidden and ignored files, links, keys and password files are left out.
+/// Reads text, Markdown, HTML, code, PDF, DOCX, CSV, JSON and e-mail. Unchanged files are not read again, and deleted files
+/// are removed from memory. Hidden and ignored files, symbolic links, keys and password files are skipped.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob memory index ~/notes"
-    "hob memory index ~/notes --watch      and again whenever something changes"
-    "hob memory index ~/notes -b hybrid    to be found by words and by meaning"
+    "hob memory index ~/notes --watch      keep watching for changes"
+    "hob memory index ~/notes -b hybrid    search by words and by meaning"
 })]
 pub struct MemoryIndexArgs {
-    /// The file or directory
+    /// File or directory to index
     pub path: PathBuf,
 
-    /// How passages are to be found: sqlite, vector or hybrid [default: as configured, or sqlite]
+    /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
     #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
     pub backend: Option<MemoryBackend>,
 
-    /// Most tokens of one passage [default: as configured, or 512]
+    /// Maximum tokens per passage [default: as configured, or 512]
     #[arg(long, value_name = "TOKENS", value_parser = whole::<usize>)]
     pub chunk_size: Option<usize>,
 
-    /// Tokens that neighbouring passages share [default: as configured, or 64]
+    /// Tokens shared by adjacent passages [default: as configured, or 64]
     #[arg(long, value_name = "TOKENS", value_parser = whole::<usize>)]
     pub chunk_overlap: Option<usize>,
 
-    /// Stay, and take in what changes
+    /// Keep running, and index files when they change
     #[arg(long)]
     pub watch: bool,
 
-    /// Fetch no embedding model
+    /// Do not download an embedding model
     #[arg(long)]
     pub offline: bool,
 }
 
-/// Find passages of the documents that were indexed
+/// Search the indexed documents
 ///
-/// Any text will do: quotes, operators and punctuation are text too.
+/// The query is plain text: quotes, operators and punctuation have no special meaning.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob memory search 'when was the boiler serviced'"
     "hob memory search -k 20 --json boiler | jq -r '.passages[].source'"
 })]
 pub struct MemorySearchArgs {
-    /// What to look for
+    /// Text to search for
     pub query: String,
 
-    /// How many passages, 1 to 100
+    /// Number of passages to return, 1 to 100
     #[arg(short = 'k', long, default_value_t = 5, value_parser = top_k)]
     pub top_k: usize,
 
-    /// How they are found: sqlite, vector or hybrid [default: as configured, or sqlite]
+    /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
     #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
     pub backend: Option<MemoryBackend>,
 
@@ -86,7 +94,7 @@ pub struct MemorySearchArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Fetch no embedding model
+    /// Do not download an embedding model
     #[arg(long)]
     pub offline: bool,
 }

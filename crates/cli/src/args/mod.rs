@@ -1,10 +1,10 @@
-//! The command line as it is typed: a file for each command. Checks the form of every value; means nothing by them yet.
+//! The command line: one file per command. Checks the form of every value; knows nothing of their effect.
 
 use clap::{ArgAction, Parser, Subcommand};
 
 use crate::output::style;
 
-/// Text below a command's options. The escape codes are taken out where they are not understood.
+/// Examples below a command's options. clap removes the escape codes where colours are not supported.
 macro_rules! examples {
     ($($line:literal)+) => { concat!("\u{1b}[1mExamples:\u{1b}[0m" $(, "\n  ", $line)+) };
 }
@@ -65,12 +65,12 @@ pub use values::{AgentChoice, NetworkAccess};
     styles = style::HELP,
     max_term_width = 100,
     after_help = examples! {
-        "hob                                   see what is running, and what to do next"
-        "hob init                              look at this machine and write a configuration"
-        "hob chat                              talk with the default model"
+        "hob                                   show what is running and what to do next"
+        "hob init                              detect the hardware and write a configuration"
+        "hob chat                              chat with the default model"
         "hob ask 'Why is the sky blue?'        ask the default model"
-        "hob serve                             answer OpenAI clients on http://localhost:8000/v1"
-        "hob doctor                            find out why something does not work"
+        "hob serve                             serve OpenAI clients on http://localhost:8000/v1"
+        "hob doctor                            find out what is wrong"
     }
 )]
 pub struct Args {
@@ -78,7 +78,7 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Option<CliCommand>,
 
-    /// Say more on stderr; -vv says even more
+    /// Use verbose output on stderr; repeat for more detail (-vv)
     #[arg(short, long, global = true, action = ArgAction::Count, display_order = 100)]
     pub verbose: u8,
 }
@@ -88,59 +88,59 @@ pub enum CliCommand {
     Serve(ServeArgs),
     Ask(AskArgs),
     Chat(ChatArgs),
-    /// Show and download models
+    /// List, download and choose models
     #[command(subcommand, after_help = examples! {
-        "hob model list                        all models of all running engines"
-        "hob model pull qwen3:0.6b             download one with Ollama"
+        "hob model list                        list the models of all running engines"
+        "hob model pull qwen3:0.6b             pull a model with Ollama"
     })]
     Model(ModelCommand),
-    /// Show and try the tools that agents use
+    /// List, inspect and run the tools that agents use
     #[command(subcommand, after_help = examples! {
-        "hob tools list                        what there is, and how far it reaches"
-        "hob tools info calculator             its description and its arguments"
+        "hob tools list                        list all tools and what they can reach"
+        "hob tools info calculator             show its description and arguments"
         "hob tools run calculator '{\"expression\": \"17 * 23\"}'"
     })]
     Tools(ToolsCommand),
-    /// Index your documents, and find what is in them
+    /// Index and search your documents
     #[command(subcommand, after_help = examples! {
-        "hob memory index ~/notes              take in what changed below a directory"
+        "hob memory index ~/notes              index new and changed files"
         "hob memory search 'when was the boiler serviced'"
-        "hob ask 'When was the boiler serviced?'   answers with what the memory has on it"
+        "hob ask 'When was the boiler serviced?'   answer from your documents"
     })]
     Memory(MemoryCommand),
-    /// Have something asked at a set time, once or again and again
+    /// Schedule prompts, once or repeatedly
     #[command(subcommand, after_help = examples! {
         "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
-        "hob scheduler list                    what is planned, the next first"
-        "hob scheduler start                   run tasks at their time, until Ctrl-C"
+        "hob scheduler list                    list tasks, next run first"
+        "hob scheduler start                   run tasks when they are due, until Ctrl-C"
     })]
     Scheduler(SchedulerCommand),
     Mcp(McpArgs),
     Feedback(FeedbackArgs),
-    /// See which model is chosen for which questions, where the choice is Hob's
+    /// Show or reset what the model router has learned
     #[command(subcommand, after_help = examples! {
-        "hob router show                       how each model has done, and how likely it is chosen"
-        "hob router reset -y                   begin anew"
+        "hob router show                       show results and probability of each model"
+        "hob router reset -y                   start over without confirmation"
     })]
     Router(RouterCommand),
-    /// Show, export and delete the record of what was asked
+    /// Show, export or delete recorded calls
     #[command(subcommand, after_help = examples! {
-        "hob telemetry stats                   calls, tokens, times and costs"
+        "hob telemetry stats                   show calls, tokens, latency and cost"
         "hob telemetry export -f csv -o calls.csv"
-        "hob telemetry clear -y                delete all of it without being asked"
+        "hob telemetry clear -y                delete all records without confirmation"
     })]
     Telemetry(TelemetryCommand),
     /// Measure how fast an engine answers
     #[command(subcommand, after_help = examples! {
-        "hob bench run                         latency, and throughput with 1, 4 and 16 at once"
+        "hob bench run                         latency, and throughput at 1, 4 and 16 concurrent requests"
         "hob bench run -m qwen3:8b -n 20 -o before.jsonl"
         "hob bench compare before.jsonl after.jsonl"
     })]
     Bench(BenchCommand),
-    /// Send messages, and see what a messaging gateway has
+    /// Send messages through a gateway or WhatsApp
     #[command(subcommand, after_help = examples! {
-        "hob channel status                    whether the gateway answers"
-        "hob channel list                      where messages can be sent"
+        "hob channel status                    check whether the gateway answers"
+        "hob channel list                      list the channels of the gateway"
         "hob channel send telegram 'Dinner is ready.'"
         "hob channel login whatsapp            link a WhatsApp account"
     })]
@@ -151,7 +151,7 @@ pub enum CliCommand {
     Completions(CompletionsArgs),
     #[command(hide = true)]
     Man(ManArgs),
-    /// Read a document from stdin for the process that started this one
+    /// Read a document from stdin for the parent process
     #[command(hide = true)]
     ReadFile,
 }
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told_so_in_our_words() {
+    fn an_invalid_number_gets_our_own_error() {
         for (line, expected) in [
-            (&["serve", "-p", "http"][..], "expected a port, which is a whole number from 0 to 65535"),
-            (&["serve", "-p", "65536"], "expected a port, which is a whole number from 0 to 65535"),
+            (&["serve", "-p", "http"][..], "expected a port number from 0 to 65535"),
+            (&["serve", "-p", "65536"], "expected a port number from 0 to 65535"),
             (&["telemetry", "stats", "-n", "all"], "expected a whole number"),
             (&["scheduler", "logs", "id", "-n", "all"], "expected a whole number"),
             (&["memory", "index", ".", "--chunk-size", "1.5"], "expected a whole number"),

@@ -1,18 +1,25 @@
-//! `hob model` as it is typed.
+//! Arguments of `hob model`.
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum ModelCommand {
     /// List the models of all running engines
+    #[command(after_help = examples! {
+        "hob model list"
+        "hob model list --json | jq -r '.[].model'"
+    })]
     List {
         /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Show what is known of a model
+    /// Show the details of a model
+    #[command(after_help = examples! {
+        "hob model info qwen3:8b"
+    })]
     Info {
-        /// The model, as 'hob model list' names it
+        /// Model name from 'hob model list'
         model: String,
         /// Print a JSON array, one element for each engine that has the model
         #[arg(long)]
@@ -20,44 +27,51 @@ pub enum ModelCommand {
     },
     /// Download a model
     ///
-    /// A name of the built-in list, hf:owner/repo and a .gguf file are kept by Hob itself and answered by its embedded
-    /// engine. Every other name is Ollama's, which has to run.
+    /// Hob itself downloads names of its built-in list, hf:OWNER/REPO and .gguf files, and runs them with the embedded
+    /// engine. Ollama pulls all other names, and must be running.
     #[command(after_help = examples! {
-        "hob model pull smollm2-135m-instruct            the small one to start with"
+        "hob model pull smollm2-135m-instruct            a small model to start with"
         "hob model pull hf:Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M"
         "hob model pull ~/Downloads/model.gguf"
         "hob model pull qwen3:0.6b                       with Ollama"
         ""
-        "  A download that was stopped goes on where it was when it is started again."
+        "An interrupted download resumes when you run the command again."
     })]
     Pull {
-        /// The model
+        /// Model to download
         model: String,
-        /// Use nothing but what is on this machine
+        /// Do not use the network
         #[arg(long)]
         offline: bool,
     },
-    /// Choose the model that answers when a request names none
+    /// Choose the default model
     ///
-    /// Writes the setting intelligence.default_model into the configuration file. 'auto' lets Hob choose a model for each question.
+    /// The default model answers requests that name no model. The command writes the setting intelligence.default_model to
+    /// the configuration file. 'auto' lets Hob choose a model for each question.
     #[command(after_help = examples! {
         "hob model use smollm2-135m-instruct"
         "hob model use auto"
     })]
     Use {
-        /// The model, as 'hob model list' names it, or 'auto'
+        /// Model name from 'hob model list', or 'auto'
         model: String,
     },
-    /// Remove a model of the embedded engine from the disk
+    /// Delete a model of the embedded engine from disk
+    #[command(after_help = examples! {
+        "hob model rm smollm2-135m-instruct"
+    })]
     Rm {
-        /// The model, as 'hob model list' names it
+        /// Model name from 'hob model list'
         model: String,
     },
-    /// Find the form of a model's weights that this machine runs fastest
+    /// Find the weight format that runs a model fastest on this machine
+    #[command(after_help = examples! {
+        "hob model tune smollm2-135m-instruct"
+    })]
     Tune {
-        /// A model of the embedded engine
+        /// Model of the embedded engine
         model: String,
-        /// Keep the requantised form even where it is no faster; it is smaller
+        /// Keep the requantised weights even if they are not faster; they are smaller
         #[arg(long)]
         always: bool,
     },

@@ -1,18 +1,26 @@
-//! `hob router` as it is typed.
+//! Arguments of `hob router`.
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum RouterCommand {
-    /// Show what was learnt: for each class of questions, how each model has done and how likely it is to be chosen
+    /// Show the learned results and selection probability of each model, by question class
+    #[command(after_help = examples! {
+        "hob router show"
+        "hob router show --json"
+    })]
     Show {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Forget what was learnt
+    /// Delete everything the router has learned
+    #[command(after_help = examples! {
+        "hob router reset"
+        "hob router reset -y"
+    })]
     Reset {
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(short, long)]
         yes: bool,
     },

@@ -1,51 +1,71 @@
-//! `hob scheduler` as it is typed.
+//! Arguments of `hob scheduler`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use hob_config::EngineKey;
-use hob_core::TaskStatus;
+use hob_tasks::TaskStatus;
 
 use super::values::{AgentChoice, agents, engines, whole};
 
 #[derive(Debug, Subcommand)]
 pub enum SchedulerCommand {
     Create(SchedulerCreateArgs),
-    /// List the tasks, the next to run first
+    /// List tasks, next run first
     ///
-    /// Those that are over, completed or cancelled, are left out unless they are asked for.
+    /// Completed and cancelled tasks are hidden by default.
+    #[command(after_help = examples! {
+        "hob scheduler list"
+        "hob scheduler list --status paused"
+    })]
     List {
-        /// Those that are over as well
+        /// Include completed and cancelled tasks
         #[arg(long, conflicts_with = "status")]
         all: bool,
-        /// Only tasks in this state: active, paused, completed or cancelled
+        /// Show only tasks with this status: active, paused, completed or cancelled
         #[arg(short, long, value_parser = task_states(), hide_possible_values = true)]
         status: Option<TaskStatus>,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Show everything about a task
+    /// Show the details of a task
+    #[command(after_help = examples! {
+        "hob scheduler show TASK"
+    })]
     Show {
-        /// The task, as 'hob scheduler list' names it
+        /// Task ID from 'hob scheduler list'
         id: String,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Let a task wait until it is resumed
+    /// Pause a task until it is resumed
+    #[command(after_help = examples! {
+        "hob scheduler pause TASK"
+    })]
     Pause(SchedulerTaskArgs),
-    /// Let a paused task go on; its next run is reckoned anew
+    /// Resume a paused task and recalculate its next run
+    #[command(after_help = examples! {
+        "hob scheduler resume TASK"
+    })]
     Resume(SchedulerTaskArgs),
-    /// Cancel a task for good, and stop it if it runs
+    /// Cancel a task permanently, and stop it if it is running
+    #[command(after_help = examples! {
+        "hob scheduler cancel TASK"
+    })]
     Cancel(SchedulerTaskArgs),
     /// Show the runs of a task, newest first
+    #[command(after_help = examples! {
+        "hob scheduler logs TASK"
+        "hob scheduler logs TASK -n 1 --json | jq -r '.[0].result'"
+    })]
     Logs {
-        /// The task, as 'hob scheduler list' names it
+        /// Task ID from 'hob scheduler list'
         id: String,
-        /// So many runs at most
+        /// Maximum number of runs to show
         #[arg(short = 'n', long, default_value_t = 20, value_name = "RUNS", value_parser = whole::<usize>)]
         lines: usize,
-        /// Print a JSON array, with results in full
+        /// Print a JSON array with full results
         #[arg(long)]
         json: bool,
     },
@@ -53,10 +73,10 @@ pub enum SchedulerCommand {
     Start(SchedulerStartArgs),
 }
 
-/// Make a task
+/// Create a task
 ///
-/// It runs while 'hob scheduler start' does, or 'hob serve' when the configuration enables it. Slots that pass while neither
-/// does are made up for by one run.
+/// Tasks run while 'hob scheduler start' is running, or 'hob serve' if the configuration enables the scheduler. Runs missed
+/// while Hob was off are made up by a single run.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
@@ -64,10 +84,10 @@ pub enum SchedulerCommand {
     "hob scheduler create 'Time to leave.' --type once --value 2027-01-31T17:30 --channel telegram"
 })]
 pub struct SchedulerCreateArgs {
-    /// What is asked at each run
+    /// Prompt to send at each run
     pub prompt: String,
 
-    /// The kind of schedule: cron, interval or once
+    /// Schedule type: cron, interval or once
     #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = ["cron", "interval", "once"], hide_possible_values = true)]
     pub kind: String,
 
@@ -75,19 +95,19 @@ pub struct SchedulerCreateArgs {
     #[arg(long, allow_hyphen_values = true)]
     pub value: String,
 
-    /// Time zone, e.g. Europe/Berlin [default: that of this machine]
+    /// Time zone, e.g. Europe/Berlin [default: the zone of this machine]
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
 
-    /// Agent that answers: simple, orchestrator, react, codeact or none [default: simple]
+    /// Agent to use: simple, orchestrator, react, codeact or none [default: simple]
     #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<AgentChoice>,
 
-    /// Tools the agent may use, separated by commas [default: those that change nothing]; see 'hob tools list'
+    /// Comma-separated tools that the agent may use [default: tools without side effects]; see 'hob tools list'
     #[arg(long, value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Channel to which results are sent; see 'hob channel list'
+    /// Channel to send results to; see 'hob channel list'
     #[arg(long)]
     pub channel: Option<String>,
 
@@ -95,15 +115,15 @@ pub struct SchedulerCreateArgs {
     #[arg(long, value_name = "ID", requires = "channel")]
     pub conversation: Option<String>,
 
-    /// How often a run that fails is tried again, 0 to 10 [default: 0]
+    /// Number of retries after a failed run, 0 to 10 [default: 0]
     #[arg(long, value_name = "TIMES", value_parser = whole::<u32>)]
     pub retries: Option<u32>,
 
-    /// Seconds that one try may take [default: 600]
+    /// Time limit per attempt, in seconds [default: 600]
     #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
     pub timeout: Option<u64>,
 
-    /// What becomes of slots that were missed: once makes up for all of them with one run, skip does not [default: once]
+    /// What to do about missed runs: 'once' makes up for all of them with one run, 'skip' ignores them [default: once]
     #[arg(long, value_parser = ["once", "skip"], hide_possible_values = true)]
     pub missed: Option<String>,
 
@@ -114,7 +134,7 @@ pub struct SchedulerCreateArgs {
 
 #[derive(Debug, Parser)]
 pub struct SchedulerTaskArgs {
-    /// The task, as 'hob scheduler list' names it
+    /// Task ID from 'hob scheduler list'
     pub id: String,
 
     /// Print one JSON object
@@ -122,10 +142,14 @@ pub struct SchedulerTaskArgs {
     pub json: bool,
 }
 
-/// Run a task now, beside its schedule, and print what came of it
+/// Run a task now, outside its schedule, and print the result
 #[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob scheduler run TASK"
+    "hob scheduler run TASK -m qwen3:8b"
+})]
 pub struct SchedulerRunArgs {
-    /// The task, as 'hob scheduler list' names it
+    /// Task ID from 'hob scheduler list'
     pub id: String,
 
     /// Print one JSON object
@@ -136,27 +160,31 @@ pub struct SchedulerRunArgs {
     pub engine: SchedulerEngineArgs,
 }
 
-/// Run tasks at their time, until Ctrl-C
+/// Run tasks when they are due, until Ctrl-C
 ///
-/// Several may run at once, also beside 'hob serve': every slot is still run only once.
+/// Several schedulers can run at the same time, also next to 'hob serve': each due run still happens only once.
 #[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob scheduler start"
+    "hob scheduler start -e ollama"
+})]
 pub struct SchedulerStartArgs {
     #[command(flatten)]
     pub engine: SchedulerEngineArgs,
 }
 
-// Who answers. No documentation, which would replace that of the commands that have these.
+// The engine of runs. No doc comment: clap would use it as the help of the commands that flatten this.
 #[derive(Debug, Parser)]
 pub struct SchedulerEngineArgs {
-    /// Engine to ask, and no other [default: as configured, or one that runs]
+    /// Engine to use, with no fallback [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
     pub engine: Option<EngineKey>,
 
-    /// Model to ask [default: as configured, or the engine's first]
+    /// Model to use [default: as configured, or the engine's first]
     #[arg(short, long)]
     pub model: Option<String>,
 
-    /// Fetch no model to start with, even if nothing else answers
+    /// Do not download a model, even if no engine is running
     #[arg(long)]
     pub offline: bool,
 }

@@ -1,4 +1,4 @@
-//! `hob serve` as it is typed.
+//! Arguments of `hob serve`.
 
 use clap::Parser;
 use hob_config::EngineKey;
@@ -8,9 +8,9 @@ use super::values::{AgentChoice, agents, engines, port};
 /// Start the HTTP server
 #[derive(Debug, Clone, Parser)]
 #[command(after_help = examples! {
-    "hob serve                             settings from the configuration file"
-    "hob serve --host 127.0.0.1            for this machine only"
-    "hob serve -e ollama -m qwen3:8b       this engine, and this model as the default"
+    "hob serve                             use the settings of the configuration file"
+    "hob serve --host 127.0.0.1            accept local connections only"
+    "hob serve -e ollama -m qwen3:8b       use this engine and this default model"
     ""
     "curl http://localhost:8000/v1/chat/completions -H 'content-type: application/json' \\"
     "  -d '{\"model\": \"default\", \"agent\": \"none\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
@@ -24,19 +24,19 @@ pub struct ServeArgs {
     #[arg(short, long, value_parser = port)]
     pub port: Option<u16>,
 
-    /// Engine that answers, and no other [default: as configured, or one that runs]
+    /// Engine to use, with no fallback [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
     pub engine: Option<EngineKey>,
 
-    /// Model meant by the name 'default' [default: as configured, or the engine's first]
+    /// Model for the name 'default' [default: as configured, or the engine's first]
     #[arg(short, long)]
     pub model: Option<String>,
 
-    /// Agent for requests that are not streamed: simple, orchestrator, react, codeact or none
+    /// Agent for non-streaming requests: simple, orchestrator, react, codeact or none
     #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<AgentChoice>,
 
-    /// Fetch no model to start with, even if nothing else answers
+    /// Do not download a model, even if no engine is running
     #[arg(long)]
     pub offline: bool,
 }

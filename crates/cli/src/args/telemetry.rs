@@ -1,4 +1,4 @@
-//! `hob telemetry` as it is typed.
+//! Arguments of `hob telemetry`.
 
 use std::path::PathBuf;
 
@@ -8,30 +8,41 @@ use super::values::whole;
 
 #[derive(Debug, Subcommand)]
 pub enum TelemetryCommand {
-    /// Show calls, tokens, times and costs, by model, engine, agent and day
+    /// Show calls, tokens, latency and cost by model, engine, agent and day
     ///
-    /// Means are exact. Percentiles (P50, P95) are within 2.5 %, because times are kept in classes: that is why a million calls are
-    /// told as fast as a hundred. Energy is shown where this machine has a meter for it.
+    /// Means are exact. Percentiles (P50, P95) are accurate to 2.5 %, because latencies are stored in buckets, which keeps
+    /// reports fast at any number of calls. Energy is shown if this machine has an energy meter.
+    #[command(after_help = examples! {
+        "hob telemetry stats"
+        "hob telemetry stats -n 3 --json"
+    })]
     Stats {
-        /// So many models at most
+        /// Maximum number of models to show
         #[arg(short = 'n', long, default_value_t = 10, value_parser = whole::<usize>)]
         top: usize,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Print every call on record, oldest first
+    /// Export every recorded call, oldest first
+    #[command(after_help = examples! {
+        "hob telemetry export -f csv -o calls.csv"
+    })]
     Export {
-        /// One JSON array, or CSV with a header
+        /// Output format: one JSON array, or CSV with a header
         #[arg(short, long, value_enum, default_value_t = ExportFormat::Json)]
         format: ExportFormat,
-        /// File to write instead of stdout; one that is there is replaced
+        /// File to write instead of stdout; an existing file is overwritten
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
-    /// Delete the whole record
+    /// Delete all recorded calls
+    #[command(after_help = examples! {
+        "hob telemetry clear"
+        "hob telemetry clear -y"
+    })]
     Clear {
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(short, long)]
         yes: bool,
     },

@@ -1,18 +1,25 @@
-//! `hob tools` as it is typed.
+//! Arguments of `hob tools`.
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum ToolsCommand {
-    /// List the tools: those of the house and those of the configured MCP servers
+    /// List the built-in tools and the tools of configured MCP servers
+    #[command(after_help = examples! {
+        "hob tools list"
+        "hob tools list --json | jq -r '.[].name'"
+    })]
     List {
         /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Show what a tool does and what arguments it takes
+    /// Show the description and arguments of a tool
+    #[command(after_help = examples! {
+        "hob tools info calculator"
+    })]
     Info {
-        /// The tool, as 'hob tools list' names it
+        /// Tool name from 'hob tools list'
         name: String,
         /// Print one JSON object
         #[arg(long)]
@@ -20,27 +27,27 @@ pub enum ToolsCommand {
     },
     /// Run a tool once, as an agent would
     ///
-    /// Prints what the tool says. Ends with 1 when it fails, and then says why on stderr.
+    /// Prints the tool's output. If the tool fails, the exit code is 1 and the reason is printed on stderr.
     #[command(after_help = examples! {
         "hob tools run calculator '{\"expression\": \"17 * 23\"}'"
         "hob tools run current_time"
     })]
     Run {
-        /// The tool, as 'hob tools list' names it
+        /// Tool name from 'hob tools list'
         name: String,
-        /// Its arguments, as one JSON object
+        /// Arguments, as one JSON object
         #[arg(default_value = "{}")]
         arguments: String,
     },
-    /// Accept the tools that an MCP server has now
+    /// Accept the current tools of an MCP server
     ///
-    /// Hob remembers the tools that a server had when it was first seen. Tools that are new or described differently later are not
-    /// offered to a model until you accept them. A server that is running notices within a few seconds.
+    /// Hob remembers the tools that a server had when it was first seen. Tools that were added or changed since then are not
+    /// offered to models until you accept them. A running server applies this within a few seconds.
     #[command(after_help = examples! {
         "hob tools accept files"
     })]
     Accept {
-        /// The server, as the section [mcp.servers.NAME] names it
+        /// Server name, as in the section [mcp.servers.NAME]
         server: String,
     },
 }

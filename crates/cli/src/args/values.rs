@@ -61,10 +61,10 @@ pub fn backends() -> impl TypedValueParser<Value = MemoryBackend> {
 
 /// Where a server listens; 0 leaves the choice to the system.
 pub fn port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| "expected a port, which is a whole number from 0 to 65535".to_owned())
+    text.parse().map_err(|_| "expected a port number from 0 to 65535".to_owned())
 }
 
-/// For numbers whose bounds somebody else knows.
+/// A number whose range is checked elsewhere.
 pub fn whole<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| "expected a whole number".to_owned())
 }

@@ -9,7 +9,7 @@ use clap::CommandFactory;
 use crate::args::{Args, CompletionsArgs};
 
 pub fn run(args: &CompletionsArgs) -> Result<ExitCode> {
-    // Into memory first: the generator panics where a pipe is closed.
+    // Into memory first: the generator panics if a pipe is closed.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "hob", &mut script);
     io::stdout().write_all(&script)?;

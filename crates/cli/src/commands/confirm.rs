@@ -1,10 +1,10 @@
-//! Whether the user means it.
+//! Asks the user for confirmation before a deletion.
 
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 
-/// Whether the user has to agree first.
+/// Whether the user must confirm first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmation {
     Ask,
@@ -19,13 +19,13 @@ impl From<bool> for Confirmation {
 }
 
 impl Confirmation {
-    /// Asks where that is necessary. `what` completes "this deletes …"; where nobody can be asked, that is an error.
+    /// Asks if necessary. `what` completes "this deletes …". Without a terminal to ask on, this is an error.
     pub fn is_given(self, what: &str) -> Result<bool> {
         if self == Confirmation::Given {
             return Ok(true);
         }
         if !io::stdin().is_terminal() {
-            bail!("this deletes {what}. Say -y if that is what you want.");
+            bail!("this deletes {what}. Use -y to confirm.");
         }
         write!(anstream::stderr(), "Delete {what}? [y/N] ")?;
         let mut answer = String::new();

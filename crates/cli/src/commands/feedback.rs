@@ -1,4 +1,4 @@
-//! `hob feedback`: what the user thinks of an answer. Writes into the file itself, so no server and no engine need to run.
+//! `hob feedback`: rates an answer. Writes to the database directly, so no server and no engine need to run.
 
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -35,7 +35,7 @@ pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was rated, in a sentence, and what comes of it.
+/// Which answer was rated, and what the router does with the rating.
 fn told(rated: &Rated, now: SystemTime) -> String {
     let Rated { answer, rating, learnt } = rated;
     let ago = now.duration_since(answer.at.time()).unwrap_or_default();
@@ -53,17 +53,17 @@ fn told(rated: &Rated, now: SystemTime) -> String {
     )
 }
 
-/// With what to do.
+/// The error with a hint.
 fn explain(error: RateError) -> anyhow::Error {
     match error {
         RateError::NoSuchAnswer { .. } => {
             anyhow::anyhow!(
-                "{error}. The id is in the server's answer, such as chatcmpl-…; without one, the last answer is rated."
+                "{error}. The ID is in the server's response, e.g. chatcmpl-…; without an ID, Hob rates the last answer."
             )
         }
         RateError::NoAnswer => {
             anyhow::anyhow!(
-                "{error}. Ask something first; answers are remembered while [telemetry] enabled is true."
+                "{error}. Ask a question first; Hob records answers while [telemetry] enabled = true."
             )
         }
         RateError::Store(_) | RateError::Stopped => error.into(),
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_what_was_rated() {
+    fn the_rated_answer_is_named() {
         let now = SystemTime::now();
         let answer = RatableAnswer {
             run: "ask-1".into(),

@@ -1,4 +1,4 @@
-//! `hob health`: whether the server that runs here is well, for those who watch over it: a container runtime, a cron job.
+//! `hob health`: checks the running server, for a container runtime or a cron job.
 
 use std::process::ExitCode;
 
@@ -22,23 +22,23 @@ pub fn run(args: HealthArgs) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         ServerProbe::Hob { .. } => {
-            bail!("Hob runs on {place}, but its engine does not answer. 'hob doctor' says what to do.")
+            bail!("Hob is running on {place}, but its engine does not answer. Run 'hob doctor'.")
         }
         ServerProbe::OtherProgram => {
-            bail!("something else than Hob listens on {place}, or it does not answer in time.")
+            bail!("another program listens on {place}, or Hob does not answer in time.")
         }
         ServerProbe::NoListener => bail!("nothing listens on {place}. {}", where_it_may_be(&server)?),
     }
 }
 
-/// Whoever watches over a server means that one, so another is no substitute. It may be the one that was meant, though.
+/// A hint about a server on another port. It does not make the check succeed, because a monitor means one address.
 fn where_it_may_be(server: &ServerConfig) -> Result<String> {
     let home = settings::home()?;
     let found = block_on(async { Ok(locate(server, &home).await) })?;
     Ok(match found.probe {
         ServerProbe::Hob { .. } => {
             let host = reachable(&found.host);
-            format!("Hob runs on {host}:{0}: ask with 'hob health --host {host} --port {0}'.", found.port)
+            format!("Hob is running on {host}:{0}: use 'hob health --host {host} --port {0}'.", found.port)
         }
         ServerProbe::NoListener | ServerProbe::OtherProgram => {
             "Start the server with 'hob serve'.".to_owned()

@@ -1,4 +1,4 @@
-//! `hob init`: looks at the machine and writes a configuration for it.
+//! `hob init`: detects the hardware and writes a configuration.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::settings;
 pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let path = Environment::from_process().config_file()?;
     let overwrite = if args.force { Overwrite::Force } else { Overwrite::Refuse };
-    // Looking takes a moment, which is not worth spending on what will be refused.
+    // Refuse before the detection, which takes time.
     if overwrite == Overwrite::Refuse && path.symlink_metadata().is_ok() {
         return Err(WriteError::Exists { path }.into());
     }
@@ -30,11 +30,11 @@ pub fn run(args: &InitArgs) -> Result<ExitCode> {
 }
 
 async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
-    // A file that is about to be replaced may be broken, so the engines are looked for where they usually are.
+    // A file that is about to be replaced may be invalid, so the engines are probed at their default addresses.
     let config = Config::default();
     let engines = hob_system::engines(&config, &settings::home()?)?;
     let (hardware, found) = {
-        let _waiting = Spinner::start("looking at this machine");
+        let _waiting = Spinner::start("detecting hardware");
         tokio::join!(detect(), check_engines(&engines, &config))
     };
     let engine = recommend(&hardware.gpus);
@@ -54,7 +54,7 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The machine in a few lines.
+/// The hardware in a few lines.
 pub fn facts(hardware: &Hardware) -> Vec<(&'static str, String)> {
     let platform = &hardware.platform;
     let mut facts = vec![
@@ -73,16 +73,16 @@ pub fn facts(hardware: &Hardware) -> Vec<(&'static str, String)> {
 fn reason(gpus: &[Gpu]) -> &'static str {
     let has = |vendor: GpuVendor| gpus.iter().any(|gpu| gpu.vendor == vendor);
     match recommend(gpus) {
-        EngineKey::Vllm if has(GpuVendor::Nvidia) => "it makes the most of a data-centre card",
-        EngineKey::Vllm => "it makes the most of an AMD card",
-        EngineKey::Ollama if has(GpuVendor::Nvidia) => "it is the easiest on an NVIDIA card",
-        EngineKey::Ollama => "it is the easiest on an Apple chip",
+        EngineKey::Vllm if has(GpuVendor::Nvidia) => "it is the fastest on data-centre GPUs",
+        EngineKey::Vllm => "it is the fastest on AMD GPUs",
+        EngineKey::Ollama if has(GpuVendor::Nvidia) => "it is the easiest to run on NVIDIA GPUs",
+        EngineKey::Ollama => "it is the easiest to run on Apple silicon",
         _ if gpus.is_empty() => "it is the fastest without a GPU",
-        _ => "it runs on graphics cards of any maker",
+        _ => "it runs on GPUs of any vendor",
     }
 }
 
-/// What to do now: what works at once comes first, and what would be better after it.
+/// Next steps: first what works immediately, then what would be better.
 fn next_steps(engine: EngineKey, found: &[EngineStatus]) -> Vec<String> {
     let key = engine.as_str();
     let recommended = found.iter().find(|status| status.engine.key() == key);
@@ -98,23 +98,23 @@ fn next_steps(engine: EngineKey, found: &[EngineStatus]) -> Vec<String> {
     if let Some(how_to_start) = later {
         match answering {
             Some(other) if is_inside(other) => {
-                steps.push("Hob answers by itself, with a model it has.".to_owned());
+                steps.push("The embedded engine answers with a model that is already downloaded.".to_owned());
             }
             Some(other) => steps.push(format!(
-                "{} answers, which runs at {}.",
+                "{} is running at {} and answers.",
                 other.engine.key(),
                 other.engine.address()
             )),
             None if found.iter().any(is_inside) => steps.push(
-                "Nothing has to be installed: the first question fetches a small model (about 100 MB), and Hob answers by itself."
+                "No installation is needed: the first question downloads a small model (about 100 MB) that Hob runs itself."
                     .to_owned(),
             ),
-            None => steps.push("No engine runs yet.".to_owned()),
+            None => steps.push("No engine is running yet.".to_owned()),
         }
-        steps.push(format!("For larger models use {key}. {how_to_start}."));
+        steps.push(format!("For larger models, use {key}. {how_to_start}."));
     }
-    steps.push("hob ask 'Hello'   the first answer".to_owned());
-    steps.push("hob doctor        see whether everything is ready".to_owned());
+    steps.push("hob ask 'Hello'   ask a first question".to_owned());
+    steps.push("hob doctor        check the setup".to_owned());
     steps.push("hob serve         start the server".to_owned());
     steps
 }
@@ -135,11 +135,11 @@ mod tests {
     fn the_reason_goes_with_the_card() {
         for (gpus, expected) in [
             (vec![], "it is the fastest without a GPU"),
-            (vec![gpu(GpuVendor::Nvidia, "NVIDIA H100 NVL")], "it makes the most of a data-centre card"),
-            (vec![gpu(GpuVendor::Nvidia, "GeForce RTX 4090")], "it is the easiest on an NVIDIA card"),
-            (vec![gpu(GpuVendor::Apple, "Apple M2")], "it is the easiest on an Apple chip"),
-            (vec![gpu(GpuVendor::Amd, "MI300X")], "it makes the most of an AMD card"),
-            (vec![gpu(GpuVendor::Other("Intel".into()), "Arc")], "it runs on graphics cards of any maker"),
+            (vec![gpu(GpuVendor::Nvidia, "NVIDIA H100 NVL")], "it is the fastest on data-centre GPUs"),
+            (vec![gpu(GpuVendor::Nvidia, "GeForce RTX 4090")], "it is the easiest to run on NVIDIA GPUs"),
+            (vec![gpu(GpuVendor::Apple, "Apple M2")], "it is the easiest to run on Apple silicon"),
+            (vec![gpu(GpuVendor::Amd, "MI300X")], "it is the fastest on AMD GPUs"),
+            (vec![gpu(GpuVendor::Other("Intel".into()), "Arc")], "it runs on GPUs of any vendor"),
         ] {
             assert_eq!(reason(&gpus), expected, "{gpus:?}");
         }
@@ -151,20 +151,20 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_nothing_yet_is_told_that_nothing_has_to_be_installed() {
+    fn a_fresh_machine_needs_no_installation() {
         let llamacpp = || status("llamacpp", EngineState::NotResponding);
         let steps = |found: &[EngineStatus]| next_steps(EngineKey::Llamacpp, found);
         let bare = steps(&[llamacpp(), status("embedded", EngineState::NotConfigured)]);
-        assert!(bare[0].starts_with("Nothing has to be installed: "), "{bare:?}");
-        assert!(bare[1].starts_with("For larger models use llamacpp. Start it "), "{bare:?}");
+        assert!(bare[0].starts_with("No installation is needed: "), "{bare:?}");
+        assert!(bare[1].starts_with("For larger models, use llamacpp. Start it "), "{bare:?}");
         assert!(bare[2].starts_with("hob ask"), "{bare:?}");
 
         let answers = || EngineState::Available { models: Vec::new() };
         let inside = steps(&[llamacpp(), status("embedded", answers())]);
-        assert_eq!(inside[0], "Hob answers by itself, with a model it has.");
+        assert_eq!(inside[0], "The embedded engine answers with a model that is already downloaded.");
         let beside = steps(&[status("ollama", answers()), llamacpp()]);
         assert!(beside[0].starts_with("ollama answers, "), "{beside:?}");
-        assert_eq!(steps(&[llamacpp()])[0], "No engine runs yet.");
+        assert_eq!(steps(&[llamacpp()])[0], "No engine is running yet.");
         assert!(steps(&[status("llamacpp", answers())])[0].starts_with("hob ask"));
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let steps = next_steps(EngineKey::Vllm, &[status("vllm", EngineState::OwnAddress)]);
         assert_eq!(
             steps[1],
-            "For larger models use vllm. Start it with 'vllm serve MODEL --port 8001', and set [engine.vllm] host = \
+            "For larger models, use vllm. Start it with 'vllm serve MODEL --port 8001', and set [engine.vllm] host = \
              \"http://localhost:8001\"."
         );
     }

@@ -1,4 +1,4 @@
-//! `hob man`: the manual pages, for those who make packages.
+//! `hob man`: writes the manual pages, for packagers.
 
 use std::io;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
     std::fs::write(directory.join(man.get_filename()), with_examples(&String::from_utf8_lossy(&page)))
 }
 
-/// What stands below the options are examples, line by line; the generator takes it for prose and would fill the lines.
+/// The text below the options is a list of examples. The generator treats it as prose and would join the lines.
 fn with_examples(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut among_examples = false;

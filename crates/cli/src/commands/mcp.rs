@@ -1,4 +1,4 @@
-//! `hob mcp`: the tools of the house for other programs. stdout belongs to the protocol: nothing here writes to it.
+//! `hob mcp`: Hob's tools for other programs. stdout belongs to the protocol: nothing here writes to it.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub fn run(McpArgs {}: &McpArgs) -> Result<ExitCode> {
     let parts = memory::workshop_parts(&config)?;
     block_on(async {
         let mut signals = Signals::listen()?;
-        // Dropping the service ends the tools that are at work.
+        // Dropping the service stops running tools.
         tokio::select! {
             served = serve_mcp(&config, parts, env!("CARGO_PKG_VERSION")) => Ok(served.map(|()| ExitCode::SUCCESS)?),
             stop = signals.next() => Ok(stop.exit_code()),

@@ -36,10 +36,10 @@ use anyhow::{Context, Result};
 
 use crate::args::{Args, CliCommand};
 
-/// How long work that was left behind may take to end.
+/// The time limit for background work at the end of a command.
 const LAST_BREATH: Duration = Duration::from_secs(1);
 
-/// Does what was asked.
+/// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let Some(command) = args.command else { return overview::run() };
     match command {
@@ -72,7 +72,7 @@ fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
         .build()
         .context("cannot start the runtime")?;
     let outcome = runtime.block_on(future);
-    // A look-up of a name, or a write to a pipe that nobody reads, must not hold the end up.
+    // A DNS lookup, or a write to a full pipe, must not delay the end.
     runtime.shutdown_timeout(LAST_BREATH);
     outcome
 }

@@ -1,4 +1,4 @@
-//! The house that a command works in: opened with a sign of life, and closed behind the command however it ended.
+//! Opens the app for a command, with a spinner, and closes it after the command, whether it succeeds or fails.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::output::progress::Spinner;
 use crate::settings;
 use crate::signals::{ServerSignal, Signals, StopSignal};
 
-/// When everything ends sooner than this there is no need to speak of waiting.
+/// A shorter wait is not reported.
 const NOTICEABLE: Duration = Duration::from_millis(250);
 
-/// What those wish for who have questions answered: this engine or any, and where there is none, a model to start with.
+/// The options of commands that ask questions: one engine or any, and whether to download a model if there is none.
 pub fn open_options(engine: Option<EngineKey>, network: NetworkAccess) -> Wishes {
     Wishes { engine, first_run: local::first_run(network), reader: memory::reader() }
 }
 
-/// Opens the house and works in it. From then on signals are for the work to heed; one that comes before ends the wait.
+/// Opens the app and runs the work with it. The work handles signals; a signal before that ends the wait.
 pub fn with_app(
     config: &Config,
     wishes: &Wishes,
@@ -45,12 +45,12 @@ pub fn with_app(
     })
 }
 
-/// For whoever was told to stop and lets what is under way end: says so if it lasts, and waits for the signal that means at once.
+/// For a graceful stop: reports the wait if it is noticeable, and returns on the second signal, which means stop immediately.
 pub async fn second_signal(under_way: &str, grace: Duration, signals: &mut Signals) -> StopSignal {
     tokio::time::sleep(NOTICEABLE).await;
     let grace = grace.as_secs();
     output::note(format_args!(
-        "finishing the {under_way} under way, {grace} s at most; press Ctrl-C again to stop at once"
+        "waiting up to {grace} s for {under_way} in progress; press Ctrl-C again to stop immediately"
     ));
     loop {
         // There is nothing left to reload.

@@ -1,4 +1,4 @@
-//! `hob` alone: what is running, and what is most useful to do next. Takes two seconds at most.
+//! `hob` without a command: shows what is running and what to do next. Takes at most two seconds.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::advice;
 use crate::commands::block_on;
+use crate::local;
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
@@ -22,7 +23,7 @@ use crate::output::text::one_line;
 use crate::running_server::{self, LocatedServer, ServerProbe};
 use crate::settings;
 
-/// Whoever does not answer by then is taken to be away. An engine is asked twice: whether it is there, and for its models.
+/// The time limits of all checks and of one request. An engine gets two requests: its health, and its models.
 const TIMEOUT: Duration = Duration::from_millis(1_800);
 const PROBE_TIMEOUT: Duration = Duration::from_millis(900);
 
@@ -30,17 +31,17 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(900);
 struct OverviewState {
     server: ServerProbe,
     engine: AnsweringEngine,
-    /// Where the server listens, or would.
+    /// The URL where the server listens or would listen.
     address: String,
 }
 
-/// Who would answer a question.
+/// The engine that would answer a question.
 enum AnsweringEngine {
-    /// Nobody, although an engine was chosen by its owner.
+    /// None: the configured engine does not answer.
     ConfiguredSilent,
-    /// Nobody, and nothing was chosen: a question would fetch a model to start with.
+    /// None, and none is configured: a question would download the built-in model.
     None {
-        /// Whether `hob init` has been here.
+        /// Whether the configuration names an engine.
         is_set_up: bool,
     },
     Engine {
@@ -50,15 +51,15 @@ enum AnsweringEngine {
     },
 }
 
-/// How it is with the default model.
+/// The state of the default model.
 enum DefaultModelState {
     /// The engine has none.
     None,
-    /// It is the engine's, as far as is known.
+    /// The engine has it, as far as is known.
     Available(String),
-    /// It was set up, and the engine does not have it.
+    /// It is configured, and the engine does not have it.
     Missing(String),
-    /// Another one for each question.
+    /// Hob chooses a model for each question.
     Auto,
 }
 
@@ -97,7 +98,7 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
     let probes = all.iter().map(|engine| timeout(PROBE_TIMEOUT, engine.health()));
     let answers: Vec<bool> =
         join_all(probes).await.into_iter().map(|answer| answer.unwrap_or(false)).collect();
-    // Among those that answer at once, nobody is waited for.
+    // Only engines that answered in time are candidates, so the selection does not wait.
     let engines: Vec<Arc<dyn Engine>> = all
         .iter()
         .zip(answers)
@@ -121,7 +122,7 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
     Ok(AnsweringEngine::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
 }
 
-/// Whether an engine that would be asked has the model. One that takes too long to say may have it.
+/// Whether an engine has the model. An engine that takes too long to answer may have it.
 async fn default_model_state(
     model: &str,
     engine: &Arc<dyn Engine>,
@@ -134,7 +135,7 @@ async fn default_model_state(
     }
 }
 
-/// The default model of the engine where the owner named none, unless its list takes too long.
+/// The engine's default model if none is configured, unless its list takes too long.
 async fn chosen_model(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<String> {
     timeout(PROBE_TIMEOUT, default_model(config, home, engine)).await.ok()?.ok()?
 }
@@ -144,31 +145,31 @@ impl OverviewState {
         let address = &self.address;
         let server = match self.server {
             ServerProbe::Hob { health: 200 } => {
-                format!("{address} is up: open it to talk, and {address}/dashboard for figures")
+                format!("running: chat at {address}, dashboard at {address}/dashboard")
             }
-            ServerProbe::Hob { .. } => format!("{address} is up, but its engine does not answer"),
+            ServerProbe::Hob { .. } => format!("running at {address}, but its engine does not answer"),
             ServerProbe::NoListener => "not running".to_owned(),
             ServerProbe::OtherProgram => format!("not running; another program listens on {address}"),
         };
         let (engine, model) = match &self.engine {
             AnsweringEngine::None { .. } if cfg!(feature = "embedded") => (
-                "none runs; Hob answers by itself, with a small model that it fetches first".to_owned(),
+                format!(
+                    "No engine found. Hob will download a small built-in model ({}).",
+                    local::starter_size()
+                ),
                 None,
             ),
             AnsweringEngine::None { .. } | AnsweringEngine::ConfiguredSilent => {
-                ("none answers".to_owned(), None)
+                ("no engine answers".to_owned(), None)
             }
             AnsweringEngine::Engine { key, address, model } => {
                 let model = match model {
                     DefaultModelState::None => "none yet".to_owned(),
                     DefaultModelState::Available(model) => one_line(model),
                     DefaultModelState::Missing(model) => {
-                        format!(
-                            "{}, which {key} does not have; 'hob model list' shows what it has",
-                            one_line(model)
-                        )
+                        format!("{}: not available on {key}; see 'hob model list'", one_line(model))
                     }
-                    DefaultModelState::Auto => format!("{AUTO}, chosen for each question"),
+                    DefaultModelState::Auto => format!("{AUTO} (chosen for each question)"),
                 };
                 (advice::place(key, address), Some(model))
             }
@@ -178,54 +179,52 @@ impl OverviewState {
         facts
     }
 
-    /// The three most useful ones.
+    /// The three most useful commands.
     fn commands(&self) -> [(&'static str, &'static str); 3] {
         let serve = match self.server {
-            ServerProbe::OtherProgram => {
-                ("hob serve --port 8001", "answer OpenAI clients, on a port that is free")
-            }
-            _ => ("hob serve", "answer OpenAI clients"),
+            ServerProbe::OtherProgram => ("hob serve --port 8001", "serve OpenAI clients on a free port"),
+            _ => ("hob serve", "serve OpenAI clients"),
         };
-        let doctor = ("hob doctor", "find out why something does not work");
+        let doctor = ("hob doctor", "find out what is wrong");
         match (&self.engine, self.server) {
             (AnsweringEngine::None { is_set_up }, _) if cfg!(feature = "embedded") => [
-                ("hob chat", "talk with a small model, which is fetched first"),
+                ("hob chat", "chat with a small model (downloaded first)"),
                 if *is_set_up {
                     serve
                 } else {
-                    ("hob init", "look at this machine and write a configuration")
+                    ("hob init", "detect the hardware and write a configuration")
                 },
                 doctor,
             ],
             (AnsweringEngine::None { .. } | AnsweringEngine::ConfiguredSilent, _) => [
                 ("hob doctor", "find out why no engine answers"),
-                ("hob model list", "see which models there are"),
-                ("hob init --force", "write a configuration for what runs now"),
+                ("hob model list", "list the models"),
+                ("hob init --force", "write a new configuration"),
             ],
             (AnsweringEngine::Engine { model: DefaultModelState::Missing(_), .. }, _) => [
-                ("hob model list", "see which models there are"),
-                ("hob chat -m MODEL", "talk with one of them"),
+                ("hob model list", "list the models"),
+                ("hob chat -m MODEL", "chat with one of them"),
                 doctor,
             ],
             (AnsweringEngine::Engine { key, model: DefaultModelState::None, .. }, _) if key == "ollama" => [
-                ("hob model pull qwen3:0.6b", "get a model"),
-                ("hob model list", "see which there are"),
+                ("hob model pull qwen3:0.6b", "download a model"),
+                ("hob model list", "list the models"),
                 doctor,
             ],
             (AnsweringEngine::Engine { model: DefaultModelState::None, .. }, _) => [
-                ("hob model pull smollm2-135m-instruct", "get a model that Hob runs itself"),
-                ("hob model list", "see which there are"),
+                ("hob model pull smollm2-135m-instruct", "download a model that Hob runs itself"),
+                ("hob model list", "list the models"),
                 doctor,
             ],
             (AnsweringEngine::Engine { .. }, ServerProbe::Hob { .. }) => [
-                ("hob chat", "talk with the model"),
-                ("hob telemetry stats", "see what was asked, and how fast the answers were"),
-                ("hob memory index ~/notes", "have answers draw on your documents"),
+                ("hob chat", "chat with the model"),
+                ("hob telemetry stats", "show recorded calls and latencies"),
+                ("hob memory index ~/notes", "use your documents in answers"),
             ],
             (AnsweringEngine::Engine { .. }, _) => [
-                ("hob chat", "talk with the model"),
+                ("hob chat", "chat with the model"),
                 serve,
-                ("hob memory index ~/notes", "have answers draw on your documents"),
+                ("hob memory index ~/notes", "use your documents in answers"),
             ],
         }
     }
@@ -256,7 +255,7 @@ mod tests {
     #[test]
     fn every_state_has_its_commands() {
         insta::assert_snapshot!(shown(ServerProbe::Hob { health: 200 }, ollama(Some("qwen3:8b"))), @r"
-        Server: http://localhost:8000 is up: open it to talk, and http://localhost:8000/dashboard for figures
+        Server: running: chat at http://localhost:8000, dashboard at http://localhost:8000/dashboard
         Engine: ollama at http://localhost:11434
         Model: qwen3:8b
         hob chat | hob telemetry stats | hob memory index ~/notes
@@ -287,22 +286,22 @@ mod tests {
         insta::assert_snapshot!(shown(ServerProbe::NoListener, missing), @r"
         Server: not running
         Engine: ollama at http://localhost:11434
-        Model: qwen9, which ollama does not have; 'hob model list' shows what it has
+        Model: qwen9: not available on ollama; see 'hob model list'
         hob model list | hob chat -m MODEL | hob doctor
         ");
         insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: false }), @r"
         Server: not running
-        Engine: none runs; Hob answers by itself, with a small model that it fetches first
+        Engine: No engine found. Hob will download a small built-in model (94 MB).
         hob chat | hob init | hob doctor
         ");
         insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: true }), @r"
         Server: not running
-        Engine: none runs; Hob answers by itself, with a small model that it fetches first
+        Engine: No engine found. Hob will download a small built-in model (94 MB).
         hob chat | hob serve | hob doctor
         ");
         insta::assert_snapshot!(shown(ServerProbe::Hob { health: 503 }, AnsweringEngine::ConfiguredSilent), @r"
-        Server: http://localhost:8000 is up, but its engine does not answer
-        Engine: none answers
+        Server: running at http://localhost:8000, but its engine does not answer
+        Engine: no engine answers
         hob doctor | hob model list | hob init --force
         ");
     }

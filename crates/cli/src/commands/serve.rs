@@ -1,4 +1,4 @@
-//! `hob serve`: opens the house, says who answers where, and serves until it is told to stop.
+//! `hob serve`: opens the app, prints engine, model and URL, and serves until a signal stops it.
 
 mod address_file;
 mod port_check;
@@ -14,7 +14,8 @@ use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_server::{Server, ServerParts, raise_open_files};
-use hob_system::{Household, Scheduler, SelectionReason, System};
+use hob_system::{Household, SelectionReason, System};
+use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;
@@ -34,7 +35,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load()?;
     let wishes = open_app::open_options(args.engine, args.offline.into());
     apply(args.clone(), &mut config);
-    // Before an engine is looked for, or even a model fetched.
+    // Before the search for an engine, or a download.
     block_on(port_check::check(&config.server))?;
     open_app::with_app(&config, &wishes, async |app, signals| {
         app.listen();
@@ -42,7 +43,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     })
 }
 
-/// Flags over file over defaults.
+/// Flags override the file, the file overrides the defaults.
 fn apply(args: ServeArgs, config: &mut Config) {
     let ServeArgs { host, port, engine: _, model, agent, offline: _ } = args;
     if let Some(model) = model {
@@ -76,10 +77,10 @@ async fn serve(app: &Household, config: &Config, args: ServeArgs, signals: &mut 
     let summary = print_facts(&[
         ("Engine", engine_line(app, config)),
         ("Model", model),
-        ("Agent", system.agent().unwrap_or("none (straight to the engine)").to_owned()),
+        ("Agent", system.agent().unwrap_or("none (directly to the engine)").to_owned()),
         ("URL", url(&config.server.host, server.address().port())),
     ]);
-    // A server whose summary nobody reads still serves.
+    // A closed stdout does not stop the server.
     if let Err(error) = summary {
         tracing::info!(%error, "cannot print the summary");
     }
@@ -112,7 +113,7 @@ async fn serve(app: &Household, config: &Config, args: ServeArgs, signals: &mut 
     }
 }
 
-/// Serves until `shutdown`, and then lets answers and tasks under way end. How many answers were cut off.
+/// Serves until `shutdown`, then waits for answers and tasks in progress. Returns how many answers were cut off.
 async fn run_both(
     server: Server,
     scheduler: &Scheduler,
@@ -121,7 +122,7 @@ async fn run_both(
 ) -> usize {
     let serving = async {
         let stopped = server.run(shutdown.clone()).await;
-        // However it ended, there is nothing to wait for any more.
+        // The server has ended, so the scheduler ends too.
         shutdown.cancel();
         stopped
     };
@@ -129,14 +130,14 @@ async fn run_both(
         shutdown.cancelled().await;
         scheduler.drain(grace).await;
     };
-    // Tasks that a request has started live as long as what the server leaves.
+    // Tasks that a request started end with the server.
     let (stopped, ()) = tokio::join!(serving, draining);
     stopped.cut
 }
 
-/// The model for those who name none. One that the engine does not have is worth a word, not a refusal: it may come.
+/// The default model. A model that the engine does not have is a warning, not an error: it may be added later.
 ///
-/// An engine that does not list its models now may answer later, so the server serves all the same.
+/// An engine that does not list its models now may do so later, so the server starts anyway.
 async fn default_model(system: &System) -> String {
     let model = match system.default_model().await {
         Ok(Some(model)) => model,
@@ -144,7 +145,7 @@ async fn default_model(system: &System) -> String {
         Err(error) => return one_line(&format!("not known yet: {}", failure::explain(&error.into()))),
     };
     if model == AUTO {
-        return format!("{AUTO}, chosen for each request by the {} router", system.router().policy());
+        return format!("{AUTO} (chosen for each request by the {} router)", system.router().policy());
     }
     if let Err(EngineError::ModelNotFound { engine, .. }) = system.pool().engine_of(&model).await {
         output::warning(format_args!("{engine} has no model '{model}'; see 'hob model list'"));
@@ -157,7 +158,7 @@ fn engine_line(app: &Household, config: &Config) -> String {
     let mut place = advice::place(engine.key(), engine.address());
     let others: Vec<&str> = app.system.pool().others().collect();
     if !others.is_empty() {
-        place = format!("{place}, beside it {}", others.join(", "));
+        place = format!("{place}, also {}", others.join(", "));
     }
     match &app.because {
         SelectionReason::Fallback { instead_of: Some(key) } => {
@@ -173,18 +174,18 @@ fn url(host: &str, port: u16) -> String {
     if host.contains(':') { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") }
 }
 
-/// Whoever opens the server to others should know it.
+/// Warns if others can use the server without a key.
 fn warn_if_open(address: SocketAddr, config: &ServerConfig) {
     if config.api_key.is_some() {
         return;
     }
     if !address.ip().is_loopback() {
         output::warning(
-            "other machines may reach this server, and it asks nobody for a key. Set HOB_API_KEY, or use --host 127.0.0.1",
+            "Anyone on your network can use this server: no API key is set. Set HOB_API_KEY, or use --host 127.0.0.1.",
         );
     } else if !config.allowed_hosts.is_empty() {
         output::warning(format_args!(
-            "anyone who reaches this server as {} can use it: no key is set. Set HOB_API_KEY",
+            "Anyone who reaches this server as {} can use it: no API key is set. Set HOB_API_KEY.",
             config.allowed_hosts.join(", ")
         ));
     }
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_go_before_the_file() {
+    fn flags_override_the_file() {
         let mut config = Config::default();
         config.server.model = Some("from-file".into());
         let args = ServeArgs {

@@ -8,7 +8,7 @@ use crate::args::ServeArgs;
 
 pub fn run(_: ServeArgs) -> Result<ExitCode> {
     bail!(
-        "this build of hob has no server in it. Install one that has, from a checkout of Hob:\n\
+        "this build of hob has no server. Install one that has it, from a checkout of Hob:\n\
          cargo install --path crates/cli --features server"
     )
 }
@@ -23,7 +23,7 @@ mod tests {
             ServeArgs { host: None, port: None, engine: None, model: None, agent: None, offline: false };
         let error = run(args).expect_err("there is no server");
         insta::assert_snapshot!(error, @r"
-        this build of hob has no server in it. Install one that has, from a checkout of Hob:
+        this build of hob has no server. Install one that has it, from a checkout of Hob:
         cargo install --path crates/cli --features server
         ");
     }

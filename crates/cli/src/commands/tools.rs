@@ -1,4 +1,4 @@
-//! `hob tools`: what agents can have done, and a way to try it. Needs no engine.
+//! `hob tools`: lists, describes and runs the tools of agents. Needs no engine.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
             accept_mcp_tools(&settings::home()?, server)?;
         }
         let workshop = Workshop::open(&config, memory::workshop_parts(&config)?);
-        // Dropping a call ends the tool's work.
+        // Dropping a call stops the tool.
         let outcome = tokio::select! {
             outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
@@ -56,7 +56,7 @@ async fn obey(workshop: &Workshop, command: &ToolsCommand) -> Result<()> {
     }
 }
 
-/// The owner is told on stderr, so that a program that reads the list is not disturbed.
+/// Printed on stderr, so that programs can parse stdout.
 fn warn_of_withheld(workshop: &Workshop) {
     for (server, withheld) in workshop.withheld() {
         let tools: Vec<String> = withheld
@@ -64,13 +64,14 @@ fn warn_of_withheld(workshop: &Workshop) {
             .map(|tool| format!("{} ({})", one_line(&tool.name), tool.change.as_str()))
             .collect();
         output::warning(format_args!(
-            "The MCP server '{server}' changed its tools: {}. They are not offered. Run 'hob tools accept {server}' to accept them.",
+            "The MCP server '{server}' changed its tools: {}. They are not offered. Run 'hob tools accept {server}' to \
+             accept them.",
             tools.join(", ")
         ));
     }
 }
 
-/// What the server lists from now on is believed; it was forgotten before the servers were started.
+/// Accepts the tools that the server lists now. Its earlier tools were forgotten before the servers started.
 async fn accept(workshop: &Workshop, server: &str) -> Result<()> {
     {
         let _waiting = Spinner::start("waiting for the MCP servers");
@@ -93,18 +94,18 @@ async fn accept(workshop: &Workshop, server: &str) -> Result<()> {
 fn known(servers: &[&str]) -> String {
     match servers {
         [] => String::new(),
-        servers => format!("; there are {}", servers.join(", ")),
+        servers => format!("; configured servers: {}", servers.join(", ")),
     }
 }
 
-/// Every tool there is, once every MCP server is ready or has failed. Their time to start is limited, and so is this.
+/// All tools, once every MCP server is ready or has failed. The start of a server has a time limit.
 async fn all(workshop: &Workshop) -> Result<ToolSet> {
     let _waiting = Spinner::start("waiting for the MCP servers");
     workshop.settled().await;
     Ok(workshop.tools()?)
 }
 
-/// The tools, among which `name` is if there is such a one. A tool of the house need not wait for the servers.
+/// The tools, including `name` if it exists. A built-in tool does not wait for the MCP servers.
 async fn all_for(workshop: &Workshop, name: &str) -> Result<ToolSet> {
     let tools = workshop.tools()?;
     if find(&tools, name).is_some() { Ok(tools) } else { all(workshop).await }
@@ -121,7 +122,7 @@ pub fn list(tools: &ToolSet, format: OutputFormat) -> Result<()> {
             table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?;
             let absent: Vec<_> = tools.absent().map(|(name, why)| (name, why.to_owned())).collect();
             if !absent.is_empty() {
-                output::line(format_args!("\nNot there now:"))?;
+                output::line(format_args!("\nNot available:"))?;
                 table::print_facts(&absent)?;
             }
         }
@@ -129,7 +130,7 @@ pub fn list(tools: &ToolSet, format: OutputFormat) -> Result<()> {
     Ok(())
 }
 
-/// The first sentence says enough in a list.
+/// A list shows the first sentence of the description.
 fn row(spec: &ToolSpec) -> Vec<String> {
     let description = one_line(&spec.description);
     let first = description.split_inclusive(". ").next().unwrap_or_default().trim_end();
@@ -149,21 +150,21 @@ fn describe(spec: &ToolSpec) -> Value {
 }
 
 fn info(tools: &ToolSet, name: &str, format: OutputFormat) -> Result<()> {
-    // Picking it out finds what was meant by a name that is not there.
+    // Reports an unknown name with a suggestion.
     pick(tools, name)?;
     let Some(spec) = find(tools, name) else { return Ok(()) };
     match format {
         OutputFormat::Json => output::json(&describe(spec))?,
         OutputFormat::Text => {
             let reach = match spec.reach {
-                Reach::Pure => "pure: it computes",
-                Reach::Read => "read: it sees private data",
-                Reach::Act => "act: it changes the world, or reaches out into it",
+                Reach::Pure => "pure: computes only",
+                Reach::Read => "read: reads private data",
+                Reach::Act => "act: changes data or contacts other systems",
             };
             table::print_facts(&[
                 ("Tool", one_line(&spec.name)),
                 ("Reach", reach.to_owned()),
-                ("Does", one_line(&spec.description)),
+                ("Description", one_line(&spec.description)),
             ])?;
             let schema = serde_json::to_string_pretty(&spec.parameters)?;
             output::line(format_args!("\n{}", printable(&schema)))?;
@@ -172,7 +173,7 @@ fn info(tools: &ToolSet, name: &str, format: OutputFormat) -> Result<()> {
     Ok(())
 }
 
-/// One tool, for the person at this machine.
+/// One tool, with the rights of the local user.
 fn pick(tools: &ToolSet, name: &str) -> Result<impl Tools, ToolSetError> {
     let permit = Permit { only: Some(vec![name.to_owned()]), ..Permit::up_to(Reach::Act) };
     tools.for_run(permit, RunEvents::unheard())
@@ -183,7 +184,7 @@ async fn call(tools: &ToolSet, name: &str, arguments: &str) -> Result<()> {
     let tool = pick(tools, name)?;
     if serde_json::from_str::<Map<String, Value>>(arguments).is_err() {
         bail!(
-            "the arguments are not a JSON object. Write one, such as '{}'; 'hob tools info {name}' shows what it takes.",
+            "the arguments are not a JSON object. Pass one such as '{}'; 'hob tools info {name}' lists the arguments.",
             example(find(tools, name))
         );
     }

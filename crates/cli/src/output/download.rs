@@ -1,4 +1,4 @@
-//! How far a download is.
+//! The progress of a download.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
@@ -18,7 +18,7 @@ pub struct Download {
 
 #[derive(Default)]
 struct State {
-    /// The step that was told last.
+    /// The step that was printed last.
     told: &'static str,
     /// Created by the first report: before it, there may be nothing to download.
     bar: Option<ActiveBar>,
@@ -29,7 +29,7 @@ impl Download {
         Download { name: name.into(), state: Arc::default() }
     }
 
-    /// Shows how far a step is.
+    /// Shows the progress of a step.
     pub fn show(&self, step: &'static str, done: u64, total: Option<u64>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = std::mem::replace(&mut state.told, step) != step;
@@ -39,7 +39,7 @@ impl Download {
             }
             return;
         }
-        // A step that is done makes room for what follows.
+        // A finished step removes its bar.
         if total.is_some_and(|total| done >= total) {
             state.bar = None;
             return;
@@ -52,7 +52,7 @@ impl Download {
         bar.set_position(done);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).bar = None;
     }

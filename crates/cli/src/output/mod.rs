@@ -1,4 +1,4 @@
-//! How things look: on a terminal with colour and tables, plain when piped. stdout has the answers, stderr the rest.
+//! Output: colours and tables on a terminal, plain text in a pipe. Answers go to stdout, everything else to stderr.
 
 pub mod download;
 pub mod markdown;
@@ -33,28 +33,28 @@ impl From<bool> for OutputFormat {
     }
 }
 
-/// A line on stdout. Colours in it are taken out where they do not belong.
+/// Prints a line on stdout, without colours if stdout does not support them.
 pub fn line(text: impl Display) -> io::Result<()> {
     writeln!(anstream::stdout(), "{text}")
 }
 
-/// Something the user should know, on stderr.
+/// Prints a warning on stderr.
 pub fn warning(text: impl Display) {
     labelled_line("warning:", WARNING, text);
 }
 
-/// Something that may be of use, on stderr.
+/// Prints a note on stderr.
 pub fn note(text: impl Display) {
     stderr_line(format_args!("{DIM}{}{DIM:#}", fitted(&text.to_string())));
 }
 
-/// A line on stderr that begins with a word that stands out.
+/// Prints a line on stderr that starts with a highlighted label.
 pub fn labelled_line(label: &str, style: Style, text: impl Display) {
     let line = fitted(&format!("{label} {text}"));
     stderr_line(format_args!("{style}{label}{style:#}{}", &line[label.len()..]));
 }
 
-/// Safe to look at, and on a terminal broken between words rather than wherever its width ends.
+/// The text without control characters, wrapped between words on a terminal.
 fn fitted(text: &str) -> String {
     let text = printable(text);
     match screen::width() {
@@ -63,12 +63,12 @@ fn fitted(text: &str) -> String {
     }
 }
 
-/// A line on stderr. When nobody hears it, that is no reason to stop.
+/// Prints a line on stderr. Errors are ignored: a closed stderr is no reason to stop.
 pub fn stderr_line(text: impl Display) {
     let _ = screen::write(&format!("{text}\n"));
 }
 
-/// A value for another program: on one line, or indented where a person looks.
+/// Prints a value as JSON: on one line, or indented on a terminal.
 pub fn json(value: &impl Serialize) -> io::Result<()> {
     let text = if io::stdout().is_terminal() {
         serde_json::to_string_pretty(value).map(|text| printable_json(&text))

@@ -1,4 +1,4 @@
-//! Numbers as people say them.
+//! Numbers formatted for people.
 
 use std::fmt::Display;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A sign of life while something takes its time. Only on a terminal; piped, there is nothing to see.
+//! A spinner while something takes time. Shown on a terminal only.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::output::text::one_line;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// A spinner on stderr. It goes away with its value.
+/// A spinner on stderr. Dropping it removes it.
 pub struct Spinner {
     _bar: ActiveBar,
 }

@@ -1,5 +1,5 @@
-//! What answers, notes, the log and bars share: one screen. Whoever writes a line there begins on a fresh one, below an
-//! answer that is still being written, and above the bars, which stay where they are.
+//! The terminal that answers, notes, the log and progress bars share. A line on stderr starts on a new line, below an answer
+//! that is still being written and above the progress bars.
 
 use std::io::{self, Write};
 use std::ops::Deref;
@@ -11,16 +11,16 @@ use anstream::{AutoStream, ColorChoice};
 use comfy_table::Table;
 use indicatif::{MultiProgress, ProgressBar};
 
-/// All bars of the process. Where stderr is no terminal they are not to be seen.
+/// All progress bars of the process. Hidden if stderr is not a terminal.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// How many of them there are.
+/// The number of bars.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the line that the cursor stands on has text on it, which may go on.
+/// Whether the cursor is on a line that has text and is not finished.
 static IS_LINE_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// A bar on the screen. It goes away with its value.
+/// A visible progress bar. Dropping it removes it.
 pub struct ActiveBar(ProgressBar);
 
 impl ActiveBar {
@@ -51,7 +51,7 @@ pub fn has_colours() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
-/// How many characters a line of stderr has, where it is a terminal that tells.
+/// The width of stderr, if it is a terminal that reports it.
 pub fn width() -> Option<u16> {
     Table::new().use_stderr().width().filter(|width| *width > 0)
 }
@@ -66,12 +66,12 @@ pub fn write(lines: &str) -> io::Result<()> {
     anstream::stderr().write_all(lines.as_bytes())
 }
 
-/// Text was written that did not end its line. Only to be said of text that stands on the same screen as stderr.
+/// Records that the last written text did not end its line. Only for text on the same terminal as stderr.
 pub fn leave_line_open() {
     IS_LINE_OPEN.store(true, Ordering::Relaxed);
 }
 
-/// The line is over; `false` when it was before.
+/// Records that the line has ended. Returns `false` if it had already ended.
 pub fn close_line() -> bool {
     IS_LINE_OPEN.swap(false, Ordering::Relaxed)
 }
@@ -81,7 +81,7 @@ pub fn end_line() -> io::Result<()> {
     if close_line() { io::stderr().write_all(b"\n") } else { Ok(()) }
 }
 
-/// For the log, which writes a line at a time.
+/// A writer for the log, which writes one line at a time.
 pub struct LogLines;
 
 impl Write for LogLines {

@@ -11,14 +11,14 @@ use crate::output::text::{printable, wrapped};
 /// Space between columns.
 const GAP: u16 = 2;
 
-/// A column's header, and where its cells stand.
+/// The header of a column, and the alignment of its cells.
 #[derive(Debug, Clone, Copy)]
 pub enum Column {
     Words(&'static str),
     Numbers(&'static str),
 }
 
-/// A table is never squeezed into less.
+/// The minimum width of a table.
 const NARROWEST: u16 = 60;
 
 /// Prints rows under their headers. On a terminal long cells are wrapped to its width; piped, a row is a line.
@@ -28,11 +28,11 @@ pub fn print(columns: &[Column], rows: &[Vec<String>]) -> io::Result<()> {
     writeln!(anstream::stdout(), "{}", render(columns, rows, arrangement))
 }
 
-/// A cell in which some words stand out.
+/// A cell with highlighted words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marked(String);
 
-/// What stands around such a word until the table is made. It takes no room in its column, as a colour takes none.
+/// Placeholders around a highlighted word until the table is laid out. Like a colour, they have no width.
 const MARK: char = '\u{2061}';
 const UNMARK: char = '\u{2062}';
 
@@ -55,12 +55,12 @@ impl Marked {
     }
 }
 
-/// How many characters a line of the terminal has, where it tells.
+/// The width of the terminal, if it reports one.
 pub fn terminal_width() -> Option<u16> {
     Table::new().width()
 }
 
-/// The same as [`print()`], on a terminal and with words that stand out.
+/// The same as [`print()`], for a terminal and with highlighted words.
 pub fn print_marked(columns: &[Column], rows: &[Vec<Marked>]) -> io::Result<()> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| cell.0.clone()).collect()).collect();
@@ -80,7 +80,7 @@ fn coloured(line: &str) -> String {
 fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangement) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(arrangement).enforce_styling();
-    // Some terminals do not tell their width, and columns of single letters are read by nobody.
+    // Some terminals do not report their width, and columns of single letters are unreadable.
     if table.width().is_none_or(|width| width < NARROWEST) {
         table.set_width(NARROWEST);
     }
@@ -100,7 +100,7 @@ fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangem
     table.trim_fmt()
 }
 
-/// Prints names and what is to be said of them, one below the other.
+/// Prints names and values, one pair per line.
 pub fn print_facts(facts: &[(&str, String)]) -> io::Result<()> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let terminal = terminal_width().map_or(usize::MAX, usize::from);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_stand_out_take_no_more_room_than_others() {
+    fn highlighted_words_have_the_same_width_as_others() {
         let columns = [Column::Words("SOURCE"), Column::Words("PASSAGE")];
         let plain = ["a.md:1".to_owned(), "the boiler and its pump ".repeat(6).trim_end().to_owned()];
         let cell = (0..6).fold(Marked::default(), |cell, index| {

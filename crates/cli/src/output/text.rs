@@ -1,4 +1,4 @@
-//! Text from outside, made safe to look at: a model or a server that writes control characters must not command the terminal.
+//! Untrusted text, made safe to print: control characters from a model or a server must not reach the terminal.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().map(printable).collect::<Vec<_>>().join(" ")
 }
 
-/// JSON for the eyes of a person. It escapes most control characters by itself; the others are escaped here.
+/// JSON that is safe to print on a terminal. serde_json escapes most control characters; this escapes the others.
 pub fn printable_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
@@ -28,7 +28,7 @@ pub fn printable_json(json: &str) -> String {
     shown
 }
 
-/// The text, or as many characters of it and a sign that there is more.
+/// The text, cut to `most` characters with an ellipsis if it is longer.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -46,7 +46,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
             out.push('\n');
             column = 0;
         }
-        // With the space before it, so that what was set apart by several stays so.
+        // Each word keeps the spaces after it, so that runs of spaces survive.
         let mut words = line.split_inclusive(' ').peekable();
         let mut space = 0;
         while let Some(piece) = words.next() {
@@ -76,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_cannot_command_the_terminal() {
+    fn text_cannot_control_the_terminal() {
         assert_eq!(printable("plain\n\ttext, ünïcode 🦙"), "plain\n\ttext, ünïcode 🦙");
         assert_eq!(printable("\u{1b}]0;owned\u{7}x\u{9b}2J\r"), "]0;ownedx2J");
         assert_eq!(one_line(" two\n\u{1b}[2Jlines\t"), "two [2Jlines");
     }
 
     #[test]
-    fn json_cannot_command_the_terminal_and_says_the_same() {
+    fn json_cannot_control_the_terminal_and_keeps_its_value() {
         let value = serde_json::json!({ "content": "\u{1b}[2J \u{9b}2J \u{7f} ü\n" });
         let shown = printable_json(&serde_json::to_string_pretty(&value).expect("JSON"));
         assert_eq!(shown, "{\n  \"content\": \"\\u001b[2J \\u009b2J \\u007f ü\\n\"\n}");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_shows() {
+    fn omitted_text_is_marked() {
         assert_eq!([0, 2, 3].map(|most| shortened("äöü", most)), ["…", "äö…", "äöü"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Times as people say them. Pure.
+//! Times formatted for people. Pure.
 
 use hob_core::Zone;
 use jiff::{SignedDuration, Timestamp};
@@ -29,7 +29,7 @@ pub fn clock(at: Timestamp, now: Timestamp, zone: &Zone) -> String {
     there.strftime(form).to_string()
 }
 
-/// The whole of it.
+/// The full date and time.
 pub fn in_full(at: Timestamp, zone: &Zone) -> String {
     at.to_zoned(zone.time_zone().clone()).strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
 }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reads_microseconds() {
+    fn times_are_shown_to_the_second() {
         assert_eq!(to_the_second(at("2026-11-15T06:00:42.987654Z")), "2026-11-15T06:00:42Z");
     }
 }

@@ -65,7 +65,7 @@ fn asked(engine: &FakeServer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn json_tells_the_turns_and_what_the_tools_said() {
+async fn json_has_turns_and_tool_results() {
     let vllm = calculating().await;
     let arguments = ["ask", "-a", "orchestrator", "--tools", "calculator", "--json", "What is 17 * 23?"];
     let ran = home(&vllm).run(&arguments).await;
@@ -105,7 +105,7 @@ async fn an_agents_answer_streams_and_its_steps_show_when_asked_for() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_an_error_before_anything_is_asked() {
+async fn an_unknown_tool_is_an_error_before_any_request() {
     let vllm = calculating().await;
     let ran = home(&vllm).run(&["ask", "--tools", "calculater", "What is 17 * 23?"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
@@ -114,7 +114,7 @@ async fn a_tool_that_is_not_there_is_an_error_before_anything_is_asked() {
 }
 
 #[tokio::test]
-async fn a_conversation_shows_the_tools_at_work() {
+async fn a_chat_shows_tool_calls() {
     let vllm = calculating().await;
     let home = home(&vllm);
     let mut terminal = Terminal::start(&home, &["chat", "--tools", "calculator"]);
@@ -123,5 +123,5 @@ async fn a_conversation_shows_the_tools_at_work() {
     terminal.sees("← calculator in ").await;
     terminal.sees("It is 391.").await;
     terminal.line("/agent none").await;
-    terminal.sees("by itself, without tools").await;
+    terminal.sees("answers directly, without tools").await;
 }

@@ -58,16 +58,14 @@ async fn a_piece_is_printed_before_the_next_one_comes() {
 async fn an_answer_that_was_cut_short_says_so() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "--max-tokens", "8", "Capital?"]).await;
-    let stderr = "The answer was cut off; it may have 8 tokens. Allow more with --max-tokens.\n";
+    let stderr = "The answer was cut off at 8 tokens. Raise the limit with --max-tokens.\n";
     assert_eq!(ran, Ran { code: Some(0), stdout: format!("{STREAMED}\n"), stderr: stderr.into() });
 }
 
 #[tokio::test]
 async fn no_answer_is_a_failure_and_says_so() {
     let ended = |reason: &str| END.replace("\"stop\"", &format!("\"{reason}\""));
-    for (reason, told) in
-        [("stop", "the model ended without an answer"), ("length", "the model came to no answer")]
-    {
+    for (reason, told) in [("stop", "the model returned no answer"), ("length", "the model gave no answer")] {
         let body = format!("{}{}", piece(" "), ended(reason));
         let ollama = fakes::ollama_chatting(move |request| {
             let is_streamed = request.text().contains("\"stream\":true");
@@ -107,7 +105,7 @@ async fn json_is_one_object_with_answer_and_usage() {
 }
 
 #[tokio::test]
-async fn the_question_may_come_from_stdin_or_stand_above_it() {
+async fn the_question_may_come_from_stdin_or_precede_it() {
     let ollama = fakes::ollama().await;
     let home = home(&ollama);
     for (arguments, stdin, expected) in [
@@ -123,12 +121,12 @@ async fn the_question_may_come_from_stdin_or_stand_above_it() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_none_is_refused() {
+async fn an_empty_question_is_refused() {
     let home = Home::with_engines(&[]);
     for (arguments, stdin, expected) in [
         (&["ask", " "][..], &b""[..], "error: the question is empty.\n"),
         (&["ask"], b"\n", "error: the question is empty.\n"),
-        (&["ask", "-"], b"\xff\xfe", "error: what was piped in is not UTF-8 text.\n"),
+        (&["ask", "-"], b"\xff\xfe", "error: the piped input is not UTF-8 text.\n"),
     ] {
         let ran = home.run_with_stdin(arguments, stdin).await;
         assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: expected.into() });
@@ -164,12 +162,12 @@ async fn an_unknown_model_is_named_with_what_there_is() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "-m", "nope", "q"]).await;
     let stderr = "error: ollama has no model 'nope'; it has smollm2:latest, smollm2-tools:latest. \
-                  Get it with 'hob model pull nope', or see 'hob model list'.\n";
+                  Download it with 'hob model pull nope', or see 'hob model list'.\n";
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
 }
 
 #[tokio::test]
-async fn thoughts_are_shown_on_stderr_and_only_on_request() {
+async fn reasoning_is_shown_on_stderr_and_only_on_request() {
     let thought = "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"Hmm.\"},\"done\":false}\n";
     let body = [thought, &piece("Yes."), END].concat();
     let ollama = fakes::ollama_chatting(move |_| Reply::ndjson(body.clone())).await;
@@ -181,7 +179,7 @@ async fn thoughts_are_shown_on_stderr_and_only_on_request() {
 }
 
 #[tokio::test]
-async fn the_log_does_not_stand_in_the_middle_of_an_answers_line() {
+async fn a_log_line_does_not_split_a_line_of_the_answer() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Par")).then_held(&hold, piece("is.") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -226,7 +224,7 @@ async fn ctrl_c_ends_the_engines_work() {
 }
 
 #[tokio::test]
-async fn a_reader_who_has_enough_is_no_failure() {
+async fn a_reader_that_closes_the_pipe_is_not_a_failure() {
     let hold = Hold::new();
     let rest = piece("more\\n").repeat(100) + END;
     let reply = Reply::ndjson(piece("first\\n")).then_held(&hold, rest);
@@ -246,7 +244,7 @@ async fn another_engine_than_the_default_is_mentioned() {
     let vllm = fakes::vllm().await;
     let ran = Home::with_engines(&[("ollama", NOWHERE), ("vllm", &vllm.url())]).run(&["ask", "q"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let expected = format!("ollama does not answer; asking vllm at {}\n", vllm.url());
+    let expected = format!("ollama does not answer; using vllm at {}\n", vllm.url());
     assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
 }
 
@@ -264,5 +262,9 @@ async fn an_engine_without_models_says_how_to_get_one() {
     let empty = FakeServer::replying(Reply::json(200, "{\"models\": []}")).await;
     let ran = home(&empty).run(&["ask", "q"]).await;
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("has no model yet. Get one, such as with 'hob model pull"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("has no model yet. Download one, e.g. with 'hob model pull"),
+        "{}",
+        ran.stderr
+    );
 }

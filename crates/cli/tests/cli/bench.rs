@@ -16,14 +16,14 @@ fn lines(path: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_bench_asks_as_often_as_told_and_writes_a_line_for_each_measurement() {
+async fn a_bench_sends_all_samples_and_writes_a_line_for_each_measurement() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let path = file(&home, "a.jsonl");
     let ran = home.run(&["bench", "run", "-n", "3", "-o", &path]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     for needle in
-        ["ollama", "smollm2", "LATENCY", "P95", "whole answer", "first token", "AT ONCE", "TOKENS/S"]
+        ["ollama", "smollm2", "LATENCY", "P95", "full answer", "first token", "CONCURRENCY", "TOKENS/S"]
     {
         assert!(ran.stdout.contains(needle), "'{needle}' is missing in: {}", ran.stdout);
     }
@@ -111,8 +111,8 @@ async fn a_file_that_is_something_else_is_named_with_its_line() {
     std::fs::write(&broken, format!("{good}\n\n{{\"benchmark\":\"speed\"}}\n")).expect("a file");
     std::fs::write(&empty, "\n").expect("a file");
     for (other, reason) in [
-        (broken.as_str(), format!("error: line 3 of {broken} is no measurement of 'hob bench run -o'")),
-        (&empty, format!("error: {empty} has no measurements; make some with 'hob bench run -o {empty}'")),
+        (broken.as_str(), format!("error: line 3 of {broken} is not a result of 'hob bench run -o'")),
+        (&empty, format!("error: {empty} has no results; create some with 'hob bench run -o {empty}'")),
         ("/nowhere/at/all", "error: cannot read /nowhere/at/all".to_owned()),
     ] {
         let ran = home.run(&["bench", "compare", &fine, other]).await;
@@ -122,7 +122,7 @@ async fn a_file_that_is_something_else_is_named_with_its_line() {
 }
 
 #[tokio::test]
-async fn an_engine_that_fails_has_no_figures() {
+async fn an_engine_that_fails_has_no_results() {
     let ollama =
         fakes::ollama_chatting(|_| hob_testkit::Reply::json(500, r#"{"error": "out of memory"}"#)).await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);

@@ -32,7 +32,7 @@ async fn channels_are_listed_from_the_configured_gateway_or_from_another() {
 }
 
 #[tokio::test]
-async fn a_message_is_sent_and_said_to_be() {
+async fn a_message_is_sent_and_confirmed() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let url = gateway.url();
     let home = Home::empty();
@@ -83,10 +83,10 @@ async fn status_says_what_is_wrong_and_ends_with_one() {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("'ws:' or 'wss:'"), "{}", wrong.stderr);
 }
 
-/// Behind walls of bubblewrap, where nobody is at the usual address of a gateway.
+/// Inside bubblewrap, where nothing listens at the default address of a gateway.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn whoever_configured_no_gateway_is_told_so_rather_than_that_it_does_not_answer() {
+async fn without_a_configured_gateway_the_error_says_so() {
     let home = Home::empty();
     let alone = async |arguments: &[&str]| {
         let walls = ["--dev-bind", "/", "/", "--unshare-net", "--", env!("CARGO_BIN_EXE_hob"), "channel"];
@@ -97,8 +97,7 @@ async fn whoever_configured_no_gateway_is_told_so_rather_than_that_it_does_not_a
     let status = alone(&["status"]).await;
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.starts_with("Status    not_configured\n"), "{}", status.stdout);
-    let told = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or name one \
-                with --gateway\n";
+    let told = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
     assert_eq!(status.stderr, format!("warning: {told}"));
     for arguments in [&["list"][..], &["send", "telegram", "hello"]] {
         let refused = alone(arguments).await;
@@ -107,7 +106,7 @@ async fn whoever_configured_no_gateway_is_told_so_rather_than_that_it_does_not_a
 }
 
 #[tokio::test]
-async fn what_is_said_in_a_terminal_is_broken_between_words() {
+async fn messages_on_a_terminal_wrap_between_words() {
     let home = Home::with_config("[channel]\ngateway_url = \"ws://127.0.0.1:9/ws\"\n");
     let mut terminal = Terminal::start(&home, &["channel", "status"]);
     assert_eq!(terminal.end().await, Some(1));
@@ -126,7 +125,7 @@ fn serving(gateway_url: &str, ollama: &str) -> Home {
 }
 
 #[tokio::test]
-async fn a_served_house_answers_messages_and_tells_of_its_channels() {
+async fn a_running_server_answers_messages_and_lists_its_channels() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let ollama = fakes::ollama().await;
     let home = serving(&gateway.url(), &ollama.url());

@@ -82,11 +82,11 @@ async fn ctrl_c_stops_the_answer_and_not_the_program() {
     terminal.sees("Half of").await;
     assert!(!terminal.has_echo(), "what is typed does not disturb the answer");
     terminal.keys(CTRL_C).await;
-    terminal.sees("Stopped. What was answered is kept").await;
+    terminal.sees("Stopped. The partial answer is saved").await;
     ollama.hung_up(1).await;
     terminal.sees("> ").await;
     terminal.keys(CTRL_C).await;
-    terminal.sees("Ctrl-D or /quit leaves").await;
+    terminal.sees("Press Ctrl-D or type /quit to quit").await;
     terminal.line("Go on.").await;
     terminal.sees("The rest.").await;
     assert_eq!(asked(&ollama)[1], json!([user("Tell me."), assistant("Half of "), user("Go on.")]));
@@ -129,16 +129,16 @@ async fn a_conversation_that_is_too_long_says_so_and_offers_a_new_one() {
     terminal.sees("One.").await;
     terminal.line("Second?").await;
     terminal.sees("exceeds the available context size").await;
-    terminal.sees("With 1 turn before it, the question is longer than the model can read.").await;
+    terminal.sees("With 1 turn before it, the question exceeds the model's context.").await;
     terminal.line("/new").await;
-    terminal.sees("A new conversation.").await;
+    terminal.sees("Started a new conversation.").await;
     terminal.line("/retry").await;
     terminal.sees("Two.").await;
     assert_eq!(asked(&ollama)[2], json!([user("Second?")]));
 }
 
 #[tokio::test]
-async fn commands_tell_and_change_who_answers() {
+async fn commands_show_and_change_the_settings() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -146,20 +146,20 @@ async fn commands_tell_and_change_who_answers() {
         ("/help", "/retry"),
         ("/model", "* smollm2:latest"),
         ("/model nobody", "ollama has no model 'nobody'; it has smollm2"),
-        ("/model smollm2-tools", "smollm2-tools answers."),
-        ("/agent", "by itself, without tools"),
+        ("/model smollm2-tools", "Now using smollm2-tools."),
+        ("/agent", "answers directly, without tools"),
         ("/tools", "calculator"),
-        ("/memory off", "The memory is off."),
-        ("/memory", "The memory is off."),
+        ("/memory off", "Memory is off."),
+        ("/memory", "Memory is off."),
         ("/modle", "Did you mean /model?"),
-        ("/retry", "Nothing was asked yet."),
+        ("/retry", "No question was asked yet."),
         ("/save x.md", "nothing to save"),
-        ("/list", "There are no conversations yet."),
-        ("/resume 99", "there is no conversation 99"),
+        ("/list", "There are no saved conversations yet."),
+        ("/resume 99", "conversation 99 does not exist"),
         ("Hello?", "Yes."),
         ("/list", "Hello?"),
-        ("/forget 1", "Conversation 1 is gone."),
-        ("/list", "There are no conversations yet."),
+        ("/forget 1", "Deleted conversation 1."),
+        ("/list", "There are no saved conversations yet."),
     ] {
         terminal.line(line).await;
         terminal.sees(shown).await;
@@ -169,7 +169,7 @@ async fn commands_tell_and_change_who_answers() {
 }
 
 #[tokio::test]
-async fn answers_draw_on_the_memory_until_it_is_switched_off() {
+async fn answers_use_the_memory_until_it_is_switched_off() {
     let ollama = answering([saying("It is 4711.")]).await;
     let home = home(&ollama);
     let notes = home.documents().join("notes");
@@ -183,7 +183,7 @@ async fn answers_draw_on_the_memory_until_it_is_switched_off() {
     terminal.sees("gate.md:1").await;
     terminal.sees("It is 4711.").await;
     terminal.line("/memory off").await;
-    terminal.sees("The memory is off.").await;
+    terminal.sees("Memory is off.").await;
     terminal.line("The code of the gate?").await;
     terminal.sees("It is 4711.").await;
     let roles = |messages: &Value| -> Vec<String> {
@@ -198,7 +198,7 @@ async fn answers_draw_on_the_memory_until_it_is_switched_off() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_kept_and_gone_on_with() {
+async fn a_conversation_is_saved_and_continued() {
     let ollama = answering([saying("Paris."), saying("Madrid."), saying("Rom."), saying("Lisbon.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -230,7 +230,7 @@ async fn a_conversation_is_kept_and_gone_on_with() {
 }
 
 #[tokio::test]
-async fn another_try_takes_the_place_of_the_answer_for_good() {
+async fn a_retry_replaces_the_saved_answer() {
     let ollama = answering([saying("Bad."), saying("Good."), saying("Sure.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -250,7 +250,7 @@ async fn a_message_may_have_several_lines() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
-    terminal.sees("Ctrl-D leaves").await;
+    terminal.sees("Ctrl-D to quit").await;
     for (keys, expected) in [
         ("one\\\rtwo\r".to_owned(), "one\ntwo"),
         (format!("one{ALT_ENTER}two\r"), "one\ntwo"),
@@ -258,7 +258,7 @@ async fn a_message_may_have_several_lines() {
         ("\u{1b}[200~/pasted\nline\u{1b}[201~\r".to_owned(), "/pasted\nline"),
     ] {
         terminal.keys("/new\r").await;
-        terminal.sees("A new conversation.").await;
+        terminal.sees("Started a new conversation.").await;
         // From the prompt on, keys are keys.
         terminal.sees("> ").await;
         terminal.keys(&keys).await;
@@ -268,7 +268,7 @@ async fn a_message_may_have_several_lines() {
 }
 
 #[tokio::test]
-async fn lines_are_remembered_for_their_owner_alone() {
+async fn the_history_is_readable_by_its_owner_only() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -293,7 +293,7 @@ async fn lines_are_remembered_for_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn without_colours_the_text_keeps_its_signs() {
+async fn without_colours_the_markdown_signs_stay() {
     let ollama = answering([saying("It is **Paris**.\\n\\n- one\\n- `two`")]).await;
     let home = home(&ollama);
     let mut command = home.hob(&["chat"]);
@@ -320,13 +320,13 @@ async fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
 }
 
 #[tokio::test]
-async fn one_can_talk_where_nothing_can_be_kept() {
+async fn a_chat_works_without_a_database() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
     std::fs::write(home.directory().join("hob.db"), "no database").expect("a file");
     let ran = home.run_with_stdin(&["chat"], b"q").await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Yes.\n"));
-    assert!(ran.stderr.contains("warning: this conversation is not kept"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: this conversation is not saved"), "{}", ran.stderr);
     let ran = home.run_with_stdin(&["chat", "--continue"], b"q").await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
 }
@@ -342,7 +342,7 @@ async fn piped_in_there_is_a_message_and_an_answer_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn piped_in_a_signal_ends_it_and_what_was_answered_is_kept() {
+async fn piped_in_a_signal_ends_it_and_the_partial_answer_is_saved() {
     let ollama = answering([Reply::ndjson(piece("Half")).then_silence(), saying("The rest.")]).await;
     let home = home(&ollama);
     let mut child = home.hob(&["chat"]).stdin(Stdio::piped()).spawn().expect("hob starts");
@@ -362,7 +362,7 @@ async fn piped_in_a_signal_ends_it_and_what_was_answered_is_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_to_its_end_is_kept() {
+async fn an_answer_whose_reader_leaves_is_saved() {
     let hold = Hold::new();
     let first = Reply::ndjson(piece("One.\\n")).then_held(&hold, piece("Two.\\n") + END);
     let ollama = answering([first, saying("Three.")]).await;
@@ -385,15 +385,15 @@ async fn an_answer_that_nobody_reads_to_its_end_is_kept() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_not_there_is_known_before_anything_is_read() {
+async fn a_missing_conversation_fails_before_stdin_is_read() {
     let home = Home::with_engines(&[]);
     let ran = home.run(&["chat", "--resume", "77"]).await;
-    let stderr = "error: there is no conversation 77. 'hob chat --list', or /list while you talk, shows which there are.\n";
+    let stderr = "error: conversation 77 does not exist. 'hob chat --list', or /list in the chat, lists the saved conversations.\n";
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
 }
 
 #[tokio::test]
-async fn piped_in_the_exit_code_tells_of_failure() {
+async fn piped_in_the_exit_code_reports_failure() {
     let ollama = answering([Reply::ndjson(piece("Par")).then_cut()]).await;
     let home = home(&ollama);
     let ran = home.run_with_stdin(&["chat"], b"q").await;
@@ -401,7 +401,7 @@ async fn piped_in_the_exit_code_tells_of_failure() {
     assert!(ran.stderr.starts_with("error: ollama broke off its answer"), "{}", ran.stderr);
     for (arguments, stdin, expected) in [
         (&["chat"][..], &b" \n"[..], "error: the question is empty.\n"),
-        (&["chat", "--resume", "7"], b"q", "error: there is no conversation 7."),
+        (&["chat", "--resume", "7"], b"q", "error: conversation 7 does not exist."),
     ] {
         let ran = home.run_with_stdin(arguments, stdin).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
@@ -439,7 +439,7 @@ async fn a_signal_ends_the_wait_for_the_model_that_will_answer() {
 async fn ctrl_c_ends_the_wait_for_a_command_and_a_signal_ends_all() {
     let (ollama, mut in_vain) = falling_silent().await;
     let home = home(&ollama);
-    // With a name, nobody is asked for one before the prompt.
+    // With -m, no list of models is requested before the prompt.
     let mut terminal = Terminal::start(&home, &["chat", "-m", "smollm2"]);
     for line in ["/model", "/model another"] {
         terminal.line(line).await;
@@ -455,7 +455,7 @@ async fn ctrl_c_ends_the_wait_for_a_command_and_a_signal_ends_all() {
 }
 
 #[tokio::test]
-async fn another_try_leaves_alone_what_was_said_elsewhere() {
+async fn a_retry_leaves_turns_of_other_processes_unchanged() {
     let replies = ["Bad.", "There.", "Good.", "Sure."].map(saying);
     let ollama = answering(replies).await;
     let home = home(&ollama);
@@ -477,7 +477,7 @@ async fn another_try_leaves_alone_what_was_said_elsewhere() {
 }
 
 #[tokio::test]
-async fn what_a_model_says_in_references_to_characters_does_not_command_the_terminal() {
+async fn character_references_cannot_control_the_terminal() {
     let ollama = answering([saying("&#27;]0;owned&#7; [x](&#27;c) &#155;2J done")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -492,7 +492,7 @@ async fn what_a_model_says_in_references_to_characters_does_not_command_the_term
 }
 
 #[tokio::test]
-async fn the_model_that_answers_is_marked_whoever_has_it() {
+async fn the_answering_model_is_marked_on_any_engine() {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
     let config = engines_config(&[("vllm", &vllm.url()), ("ollama", &ollama.url())]);
     let config = config.replace("[engine]\n", "[engine]\npool = [\"vllm\", \"ollama\"]\n");
@@ -501,7 +501,7 @@ async fn the_model_that_answers_is_marked_whoever_has_it() {
     for (line, shown) in [
         // Ollama has a model by that name too.
         ("/model", "* smollm2 vllm\n  smollm2:latest ollama\n  smollm2-tools:latest ollama\n"),
-        ("/model smollm2-tools", "smollm2-tools answers."),
+        ("/model smollm2-tools", "Now using smollm2-tools."),
         ("/model", "  smollm2 vllm\n  smollm2:latest ollama\n* smollm2-tools:latest ollama\n"),
     ] {
         terminal.line(line).await;

@@ -1,10 +1,10 @@
-//! `hob doctor`, put into every state we know of. Each ends with the one thing to do next.
+//! `hob doctor` in every known state. Each report ends with the next step.
 
-mod around;
+mod config_file;
 pub mod diagnosis;
 mod engines;
-mod file;
-mod kept;
+mod environment;
+mod home_and_databases;
 
 use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn one(status: &str, message: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_house_in_order_is_ready() {
+async fn a_working_setup_is_ready() {
     let ollama = fakes::ollama().await;
     let port = free_port();
     let home = home_with_port(&[("ollama", &ollama.url())], port);
@@ -48,7 +48,7 @@ async fn a_house_in_order_is_ready() {
         .replace(&home.directory().display().to_string(), "HOME")
         .replace(&ollama.url(), "http://OLLAMA")
         .replace(&port.to_string(), "PORT");
-    // The machine is everybody's own, and so is the space on it.
+    // The machine and its free space differ.
     let stdout: Vec<String> = stdout
         .lines()
         .filter(|line| !line.contains("✓ machine") && !line.contains(" energy "))
@@ -60,15 +60,15 @@ async fn a_house_in_order_is_ready() {
     insta::assert_snapshot!(stdout.join("\n"), @r"
     ✓ config     CONFIG
     ✓ home       HOME, SPACE free
-    · hob.db     not there yet; the first answer makes it
-    · memory.db  not there yet; 'hob memory index PATH' makes it
+    · hob.db     not created yet (created by the first answer)
+    · memory.db  not created yet (created by 'hob memory index PATH')
     ✓ ollama     http://OLLAMA, 2 models
     · vllm       http://127.0.0.1:9 does not answer
     · sglang     http://127.0.0.1:9 does not answer
     · llamacpp   http://127.0.0.1:9 does not answer
     · litellm    http://127.0.0.1:9 does not answer
-    · cloud      no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY
-    · embedded   has no model yet; 'hob model pull smollm2-135m-instruct' gets one
+    · cloud      no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
+    · embedded   no model yet; download one with 'hob model pull smollm2-135m-instruct'
     ✓ engine     ollama answers
     ✓ model      smollm2:latest
     ✓ port       PORT is free for 'hob serve'
@@ -88,25 +88,25 @@ async fn without_an_engine_it_is_not_ready_and_says_what_to_start() {
 }
 
 #[tokio::test]
-async fn an_engine_that_stands_in_is_a_warning() {
+async fn a_fallback_engine_is_a_warning() {
     let vllm = fakes::vllm().await;
     let ran = home(&[("ollama", NOWHERE), ("vllm", &vllm.url())]).run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(0));
-    assert_eq!(check(&ran, "engine"), one("warning", "vllm answers in place of ollama"));
+    assert_eq!(check(&ran, "engine"), one("warning", "vllm answers instead of ollama"));
     assert_eq!(check(&ran, "ollama"), one("warning", "http://127.0.0.1:9 does not answer"));
     assert_eq!(check(&ran, "sglang"), one("off", "http://127.0.0.1:9 does not answer"));
     assert_eq!(check(&ran, "model"), one("good", "smollm2"));
 }
 
 #[tokio::test]
-async fn an_engine_on_our_own_port_is_found_out() {
+async fn an_engine_on_hobs_own_port_is_detected() {
     let ollama = fakes::ollama().await;
     let port = free_port();
     let own = format!("http://localhost:{port}");
     let home = home_with_port(&[("ollama", &ollama.url()), ("vllm", &own)], port);
     let ran = home.run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(0));
-    assert_eq!(check(&ran, "vllm"), one("off", &format!("{own} is where Hob itself listens")));
+    assert_eq!(check(&ran, "vllm"), one("off", &format!("skipped, port {port} is Hob's own port")));
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_default_model_that_is_missing_is_a_problem() {
         .expect("written");
     let ran = home.run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(1));
-    assert_eq!(check(&ran, "model"), one("bad", "ollama has no model 'nope', which is the default"));
+    assert_eq!(check(&ran, "model"), one("bad", "ollama does not have the default model 'nope'"));
     assert!(ran.stdout.contains("hob model pull nope"), "{}", ran.stdout);
 }
 
@@ -131,7 +131,7 @@ async fn an_engine_without_models_cannot_answer() {
 }
 
 #[tokio::test]
-async fn a_broken_file_is_the_first_thing_to_mend() {
+async fn a_broken_file_is_the_first_thing_to_fix() {
     let ran = Home::with_config("[server]\nport = \"many\"\n").run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(1));
     let config = check(&ran, "config");
@@ -152,7 +152,7 @@ async fn a_key_that_others_may_read_is_mentioned() {
             .expect("our file");
     };
     let warning =
-        ("warning".into(), "the file holds a key, and other users of this machine may read it".into());
+        ("warning".into(), "the file contains a key, and other users of this machine can read it".into());
     for holding in [
         text.replace("[server]", "[server]\napi_key = \"s3cret\""),
         format!("{text}\n[mcp.servers.a]\ncommand = \"sh\"\nenv = {{ TOKEN = \"s3cret\" }}\n"),
@@ -171,7 +171,7 @@ async fn a_key_that_others_may_read_is_mentioned() {
 }
 
 #[tokio::test]
-async fn the_port_is_free_or_ours_or_somebody_elses() {
+async fn the_port_is_free_or_used_by_hob_or_by_another_program() {
     let ollama = fakes::ollama().await;
     let engines = [("ollama", ollama.url())];
     let engines = [(engines[0].0, engines[0].1.as_str())];
@@ -183,17 +183,17 @@ async fn the_port_is_free_or_ours_or_somebody_elses() {
 
     let server = Running::of(home.hob(&["serve"])).await;
     let ours = home.run(&["doctor", "--json"]).await;
-    assert_eq!(check(&ours, "port"), one("good", &format!("Hob runs on {port} already")));
+    assert_eq!(check(&ours, "port"), one("good", &format!("Hob is already running on {port}")));
     drop(ollama);
     let lost = home.run(&["doctor", "--json"]).await;
-    let message = format!("Hob runs on {port} already, but its engine does not answer");
+    let message = format!("Hob is already running on {port}, but its engine does not answer");
     assert_eq!(check(&lost, "port"), one("warning", &message));
     drop(server);
 
     let other = FakeServer::replying(Reply::json(200, "{}")).await;
     let port = other.address().port();
     let taken = home_with_port(&engines, port).run(&["doctor", "--json"]).await;
-    assert_eq!(check(&taken, "port"), one("warning", &format!("something else listens on {port}")));
+    assert_eq!(check(&taken, "port"), one("warning", &format!("another program listens on {port}")));
 }
 
 #[tokio::test]
@@ -206,12 +206,12 @@ async fn an_engine_that_hob_starts_itself_counts_if_its_program_exists() {
     };
     let ran = managed("/bin/sh").run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(0));
-    assert_eq!(check(&ran, "engine"), one("good", "Hob starts /bin/sh when it is needed"));
+    assert_eq!(check(&ran, "engine"), one("good", "Hob starts /bin/sh on demand"));
     let ran = managed("/no/llama-server").run(&["doctor", "--json"]).await;
     assert_eq!(ran.code, Some(1));
-    assert_eq!(check(&ran, "engine"), one("bad", "'/no/llama-server' is no program that can be started"));
+    assert_eq!(check(&ran, "engine"), one("bad", "'/no/llama-server' is not an executable program"));
     let ran = managed("/etc/passwd").run(&["doctor", "--json"]).await;
-    assert_eq!(check(&ran, "engine"), one("bad", "'/etc/passwd' is no program that can be started"));
+    assert_eq!(check(&ran, "engine"), one("bad", "'/etc/passwd' is not an executable program"));
     assert!(ran.stdout.contains("chmod +x"), "{}", ran.stdout);
 }
 
@@ -219,5 +219,5 @@ async fn an_engine_that_hob_starts_itself_counts_if_its_program_exists() {
 async fn without_a_file_the_defaults_hold() {
     let home = Home::empty();
     let ran = finish(home.hob(&["doctor", "--json"])).await;
-    assert_eq!(check(&ran, "config"), one("good", "no file, so everything is at its default"));
+    assert_eq!(check(&ran, "config"), one("good", "no file; all settings have their default values"));
 }

@@ -14,35 +14,35 @@ async fn help_says_what_there_is_and_gives_examples() {
     Commands:
       serve        Start the HTTP server
       ask          Ask a model a question
-      chat         Talk with a model
-      model        Show and download models
-      tools        Show and try the tools that agents use
-      memory       Index your documents, and find what is in them
-      scheduler    Have something asked at a set time, once or again and again
-      mcp          Serve the tools of the house to an MCP client, over stdin and stdout
-      feedback     Say whether an answer was good
-      router       See which model is chosen for which questions, where the choice is Hob's
-      telemetry    Show, export and delete the record of what was asked
+      chat         Chat with a model
+      model        List, download and choose models
+      tools        List, inspect and run the tools that agents use
+      memory       Index and search your documents
+      scheduler    Schedule prompts, once or repeatedly
+      mcp          Run Hob's tools as an MCP server (stdio)
+      feedback     Rate an answer as good or bad
+      router       Show or reset what the model router has learned
+      telemetry    Show, export or delete recorded calls
       bench        Measure how fast an engine answers
-      channel      Send messages, and see what a messaging gateway has
-      init         Look at this machine and write a configuration file for it
-      doctor       Find out what is wrong, and what to do about it
-      health       Ask the server that runs here whether it is well
-      completions  Print a script that completes hob's commands in your shell
+      channel      Send messages through a gateway or WhatsApp
+      init         Detect the hardware and write a configuration file
+      doctor       Diagnose problems and suggest fixes
+      health       Check whether the server is healthy
+      completions  Print a shell completion script
       help         Print this message or the help of the given subcommand(s)
 
     Options:
-      -v, --verbose...  Say more on stderr; -vv says even more
+      -v, --verbose...  Use verbose output on stderr; repeat for more detail (-vv)
       -h, --help        Print help
       -V, --version     Print version
 
     Examples:
-      hob                                   see what is running, and what to do next
-      hob init                              look at this machine and write a configuration
-      hob chat                              talk with the default model
+      hob                                   show what is running and what to do next
+      hob init                              detect the hardware and write a configuration
+      hob chat                              chat with the default model
       hob ask 'Why is the sky blue?'        ask the default model
-      hob serve                             answer OpenAI clients on http://localhost:8000/v1
-      hob doctor                            find out why something does not work
+      hob serve                             serve OpenAI clients on http://localhost:8000/v1
+      hob doctor                            find out what is wrong
     ");
 }
 
@@ -59,30 +59,32 @@ async fn ask_and_chat_say_what_they_take() {
     Usage: hob ask [OPTIONS] [QUERY]
 
     Arguments:
-      [QUERY]  The question; '-' reads it from stdin. Text that is piped in is added below the question
+      [QUERY]  Question to ask, or '-' to read it from stdin. Piped text is added below the question
 
     Options:
-      -m, --model <MODEL>              Model to ask [default: as configured, or the engine's first]
-          --router <POLICY>            Have the model chosen that suits the question: by rules, or by
-                                       what was learnt. -v says which it is and why [possible values:
-                                       heuristic, grpo]
-      -e, --engine <ENGINE>            Engine to ask, and no other [default: as configured, or one that
-                                       runs] [possible values: ollama, vllm, sglang, llamacpp, litellm,
-                                       cloud, embedded]
-      -t, --temperature <TEMPERATURE>  How freely to choose words, 0.0 to 2.0 [default: 0.7]
-          --max-tokens <MAX_TOKENS>    The most tokens the answer may have [default: 1024]
-      -a, --agent <AGENT>              Agent that answers: simple, orchestrator, react, codeact or none
+      -m, --model <MODEL>              Model to use [default: as configured, or the engine's first]
+          --router <POLICY>            Choose the model automatically: 'heuristic' (rules) or 'grpo'
+                                       (learned). Use -v to see the choice and the reason [possible
+                                       values: heuristic, grpo]
+      -e, --engine <ENGINE>            Engine to use, with no fallback [default: as configured, or one
+                                       that is running] [possible values: ollama, vllm, sglang,
+                                       llamacpp, litellm, cloud, embedded]
+      -t, --temperature <TEMPERATURE>  Sampling temperature, 0.0 to 2.0 (default: [intelligence]
+                                       temperature)
+          --max-tokens <MAX_TOKENS>    Maximum number of tokens to generate (default: [intelligence]
+                                       max_tokens)
+      -a, --agent <AGENT>              Agent to use: simple, orchestrator, react, codeact or none
                                        [default: none, or orchestrator with --tools or --require-tool]
-          --tools <TOOLS>              Tools the agent may use, separated by commas [default: all]; see
+          --tools <TOOLS>              Comma-separated tools that the agent may use [default: all]; see
                                        'hob tools list'
-          --require-tool               Have the model use a tool before it answers; small models rarely
-                                       do by themselves
-          --json                       Print one JSON object: content, usage, model, engine,
-                                       finish_reason; with an agent also turns and tool_results
-          --no-stream                  Print the answer when it is complete, not as it comes
-          --no-context                 Answer without what the memory has on the question
-          --offline                    Fetch no model to start with, even if nothing else answers
-      -v, --verbose...                 Say more on stderr; -vv says even more
+          --require-tool               Require the model to call a tool before it answers; small models
+                                       rarely do so unasked
+          --json                       Print one JSON object with content, usage, model, engine and
+                                       finish_reason; with an agent, also turns and tool_results
+          --no-stream                  Print the answer when it is complete instead of streaming it
+          --no-context                 Do not add passages from memory to the question
+          --offline                    Do not download a model, even if no engine is running
+      -v, --verbose...                 Use verbose output on stderr; repeat for more detail (-vv)
       -h, --help                       Print help
 
     Examples:
@@ -95,62 +97,62 @@ async fn ask_and_chat_say_what_they_take() {
       hob ask --json 'Hello' | jq .usage
     ");
     insta::assert_snapshot!(help("chat").await, @r"
-    Talk with a model
+    Chat with a model
 
-    On a terminal, type a message and see the answer as it comes; /help shows what else there is.
-    Conversations are kept, and can be gone on with. What is piped in is one message, and then only the
-    answer is printed.
+    On a terminal, type a message and read the answer as it streams; /help lists the commands.
+    Conversations are saved; resume one with --continue. Piped input is one message, and only its answer
+    is printed.
 
     Usage: hob chat [OPTIONS]
 
     Options:
       -c, --continue
-              Go on with the conversation that was used last
+              Continue the most recent conversation
 
       -r, --resume <ID>
-              Go on with this conversation, by its number
+              Resume a conversation by its ID
 
       -l, --list
-              List the conversations, the last one first
+              List saved conversations, most recent first
 
       -m, --model <MODEL>
-              Model to ask [default: as configured, or the engine's first]
+              Model to use [default: as configured, or the engine's first]
 
       -e, --engine <ENGINE>
-              Engine to ask, and no other [default: as configured, or one that runs]
+              Engine to use, with no fallback [default: as configured, or one that is running]
 
               [possible values: ollama, vllm, sglang, llamacpp, litellm, cloud, embedded]
 
       -t, --temperature <TEMPERATURE>
-              How freely to choose words, 0.0 to 2.0 [default: 0.7]
+              Sampling temperature, 0.0 to 2.0 (default: [intelligence] temperature)
 
           --max-tokens <MAX_TOKENS>
-              The most tokens an answer may have [default: 1024]
+              Maximum number of tokens to generate (default: [intelligence] max_tokens)
 
       -a, --agent <AGENT>
-              Agent that answers: simple, orchestrator, react, codeact or none [default: none, or
-              orchestrator with --tools]
+              Agent to use: simple, orchestrator, react, codeact or none [default: none, or orchestrator
+              with --tools]
 
           --tools <TOOLS>
-              Tools the agent may use, separated by commas [default: all]; see 'hob tools list'
+              Comma-separated tools that the agent may use [default: all]; see 'hob tools list'
 
           --no-context
-              Answer without what the memory has on a question, until '/memory on'
+              Do not add passages from memory, until '/memory on'
 
           --offline
-              Fetch no model to start with, even if nothing else answers
+              Do not download a model, even if no engine is running
 
       -v, --verbose...
-              Say more on stderr; -vv says even more
+              Use verbose output on stderr; repeat for more detail (-vv)
 
       -h, --help
               Print help (see a summary with '-h')
 
     Examples:
-      hob chat                              begin a conversation
-      hob chat --continue                   go on with the last one
-      hob chat --list                       see which there are
-      hob chat --resume 12                  go on with one of them
+      hob chat                              start a conversation
+      hob chat --continue                   continue the most recent conversation
+      hob chat --list                       list saved conversations
+      hob chat --resume 12                  resume conversation 12
       hob chat -a orchestrator --tools calculator,web_fetch
       echo 'And in French?' | hob chat --continue
     ");

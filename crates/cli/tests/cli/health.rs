@@ -15,7 +15,7 @@ async fn asked(home: &Home, port: &str) -> Ran {
 }
 
 #[tokio::test]
-async fn a_server_is_well_while_its_engine_answers() {
+async fn a_server_is_healthy_while_its_engine_answers() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let server = Running::start(&home, &[]).await;
@@ -25,23 +25,23 @@ async fn a_server_is_well_while_its_engine_answers() {
 
     drop(ollama);
     let sick = failed(format!(
-        "error: Hob runs on 127.0.0.1:{port}, but its engine does not answer. 'hob doctor' says what to do.\n"
+        "error: Hob is running on 127.0.0.1:{port}, but its engine does not answer. Run 'hob doctor'.\n"
     ));
     assert_eq!(asked(&home, port).await, sick);
 }
 
 #[tokio::test]
-async fn nobody_and_somebody_else_are_told_apart() {
+async fn no_listener_and_another_program_are_distinguished() {
     let home = Home::empty();
     let port = free_port().to_string();
-    let nobody =
+    let no_listener =
         failed(format!("error: nothing listens on 127.0.0.1:{port}. Start the server with 'hob serve'.\n"));
-    assert_eq!(asked(&home, &port).await, nobody);
+    assert_eq!(asked(&home, &port).await, no_listener);
 
     let stranger = FakeServer::start(|_| Reply::json(200, r#"{"status":"ok"}"#)).await;
     let port = stranger.address().port().to_string();
     let other = failed(format!(
-        "error: something else than Hob listens on 127.0.0.1:{port}, or it does not answer in time.\n"
+        "error: another program listens on 127.0.0.1:{port}, or Hob does not answer in time.\n"
     ));
     assert_eq!(asked(&home, &port).await, other);
 }

@@ -38,14 +38,14 @@ async fn an_existing_file_is_only_replaced_by_force() {
 }
 
 #[tokio::test]
-async fn force_mends_a_broken_file() {
+async fn force_replaces_a_broken_file() {
     let home = Home::with_config("this is no TOML");
     assert_eq!(init(&home, &["--force"]).await.code, Some(0));
     assert!(std::fs::read_to_string(home.config_file()).expect("a file").contains("[server]"));
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_named() {
+async fn a_path_that_cannot_be_written_is_named() {
     let home = Home::with_config("");
     let mut command = home.hob(&["init"]);
     command.env("HOB_HOME", home.config_file());

@@ -1,4 +1,4 @@
-//! `hob memory`: documents taken in, found again and forgotten; and what `hob ask` makes of them.
+//! `hob memory`: documents are indexed, searched and removed; `hob ask` uses them.
 
 use std::path::PathBuf;
 
@@ -49,8 +49,11 @@ async fn index(home: &Home, directory: &std::path::Path) -> String {
 async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     let home = Home::empty();
     let notes = notes(&home);
-    assert_eq!(index(&home, &notes).await, "Indexed 2 files: 2 passages, 127 B in T s; 1 skipped.\n");
-    assert_eq!(index(&home, &notes).await, "Indexed 0 files; 2 unchanged; 1 skipped.\n");
+    assert_eq!(
+        index(&home, &notes).await,
+        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (-v shows why).\n"
+    );
+    assert_eq!(index(&home, &notes).await, "Up to date: 2 files. Skipped 1: image.bin (-v shows why).\n");
 
     let ran = home.run(&["memory", "search", "who serviced the boiler?"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -73,16 +76,16 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
     let ran = home.run(&["memory", "forget", path(&notes)]).await;
     assert_eq!(
         ran,
-        Ran { code: Some(0), stdout: "Forgot 2 sources, 2 passages.\n".into(), stderr: String::new() }
+        Ran { code: Some(0), stdout: "Removed 2 sources, 2 passages.\n".into(), stderr: String::new() }
     );
     let ran = home.run(&["memory", "search", "roses"]).await;
-    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "Nothing was found.\n".into() });
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "No passages found.\n".into() });
     let ran = home.run(&["memory", "forget", path(&notes)]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert_eq!(
         ran.stderr,
         format!(
-            "error: nothing is remembered of {}. Write the path as it was indexed; 'hob memory search' shows paths.\n",
+            "error: {} is not in memory. Use the path as it was indexed; 'hob memory search' shows paths.\n",
             notes.display()
         )
     );
@@ -92,7 +95,7 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
 async fn stats_say_how_much_there_is() {
     let home = Home::empty();
     let ran = home.run(&["memory", "stats"]).await;
-    assert_eq!(ran.stderr, "Nothing is remembered yet. Fill the memory with 'hob memory index PATH'.\n");
+    assert_eq!(ran.stderr, "The memory is empty. Index documents with 'hob memory index PATH'.\n");
     let notes = notes(&home);
     index(&home, &notes).await;
     let stats: Value =
@@ -100,19 +103,19 @@ async fn stats_say_how_much_there_is() {
     assert_eq!((&stats["sources"], &stats["chunks"], &stats["vectors"]), (&json!(2), &json!(2), &json!(0)));
     let ran = home.run(&["memory", "stats", "-b", "vector"]).await;
     assert!(
-        ran.stdout.contains("Size      127 B read, ") && ran.stdout.contains(" KB kept"),
+        ran.stdout.contains("Size      127 B read, ") && ran.stdout.contains(" KB stored"),
         "{}",
         ran.stdout
     );
     assert!(
-        ran.stdout.contains("Vectors   none; make them with 'hob memory index PATH -b vector'"),
+        ran.stdout.contains("Vectors   none; create them with 'hob memory index PATH -b vector'"),
         "{}",
         ran.stdout
     );
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_says_what_can() {
+async fn errors_suggest_what_works() {
     let home = Home::empty();
     let empty = home.run(&["memory", "search", "anything"]).await;
     assert_eq!(empty.code, Some(1));
@@ -147,12 +150,12 @@ async fn a_file_that_cannot_be_read_is_named_and_the_others_are_indexed() {
     assert!(ran.stderr.starts_with(&named), "{}", ran.stderr);
     assert_eq!(
         without_time(&ran.stdout),
-        "Indexed 2 files: 2 passages, 127 B in T s; 1 skipped; 1 not readable.\n"
+        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (-v shows why). Not readable: 1.\n"
     );
 }
 
 #[tokio::test]
-async fn files_that_are_skipped_are_named_with_the_reason_when_somebody_wants_to_know() {
+async fn verbose_output_names_skipped_files_with_the_reason() {
     let home = Home::empty();
     let notes = notes(&home);
     std::fs::write(notes.join("server.pem"), "-----BEGIN").expect("a file");
@@ -163,11 +166,11 @@ async fn files_that_are_skipped_are_named_with_the_reason_when_somebody_wants_to
         notes.join("server.pem").display()
     );
     assert!(ran.stderr.lines().any(|line| line == said), "{}", ran.stderr);
-    assert!(ran.stdout.contains("; 2 skipped."), "{}", ran.stdout);
+    assert!(ran.stdout.contains(" Skipped 2: "), "{}", ran.stdout);
 }
 
 #[tokio::test]
-async fn a_question_is_answered_with_what_the_memory_has_unless_that_is_not_wanted() {
+async fn a_question_uses_the_memory_unless_it_is_switched_off() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let asked = || {
@@ -202,7 +205,7 @@ async fn a_question_is_answered_with_what_the_memory_has_unless_that_is_not_want
 }
 
 #[tokio::test]
-async fn a_watched_folder_is_kept_up_with() {
+async fn a_watched_folder_is_indexed_again_on_changes() {
     let home = Home::empty();
     let notes = notes(&home);
     let mut child = home.hob(&["memory", "index", path(&notes), "--watch"]).spawn().expect("hob starts");

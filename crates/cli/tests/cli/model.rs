@@ -75,7 +75,8 @@ async fn a_model_is_chosen_by_name_and_the_file_keeps_its_comments() {
 async fn only_a_model_that_can_answer_is_chosen() {
     let (_ollama, _vllm, home) = two_engines().await;
     let before = std::fs::read_to_string(home.config_file()).expect("a file");
-    for (name, said) in [("smolm2", "Did you mean smollm2"), ("default", "stands for the model")] {
+    for (name, said) in [("smolm2", "Did you mean smollm2"), ("default", "is an alias for the default model")]
+    {
         let ran = home.run(&["model", "use", name]).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
@@ -84,7 +85,7 @@ async fn only_a_model_that_can_answer_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_chosen_model_that_will_not_be_asked_is_said_so() {
+async fn a_chosen_model_that_will_not_be_used_is_a_warning() {
     let (_ollama, vllm, home) = two_engines().await;
     let only_there = FakeServer::start(|request| match request.path.as_str() {
         "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"large","object":"model"}]}"#),
@@ -150,7 +151,7 @@ async fn without_an_engine_there_is_no_list() {
 }
 
 #[tokio::test]
-async fn names_from_outside_cannot_command_the_terminal() {
+async fn names_from_engines_cannot_control_the_terminal() {
     let evil = "{\"models\": [{\"name\": \"a\\u001b]0;owned\\u0007b\\nc\"}]}";
     let ollama = FakeServer::start(move |request| match request.path.as_str() {
         "/api/tags" => Reply::json(200, evil),
@@ -175,8 +176,8 @@ async fn a_model_is_described_for_every_engine_that_has_it() {
     Parameters    134.5M
     Quantisation  Q4_1
     Context       8k tokens
-    VRAM          about 94 MB, and more for its context
-    Can           completion
+    VRAM          about 94 MB, plus its context
+    Capabilities  completion
     Licence       apache-2.0
 
     Model    smollm2
@@ -190,12 +191,12 @@ async fn a_model_is_described_for_every_engine_that_has_it() {
 }
 
 #[tokio::test]
-async fn a_model_that_nobody_has_is_looked_for_among_the_others() {
+async fn an_unknown_model_gets_suggestions() {
     let (_ollama, _vllm, home) = two_engines().await;
     let ran = home.run(&["model", "info", "smolm2:latest"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r"
-    error: no engine has a model 'smolm2:latest'. Did you mean smollm2:latest, smollm2, smollm2-tools:latest? 'hob model list' shows all, 'hob model pull smolm2:latest' downloads it.
+    error: no engine has the model 'smolm2:latest'. Did you mean smollm2:latest, smollm2, smollm2-tools:latest? 'hob model list' lists all models, 'hob model pull smolm2:latest' downloads it.
     ");
 }
 
@@ -210,7 +211,7 @@ async fn downloading(body: String) -> FakeServer {
 }
 
 #[tokio::test]
-async fn a_download_tells_how_far_it_is() {
+async fn a_download_shows_its_progress() {
     let layer = |completed: u64| json!({ "status": "pulling abc", "digest": "sha256:abcdef0123456789", "total": 400 << 20, "completed": completed << 20 });
     let steps = [
         json!({ "status": "pulling manifest" }),
@@ -224,7 +225,7 @@ async fn a_download_tells_how_far_it_is() {
     let ran = Home::with_engines(&[("ollama", &ollama.url())]).run(&["model", "pull", "qwen3:0.6b"]).await;
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
-        (Some(0), "qwen3:0.6b is here. Try it: hob ask -m qwen3:0.6b 'Hello'\n")
+        (Some(0), "qwen3:0.6b is ready. Try it: hob ask -m qwen3:0.6b 'Hello'\n")
     );
     insta::assert_snapshot!(ran.stderr, @r"
     pulling manifest
@@ -259,7 +260,7 @@ async fn a_download_needs_ollama() {
     let ran = Home::with_engines(&[("ollama", NOWHERE)]).run(&["model", "pull", "qwen3"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r"
-    error: 'qwen3' is neither in the built-in list nor hf:owner/repo nor a .gguf file, so it is Ollama's, which does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
+    error: Unknown model 'qwen3'. Try hf:OWNER/REPO or a .gguf file, or start Ollama to pull from its library. Ollama does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
     ");
 }
 
@@ -279,7 +280,7 @@ async fn a_tuning_that_is_stopped_leaves_nothing_behind() {
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).expect("it runs");
         kill_process(pid, signal).expect("it runs");
         let ran = Ran::from(child.wait_with_output().await.expect("it ends"));
-        let said = "Stopped. smollm2 is as it was; what was written of its other form is removed.\n";
+        let said = "Stopped. smollm2 is unchanged; the incomplete requantised file was removed.\n";
         assert_eq!(ran, Ran { code: Some(code), stdout: String::new(), stderr: said.to_owned() });
         assert!(!work.exists(), "{signal:?}");
     }

@@ -29,9 +29,9 @@ Server  not running
 Engine  ollama at {url}
 Model   smollm2:latest
 
-  hob chat                  talk with the model
-  hob serve                 answer OpenAI clients
-  hob memory index ~/notes  have answers draw on your documents
+  hob chat                  chat with the model
+  hob serve                 serve OpenAI clients
+  hob memory index ~/notes  use your documents in answers
 
 'hob --help' shows all commands.
 "
@@ -41,7 +41,7 @@ Model   smollm2:latest
     let server = Running::of(home.hob(&["serve"])).await;
     let ran = home.run(&[]).await;
     let up = format!(
-        "Server  http://localhost:{port} is up: open it to talk, and http://localhost:{port}/dashboard for figures\n"
+        "Server  running: chat at http://localhost:{port}, dashboard at http://localhost:{port}/dashboard\n"
     );
     assert!(ran.stdout.starts_with(&up), "{}", ran.stdout);
     assert!(ran.stdout.contains("hob telemetry stats"), "{}", ran.stdout);
@@ -56,10 +56,14 @@ async fn a_server_on_another_port_than_the_configured_is_found() {
     let server = Running::start(&home, &[]).await;
     let (_, port) = server.address().rsplit_once(':').expect("a port");
     let ran = home.run(&[]).await;
-    assert!(ran.stdout.starts_with(&format!("Server  http://localhost:{port} is up: ")), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with(&format!("Server  running: chat at http://localhost:{port}, ")),
+        "{}",
+        ran.stdout
+    );
     let ran = home.run(&["health"]).await;
     let elsewhere = format!(
-        "error: nothing listens on 127.0.0.1:{usual}. Hob runs on 127.0.0.1:{port}: ask with 'hob health --host 127.0.0.1 \
+        "error: nothing listens on 127.0.0.1:{usual}. Hob is running on 127.0.0.1:{port}: use 'hob health --host 127.0.0.1 \
          --port {port}'.\n"
     );
     assert_eq!((ran.code, ran.stderr), (Some(1), elsewhere));
@@ -81,22 +85,26 @@ async fn a_server_is_found_although_a_later_one_was_killed() {
     newer.signal(Signal::KILL);
     newer.end().await;
     let ran = home.run(&[]).await;
-    assert!(ran.stdout.starts_with(&format!("Server  http://localhost:{port} is up: ")), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with(&format!("Server  running: chat at http://localhost:{port}, ")),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(older.terminate().await.code, Some(0));
 }
 
 #[tokio::test]
-async fn a_default_model_that_is_not_there_is_told() {
+async fn a_missing_default_model_is_reported() {
     let ollama = fakes::ollama().await;
     let config = engines_config(&[("ollama", &ollama.url())]);
     let home = Home::with_config(&format!("{config}[intelligence]\ndefault_model = \"qwen9\"\n"));
     let ran = home.run(&[]).await;
-    let expected = "Model   qwen9, which ollama does not have; 'hob model list' shows what it has\n";
+    let expected = "Model   qwen9: not available on ollama; see 'hob model list'\n";
     assert!(ran.code == Some(0) && ran.stdout.contains(expected), "{ran:?}");
 }
 
 #[tokio::test]
-async fn hob_alone_does_not_wait_for_the_silent() {
+async fn hob_alone_does_not_wait_for_silent_programs() {
     let silent = FakeServer::replying(Reply::silence()).await;
     let stranger = FakeServer::replying(Reply::silence()).await;
     let home = home(&silent.url(), stranger.address().port());

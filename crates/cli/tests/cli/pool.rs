@@ -17,14 +17,14 @@ fn home(ollama: &FakeServer, vllm: &FakeServer) -> Home {
 }
 
 #[tokio::test]
-async fn a_pool_with_a_host_that_is_away_answers_and_tells_where_everything_is() {
+async fn a_pool_with_a_host_that_is_down_answers_and_lists_all_hosts() {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
     let home = home(&ollama, &vllm);
     let server = Running::start(&home, &["-a", "none"]).await;
-    let line = format!("Engine  ollama at {NOWHERE}, {}, beside it vllm", ollama.url());
+    let line = format!("Engine  ollama at {NOWHERE}, {}, also vllm", ollama.url());
     assert_eq!(server.summary[0], line);
 
-    // vLLM has a model `smollm2` too, but whoever asks for that name gets Ollama's.
+    // vLLM has a model `smollm2` too, but that name means Ollama's.
     let listed = get(server.address(), "/v1/models").await.all().await;
     let body: Value = serde_json::from_str(listed.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
     let owners: Vec<(&str, &str)> = body["data"]
@@ -43,7 +43,7 @@ async fn a_pool_with_a_host_that_is_away_answers_and_tells_where_everything_is()
 
     let ran = home.run(&["doctor"]).await;
     assert!(ran.stdout.contains(&format!("2 models; no answer from {NOWHERE}")), "{}", ran.stdout);
-    assert!(ran.stdout.contains("ollama answers, beside it vllm"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("ollama answers, also vllm"), "{}", ran.stdout);
 }
 
 #[tokio::test]

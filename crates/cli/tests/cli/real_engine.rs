@@ -20,7 +20,7 @@ const QUESTION: &str =
 const ARGUMENTS: [&str; 8] = ["--threads", "2", "--parallel", "4", "-c", "8192", "--alias", ALIAS];
 
 #[tokio::test]
-async fn the_official_client_is_content_with_a_real_engine() {
+async fn the_official_client_works_with_a_real_engine() {
     let port = free_port();
     let _engine = LlamaServer::start(port, &ARGUMENTS).await;
     let home = Home::with_engines(&[("llamacpp", &format!("http://127.0.0.1:{port}"))]);
@@ -130,7 +130,7 @@ async fn hub_with_starter() -> FakeServer {
 }
 
 #[tokio::test]
-async fn a_machine_with_nothing_answers_by_itself() {
+async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
     let home = Home::with_engines(&[]);
     let hub = hub_with_starter().await;
     // No Python either, nor any other program.
@@ -139,7 +139,7 @@ async fn a_machine_with_nothing_answers_by_itself() {
     let mut command = home.hob(&["serve", "--port", "0", "-a", "none"]);
     command.env("PATH", nothing).env("HF_ENDPOINT", hub.url());
     let mut server = Running::of(command).await;
-    server.says("No engine runs here, so Hob answers by itself").await;
+    server.says("No engine is running. Hob downloads a small built-in model").await;
     assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2-135m-instruct"]);
     answers(&server).await;
     assert_eq!(server.terminate().await.code, Some(0));
@@ -234,12 +234,12 @@ async fn embeddings_come_from_the_model_that_comes_with_hob() {
     let pulled = pull.env("PATH", path).output().await.expect("hob starts");
     assert!(pulled.status.success(), "{}", String::from_utf8_lossy(&pulled.stderr));
     let said = String::from_utf8_lossy(&pulled.stdout);
-    assert_eq!(said, "all-minilm-l6-v2 is here, for the memory and for /v1/embeddings.\n");
+    assert_eq!(said, "all-minilm-l6-v2 is ready, for memory and for /v1/embeddings.\n");
 
     let listed = home.run(&["model", "list"]).await.stdout;
     assert!(listed.contains("all-minilm-l6-v2 (embeddings)"), "{listed}");
     let described = home.run(&["model", "info", "all-minilm-l6-v2"]).await.stdout;
-    assert!(described.contains("embeddings; it writes no answers"), "{described}");
+    assert!(described.contains("embeddings only"), "{described}");
 
     let server = Running::start(&home, &["-a", "none"]).await;
     // First in the alphabet, and still not who answers.
@@ -250,7 +250,7 @@ async fn embeddings_come_from_the_model_that_comes_with_hob() {
 }
 
 #[tokio::test]
-async fn nothing_is_fetched_offline_or_for_a_user_who_chose_an_engine() {
+async fn nothing_is_downloaded_offline_or_if_an_engine_is_configured() {
     let nothing_chosen = Home::with_engines(&[]).run(&["serve", "--offline"]).await;
     let chosen = Home::with_engines(&[("ollama", crate::home::NOWHERE)]).run(&["serve"]).await;
     for ran in [nothing_chosen, chosen] {

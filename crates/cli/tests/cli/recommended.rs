@@ -1,4 +1,4 @@
-//! After `hob init`: the engine it recommends is written down, and not missed before it has ever answered.
+//! After `hob init`: the recommended engine is configured, and not reported missing before it has answered once.
 
 use crate::doctor::diagnosis::Diagnosis;
 use crate::fakes;
@@ -18,7 +18,7 @@ fn recommending_vllm(engines: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn a_recommendation_that_was_not_followed_is_no_news() {
+async fn an_unused_recommendation_is_not_a_problem() {
     let ollama = fakes::ollama().await;
     let home = Home::with_config(&recommending_vllm(&[("ollama", &ollama.url())]));
     let ran = home.run(&["ask", "Hello"]).await;
@@ -27,33 +27,36 @@ async fn a_recommendation_that_was_not_followed_is_no_news() {
 
     let found = Diagnosis::of(&home).await;
     found
-        .shows("vllm", "off", "is where Hob itself listens")
-        .shows("engine", "good", "ollama answers; vllm, which 'hob init' recommends here, does not run")
+        .shows("vllm", "off", "is Hob's own port")
+        .shows("engine", "good", "ollama answers; vllm, which 'hob init' recommends here, is not running")
         .is_ready_and_next_is("hob ask");
     let advice = found.advice_on("engine").expect("how to have it");
     assert!(advice.contains("vllm serve MODEL --port 8001"), "{advice}");
 }
 
 #[tokio::test]
-async fn an_engine_that_has_answered_before_is_missed() {
+async fn an_engine_that_answered_before_is_reported_missing() {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
     let home = Home::with_engines(&[("vllm", &vllm.url())]);
     assert_eq!(home.run(&["ask", "Hello"]).await.code, Some(0));
 
     std::fs::write(home.config_file(), recommending_vllm(&[("ollama", &ollama.url())])).expect("written");
     let ran = home.run(&["ask", "Hello"]).await;
-    let note = format!("the address of vllm is our own; asking ollama at {}\n", ollama.url());
+    let note = format!("vllm is set to Hob's own address; using ollama at {}\n", ollama.url());
     assert!(ran.code == Some(0) && ran.stderr.starts_with(&note), "{ran:?}");
-    Diagnosis::of(&home).await.shows("engine", "warning", "ollama answers in place of vllm");
+    Diagnosis::of(&home).await.shows("engine", "warning", "ollama answers instead of vllm");
 }
 
 #[tokio::test]
-async fn whoever_has_nothing_but_a_configuration_is_answered_all_the_same() {
+async fn a_configuration_without_engines_still_answers() {
     let home = Home::with_config(&recommending_vllm(&[]));
     let found = Diagnosis::of(&home).await;
-    found.shows("engine", "good", "the first question fetches a small model").is_ready_and_next_is("hob ask");
+    found
+        .shows("engine", "good", "the first question downloads a small built-in model")
+        .is_ready_and_next_is("hob ask");
     let ran = home.run(&[]).await;
-    assert!(ran.stdout.contains("Engine  none runs; Hob answers by itself"), "{}", ran.stdout);
+    let engine = "Engine  No engine found. Hob will download a small built-in model (94 MB).\n";
+    assert!(ran.stdout.contains(engine), "{}", ran.stdout);
     assert!(ran.stdout.contains("hob serve") && !ran.stdout.contains("hob init"), "{}", ran.stdout);
     let ran = home.run(&["ask", "--offline", "Hello"]).await;
     assert!(ran.code == Some(1) && ran.stderr.starts_with("error: vllm is configured at "), "{ran:?}");
@@ -65,7 +68,11 @@ async fn whoever_has_nothing_but_a_configuration_is_answered_all_the_same() {
     command.env("PATH", path);
     let first = finish(command).await;
     assert_eq!(first.code, Some(0), "{}", first.stderr);
-    assert!(first.stderr.starts_with("No engine runs here, so Hob answers by itself. "), "{}", first.stderr);
+    assert!(
+        first.stderr.starts_with("No engine is running. Hob downloads a small built-in model: "),
+        "{}",
+        first.stderr
+    );
     let second = home.run(&question).await;
     assert_eq!(second.code, Some(0), "{}", second.stderr);
     assert!(!second.stderr.contains("engine") && !second.stderr.contains("vllm"), "{}", second.stderr);

@@ -34,7 +34,7 @@ async fn ollama() -> FakeServer {
     .await
 }
 
-async fn house() -> (Home, FakeServer) {
+async fn home_with_models() -> (Home, FakeServer) {
     let ollama = ollama().await;
     (Home::with_engines(&[("ollama", &ollama.url())]), ollama)
 }
@@ -54,8 +54,8 @@ async fn shown(home: &Home) -> Value {
 }
 
 #[tokio::test]
-async fn the_model_that_suits_the_question_answers_and_v_tells_why() {
-    let (home, ollama) = house().await;
+async fn the_suitable_model_answers_and_v_shows_why() {
+    let (home, ollama) = home_with_models().await;
     for (question, model, why) in [
         ("Why?", "small:latest", "the question is short and plain, so the smallest of 2 models"),
         (
@@ -79,8 +79,8 @@ async fn the_model_that_suits_the_question_answers_and_v_tells_why() {
 }
 
 #[tokio::test]
-async fn a_program_reads_the_reason_and_nobody_else_gets_one() {
-    let (home, _ollama) = house().await;
+async fn only_json_output_has_the_reason() {
+    let (home, _ollama) = home_with_models().await;
     let ran = home.run(&["ask", "--json", "--router", "heuristic", "Why?"]).await;
     let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let why = "heuristic: the question is short and plain, so the smallest of 2 models";
@@ -104,8 +104,8 @@ async fn either_the_user_chooses_or_hob_does() {
 }
 
 #[tokio::test]
-async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
-    let (home, ollama) = house().await;
+async fn learned_results_survive_the_process_and_can_be_reset() {
+    let (home, ollama) = home_with_models().await;
     for number in 0..10 {
         let question = format!("Who is number {number}?");
         let ran = home.run(&["ask", "--router", "grpo", &question]).await;
@@ -128,8 +128,7 @@ async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
     assert!((sum("probability") - 1.0).abs() < 1e-9, "{report}");
 
     let table = home.run(&["router", "show"]).await.stdout;
-    for needle in
-        ["CLASS", "MEAN REWARD", "PROBABILITY", "plain/short/english", "small:latest", "being tried"]
+    for needle in ["CLASS", "MEAN REWARD", "PROBABILITY", "plain/short/english", "small:latest", "exploring"]
     {
         assert!(table.contains(needle), "'{needle}' is missing in: {table}");
     }
@@ -138,7 +137,7 @@ async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
         (refused.code, refused.stderr.as_str()),
         (
             Some(1),
-            "error: this deletes what was learnt from 10 choices of a model. Say -y if that is what you want.\n"
+            "error: this deletes everything the router learned from 10 decisions. Use -y to confirm.\n"
         )
     );
     assert_eq!(home.run(&["router", "reset", "-y"]).await.code, Some(0));
@@ -146,8 +145,8 @@ async fn what_is_learnt_outlives_the_process_and_can_be_forgotten() {
 }
 
 #[tokio::test]
-async fn the_last_answer_is_rated_and_it_is_told_which_that_was() {
-    let (home, _ollama) = house().await;
+async fn the_last_answer_is_rated_and_named() {
+    let (home, _ollama) = home_with_models().await;
     home.run(&["ask", "--router", "heuristic", "Why?"]).await;
     let ran = home.run(&["feedback", "good"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -167,8 +166,8 @@ async fn the_last_answer_is_rated_and_it_is_told_which_that_was() {
 async fn without_an_answer_there_is_nothing_to_rate_and_no_file_is_made() {
     let home = Home::empty();
     for (arguments, told) in [
-        (&["feedback", "good"][..], "there is no answer yet that could be rated. Ask something first"),
-        (&["feedback", "bad", "chatcmpl-1"], "there is no answer 'chatcmpl-1' of the last days. The id is"),
+        (&["feedback", "good"][..], "there is no answer yet that could be rated. Ask a question first"),
+        (&["feedback", "bad", "chatcmpl-1"], "there is no answer 'chatcmpl-1' of the last days. The ID is"),
     ] {
         let ran = home.run(arguments).await;
         assert_eq!(ran.code, Some(1));

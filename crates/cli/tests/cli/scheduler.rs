@@ -50,7 +50,7 @@ async fn a_task_is_made_listed_shown_and_changed() {
     assert!(lines[3].starts_with("Next runs  ") && lines[5].contains(" 09:00:00 +0"), "{}", ran.stdout);
     assert_eq!(
         ran.stderr,
-        "It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true.\n"
+        "The task runs while 'hob scheduler start' is running, or 'hob serve' with [scheduler] enabled = true.\n"
     );
 
     let tasks = json_of(&home, &["scheduler", "list", "--json"]).await;
@@ -58,12 +58,12 @@ async fn a_task_is_made_listed_shown_and_changed() {
     let list = home.run(&["scheduler", "list"]).await.stdout;
     assert!(list.contains(id) && list.contains(" 09:00 ") && list.contains("in "), "{list}");
     let shown = home.run(&["scheduler", "show", id]).await.stdout;
-    assert!(shown.contains("those that change nothing"), "{shown}");
+    assert!(shown.contains("tools without side effects"), "{shown}");
 
     for (word, status, told) in [
-        ("pause", "paused", format!("{id} is paused. 'hob scheduler resume {id}' lets it go on.\n")),
-        ("resume", "active", format!("{id} goes on. Its next run is in ")),
-        ("cancel", "cancelled", format!("{id} is cancelled, for good.\n")),
+        ("pause", "paused", format!("Paused {id}. Resume it with 'hob scheduler resume {id}'.\n")),
+        ("resume", "active", format!("Resumed {id}. Its next run is in ")),
+        ("cancel", "cancelled", format!("Cancelled {id}.\n")),
     ] {
         let ran = home.run(&["scheduler", word, id]).await;
         assert!(ran.code == Some(0) && ran.stdout.starts_with(&told), "{ran:?}");
@@ -80,7 +80,7 @@ async fn a_task_is_made_listed_shown_and_changed() {
 }
 
 #[tokio::test]
-async fn tasks_that_are_over_are_listed_only_on_request() {
+async fn finished_tasks_are_listed_only_on_request() {
     let home = Home::empty();
     let yearly = ["--type", "interval", "--value", "31536000"];
     let [active, paused, cancelled] =
@@ -92,7 +92,10 @@ async fn tasks_that_are_over_are_listed_only_on_request() {
 
     let current = listed(&[]).await;
     assert_eq!(shows(&current), [true, true, false], "{}", current.stdout);
-    assert_eq!(current.stderr, "1 task is over and not shown; --all shows everything.\n");
+    assert_eq!(
+        current.stderr,
+        "1 task is completed or cancelled and not shown; use --all to show everything.\n"
+    );
     for (flags, expected) in [
         (&["--json"][..], [true, true, false]),
         (&["--all"], [true; 3]),
@@ -145,7 +148,7 @@ async fn every_flag_reaches_the_task() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing_behind() {
+async fn invalid_tasks_are_refused_with_a_reason_and_not_saved() {
     let home = Home::empty();
     for (arguments, reason) in [
         (
@@ -172,10 +175,7 @@ async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing_behind() {
         assert!(ran.stderr.contains(reason), "{arguments:?}: {}", ran.stderr);
     }
     let ran = home.run(&["scheduler", "pause", "nobody"]).await;
-    assert_eq!(
-        ran.stderr,
-        "error: there is no task 'nobody'; 'hob scheduler list' shows the tasks there are\n"
-    );
+    assert_eq!(ran.stderr, "error: there is no task 'nobody'; 'hob scheduler list' lists the tasks\n");
     let ran = home.run(&["scheduler", "list"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     assert!(!home.directory().join("hob.db").exists());
@@ -247,7 +247,7 @@ async fn two_daemons_on_one_home_run_every_slot_once_and_one_may_be_killed() {
 }
 
 #[tokio::test]
-async fn serve_runs_tasks_too_where_it_is_told_to() {
+async fn serve_runs_tasks_if_the_scheduler_is_enabled() {
     let ollama = fakes::ollama().await;
     let home =
         Home::with_config(&(engines_config(&[("ollama", &ollama.url())]) + "[scheduler]\nenabled = true\n"));

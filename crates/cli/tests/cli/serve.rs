@@ -43,7 +43,7 @@ async fn four_lines_say_who_answers_where_and_a_chat_goes_through() {
 }
 
 #[tokio::test]
-async fn an_engine_that_stands_in_says_for_whom() {
+async fn a_fallback_engine_names_the_one_it_replaces() {
     let vllm = fakes::vllm().await;
     let home = Home::with_engines(&[("ollama", NOWHERE), ("vllm", &vllm.url())]);
     let server = Running::start(&home, &[]).await;
@@ -57,12 +57,12 @@ async fn without_an_engine_it_says_what_to_start() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r"
     error: no engine answered on http://127.0.0.1:9 (ollama). Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve', or run 'hob doctor'.
-    Tried too: vllm at http://127.0.0.1:9, sglang at http://127.0.0.1:9, llamacpp at http://127.0.0.1:9, litellm at http://127.0.0.1:9.
+    Also tried: vllm at http://127.0.0.1:9, sglang at http://127.0.0.1:9, llamacpp at http://127.0.0.1:9, litellm at http://127.0.0.1:9.
     ");
 }
 
 #[tokio::test]
-async fn flags_go_before_the_file() {
+async fn flags_override_the_file() {
     let ollama = fakes::ollama().await;
     let vllm = fakes::vllm().await;
     let home = Home::with_config(
@@ -77,7 +77,7 @@ async fn flags_go_before_the_file() {
 }
 
 #[tokio::test]
-async fn a_default_model_that_is_not_there_is_mentioned() {
+async fn a_missing_default_model_is_a_warning() {
     let ollama = fakes::ollama().await;
     let server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &["-m", "nope"]).await;
     let ran = server.terminate().await;
@@ -105,7 +105,7 @@ async fn an_engine_that_does_not_list_its_models_at_the_start_is_served_all_the_
 async fn the_agent_that_was_asked_for_answers() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
-    for (asked, told) in [("react", "Agent   react"), ("none", "Agent   none (straight to the engine)")] {
+    for (asked, told) in [("react", "Agent   react"), ("none", "Agent   none (directly to the engine)")] {
         let server = Running::start(&home, &["-a", asked]).await;
         assert_eq!(server.summary[2], told);
         assert_eq!(server.terminate().await.stderr, "");
@@ -116,8 +116,8 @@ async fn the_agent_that_was_asked_for_answers() {
 async fn a_public_address_without_a_key_is_mentioned() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
-    let warning = "warning: other machines may reach this server, and it asks nobody for a key. \
-                   Set HOB_API_KEY, or use --host 127.0.0.1\n";
+    let warning = "warning: Anyone on your network can use this server: no API key is set. \
+                   Set HOB_API_KEY, or use --host 127.0.0.1.\n";
     let open = Running::start(&home, &["--host", "0.0.0.0"]).await;
     assert!(open.summary[3].starts_with("URL     http://0.0.0.0:"), "{}", open.summary[3]);
     assert_eq!(open.terminate().await.stderr, warning);
@@ -129,13 +129,13 @@ async fn a_public_address_without_a_key_is_mentioned() {
 }
 
 #[tokio::test]
-async fn a_name_that_others_call_by_is_mentioned_where_no_key_is_set() {
+async fn allowed_hosts_without_a_key_print_a_warning() {
     let ollama = fakes::ollama().await;
     let engines = engines_config(&[("ollama", &ollama.url())]);
     let named = "[server]\nallowed_hosts = [\"hob.example.org\"]\n";
     let home = Home::with_config(&engines.replacen("[server]\n", named, 1));
     let open = Running::start(&home, &[]).await;
-    let warning = "warning: anyone who reaches this server as hob.example.org can use it: no key is set. Set HOB_API_KEY\n";
+    let warning = "warning: Anyone who reaches this server as hob.example.org can use it: no API key is set. Set HOB_API_KEY.\n";
     assert_eq!(open.terminate().await.stderr, warning);
 }
 
@@ -152,7 +152,7 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn a_port_that_a_hob_has_is_known_for_it() {
+async fn a_port_used_by_hob_is_recognised() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let server = Running::start(&home, &[]).await;
@@ -161,14 +161,14 @@ async fn a_port_that_a_hob_has_is_known_for_it() {
     let ran = Home::with_engines(&[]).run(&["serve", "-p", port]).await;
     let next = port.parse::<u16>().expect("a port") + 1;
     let stderr = format!(
-        "error: Hob runs on http://localhost:{port} already. Use that one, or stop it first; a second one needs another \
+        "error: Hob is already running on http://localhost:{port}. Use that server, stop it first, or choose another \
          port: 'hob serve --port {next}'.\n"
     );
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr });
 }
 
 #[tokio::test]
-async fn an_answer_under_way_is_finished_before_the_server_stops() {
+async fn an_answer_in_progress_is_finished_before_the_server_stops() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -176,7 +176,7 @@ async fn an_answer_under_way_is_finished_before_the_server_stops() {
     let mut answer = chat(server.address(), STREAMED_QUESTION).await;
     answer.until("Once").await;
     server.signal(Signal::TERM);
-    server.says("press Ctrl-C again to stop at once").await;
+    server.says("press Ctrl-C again to stop immediately").await;
     hold.release();
     let answer = answer.all().await;
     assert!(answer.contains(" more") && answer.contains("data: [DONE]"), "{answer}");
@@ -185,7 +185,7 @@ async fn an_answer_under_way_is_finished_before_the_server_stops() {
 
 /// What systemd waits for before it calls the service started.
 #[tokio::test]
-async fn a_service_manager_hears_when_requests_are_answered_and_when_no_more() {
+async fn a_service_manager_is_notified_of_readiness_and_stopping() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let place = home.directory().join("notify");
@@ -195,21 +195,21 @@ async fn a_service_manager_hears_when_requests_are_answered_and_when_no_more() {
     let server = Running::of(command).await;
     let mut heard = [0; 64];
     let length = manager.recv(&mut heard).await.expect("a message");
-    assert_eq!(&heard[..length], b"READY=1");
+    assert_eq!(heard[..length].trim_ascii_end(), b"READY=1");
     assert!(get(server.address(), "/health").await.all().await.contains("{\"status\":\"ok\"}"));
     assert_eq!(server.terminate().await.code, Some(0));
     let length = manager.recv(&mut heard).await.expect("a message");
-    assert_eq!(&heard[..length], b"STOPPING=1");
+    assert_eq!(heard[..length].trim_ascii_end(), b"STOPPING=1");
 }
 
 #[tokio::test]
-async fn a_second_signal_stops_at_once() {
+async fn a_second_signal_stops_immediately() {
     let ollama = fakes::ollama_chatting(|_| Reply::ndjson(piece("Once")).then_silence()).await;
     let mut server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &[]).await;
     let mut answer = chat(server.address(), STREAMED_QUESTION).await;
     answer.until("Once").await;
     server.signal(Signal::INT);
-    server.says("press Ctrl-C again to stop at once").await;
+    server.says("press Ctrl-C again to stop immediately").await;
     server.signal(Signal::INT);
     assert_eq!(server.end().await.code, Some(130));
     ollama.hung_up(1).await;
@@ -236,7 +236,7 @@ async fn a_key_never_shows() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_server_ends_with_its_terminal_unless_told_to_outlive_it() {
+async fn a_server_ends_with_its_terminal_unless_nohup_started_it() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let mut terminal = Terminal::start(&home, &["serve", "--port", "0"]);
@@ -257,7 +257,7 @@ async fn a_server_ends_with_its_terminal_unless_told_to_outlive_it() {
 }
 
 #[tokio::test]
-async fn a_quit_is_as_gentle_as_a_terminate_and_signals_that_mean_nothing_do_nothing() {
+async fn sigquit_stops_gracefully_and_user_signals_are_ignored() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -276,7 +276,7 @@ async fn a_quit_is_as_gentle_as_a_terminate_and_signals_that_mean_nothing_do_not
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_hang_up_reloads_the_configuration_and_drops_no_connection() {
+async fn sighup_reloads_the_configuration_and_drops_no_connection() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -297,7 +297,7 @@ async fn a_hang_up_reloads_the_configuration_and_drops_no_connection() {
     // One that cannot be read changes nothing.
     write("[server]\napi_key = 7\n");
     server.signal(Signal::HUP);
-    server.says("the configuration was not reloaded, and the old one stays").await;
+    server.says("the configuration was not reloaded; the old one stays in effect").await;
     assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 401"));
 
     write(&config);
@@ -314,7 +314,7 @@ async fn a_hang_up_reloads_the_configuration_and_drops_no_connection() {
 }
 
 #[tokio::test]
-async fn a_summary_that_nobody_reads_is_no_reason_to_stop() {
+async fn a_closed_stdout_does_not_stop_the_server() {
     let ollama = fakes::ollama().await;
     let port = free_port();
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
@@ -328,7 +328,7 @@ async fn a_summary_that_nobody_reads_is_no_reason_to_stop() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_count_nothing_says_so() {
+async fn a_server_without_telemetry_says_so() {
     let ollama = fakes::ollama().await;
     let config = engines_config(&[("ollama", &ollama.url())]);
     let home = Home::with_config(&format!("{config}[telemetry]\nmetrics = false\n"));

@@ -16,7 +16,7 @@ async fn used() -> Home {
 }
 
 fn nothing(stdout: &str) -> Ran {
-    Ran { code: Some(0), stdout: stdout.into(), stderr: "Nothing is recorded yet.\n".into() }
+    Ran { code: Some(0), stdout: stdout.into(), stderr: "No calls are recorded yet.\n".into() }
 }
 
 async fn stats(home: &Home) -> Value {
@@ -37,7 +37,7 @@ async fn nothing_recorded_is_no_error_and_leaves_no_file() {
 }
 
 #[tokio::test]
-async fn stats_tell_calls_tokens_and_times_of_models_engines_agents_and_days() {
+async fn stats_show_calls_tokens_and_times_of_models_engines_agents_and_days() {
     let home = used().await;
     let stats = stats(&home).await;
     let figures = &stats["overview"]["figures"];
@@ -112,14 +112,11 @@ async fn a_file_that_cannot_be_written_is_named() {
 }
 
 #[tokio::test]
-async fn the_record_is_deleted_only_when_that_is_surely_meant() {
+async fn records_are_deleted_only_after_confirmation() {
     let home = used().await;
     let refused = home.run_with_stdin(&["telemetry", "clear"], b"y\n").await;
     assert_eq!(refused.code, Some(1));
-    assert_eq!(
-        refused.stderr,
-        "error: this deletes the record of 2 calls. Say -y if that is what you want.\n"
-    );
+    assert_eq!(refused.stderr, "error: this deletes the record of 2 calls. Use -y to confirm.\n");
     assert_eq!(stats(&home).await["overview"]["figures"]["calls"], 2);
 
     let cleared = home.run(&["telemetry", "clear", "-y"]).await;
@@ -129,7 +126,7 @@ async fn the_record_is_deleted_only_when_that_is_surely_meant() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_down_does_not_keep_the_record_from_being_read() {
+async fn records_are_readable_while_the_engine_is_down() {
     let home = used().await;
     std::fs::write(home.config_file(), crate::home::engines_config(&[("ollama", NOWHERE)])).expect("a file");
     assert_eq!(stats(&home).await["overview"]["figures"]["calls"], 2);

@@ -1,4 +1,4 @@
-//! `hob` in a terminal of its own, which a test types at and looks at.
+//! `hob` in a pseudo-terminal that a test types into and reads.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ async fn tools_are_listed_with_their_reach() {
         );
     }
     insta::assert_snapshot!(absent, @r"
-    Not there now:
+    Not available:
     llm  it asks the engine that answers, so only an agent has it: 'hob ask --tools llm QUESTION'
     ");
 }
@@ -53,7 +53,7 @@ async fn info_shows_the_arguments_a_tool_takes() {
     let ran = home.run(&["tools", "info", "calculator"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let (facts, schema) = ran.stdout.split_once("\n\n").expect("facts, and a schema below");
-    assert!(facts.contains("Reach  pure: it computes"), "{facts}");
+    assert!(facts.contains("Reach        pure: computes only"), "{facts}");
     let schema: Value = serde_json::from_str(schema).expect("JSON");
     assert_eq!(schema["required"], json!(["expression"]));
 
@@ -66,7 +66,7 @@ async fn info_shows_the_arguments_a_tool_takes() {
 }
 
 #[tokio::test]
-async fn a_tool_is_run_and_says_its_result() {
+async fn a_tool_runs_and_prints_its_result() {
     let home = Home::empty();
     let ran = home.run(&["tools", "run", "calculator", r#"{"expression": "17 * 23"}"#]).await;
     assert_eq!(ran, Ran { code: Some(0), stdout: "391\n".into(), stderr: String::new() });
@@ -81,8 +81,8 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
         (&["calculator", r#"{"expression": "1 / 0"}"#][..], "error: "),
         (
             &["calculator", "17 * 23"],
-            "error: the arguments are not a JSON object. Write one, such as '{\"expression\": …}'; 'hob tools info \
-             calculator' shows what it takes.\n",
+            "error: the arguments are not a JSON object. Pass one such as '{\"expression\": …}'; 'hob tools info \
+             calculator' lists the arguments.\n",
         ),
         (&["calculator", "{}"], "error: the arguments do not follow the schema of the tool: "),
         (&["calculater", "{}"], "error: there is no tool 'calculater'; did you mean calculator?\n"),
@@ -114,7 +114,7 @@ async fn a_server_that_does_not_start_costs_its_own_tools_only() {
 }
 
 #[tokio::test]
-async fn tools_of_a_server_are_listed_and_run_like_our_own() {
+async fn mcp_tools_are_listed_and_run_like_built_in_tools() {
     let hob = env!("CARGO_BIN_EXE_hob");
     let home = Home::with_config(&format!(
         "[mcp.servers.twin]\ncommand = \"{hob}\"\nargs = [\"mcp\"]\nreach = \"read\"\n"
@@ -128,7 +128,7 @@ async fn tools_of_a_server_are_listed_and_run_like_our_own() {
 }
 
 #[tokio::test]
-async fn a_server_that_changed_its_tools_is_told_of_and_can_be_accepted() {
+async fn changed_mcp_tools_are_reported_and_can_be_accepted() {
     let hob = env!("CARGO_BIN_EXE_hob");
     let home = Home::with_config(&format!("[mcp.servers.twin]\ncommand = \"{hob}\"\nargs = [\"mcp\"]\n"));
     listed(&home).await;
@@ -148,7 +148,7 @@ async fn a_server_that_changed_its_tools_is_told_of_and_can_be_accepted() {
     let ran = home.run(&["tools", "accept", "nobody"]).await;
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (Some(1), "error: no MCP server 'nobody' is configured; there are twin\n")
+        (Some(1), "error: no MCP server 'nobody' is configured; configured servers: twin\n")
     );
     let ran = home.run(&["tools", "accept", "twin"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -161,7 +161,7 @@ async fn a_server_that_changed_its_tools_is_told_of_and_can_be_accepted() {
 async fn the_page_of_tools_is_up_to_date() {
     let home = home();
     let people = home.run(&["tools", "list"]).await.stdout;
-    let (_, absent) = people.split_once("Not there now:\n").expect("what is not there");
+    let (_, absent) = people.split_once("Not available:\n").expect("what is not there");
     let page = page(&listed(&home).await, absent);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     if std::env::var_os("HOB_WRITE_DOCS").is_some() {

@@ -23,7 +23,7 @@ async fn ask(server: &Running) -> String {
 }
 
 #[tokio::test]
-async fn a_trace_goes_from_the_caller_through_the_house_to_the_engine() {
+async fn a_trace_goes_from_the_caller_through_hob_to_the_engine() {
     let (ollama, collector) = (fakes::ollama().await, FakeServer::replying(Reply::json(200, "{}")).await);
     let home = home(&ollama.url(), &collector.url());
     let server = Running::start(&home, &[]).await;

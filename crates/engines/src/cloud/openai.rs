@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use hob_core::{
     EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    ReplyMode,
 };
 
 use super::access::ProviderAccess;
@@ -11,7 +12,7 @@ use crate::openai_compat::answer;
 use crate::openai_compat::chunks::ChatChunkDecoder;
 use crate::openai_compat::embeddings;
 use crate::openai_compat::post_chat;
-use crate::openai_compat::request::{Delivery, Form, LengthField, ToolsField};
+use crate::openai_compat::request::{ChatBodyOptions, LengthField, ToolsField};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
 use crate::wire::remote::Resend;
@@ -35,10 +36,13 @@ impl OpenAi {
     }
 
     /// Every chat model of OpenAI accepts tools, so Hob does not retry without them.
-    async fn ask(&self, request: &GenerateRequest, delivery: Delivery) -> Result<Response, EngineError> {
-        let form =
-            Form { delivery, tools: ToolsField::Offered, length_field: LengthField::MaxCompletionTokens };
-        post_chat(&self.endpoint, "/chat/completions", request, form).await
+    async fn ask(&self, request: &GenerateRequest, reply_mode: ReplyMode) -> Result<Response, EngineError> {
+        let options = ChatBodyOptions {
+            reply_mode,
+            tools: ToolsField::Offered,
+            length_field: LengthField::MaxCompletionTokens,
+        };
+        post_chat(&self.endpoint, "/chat/completions", request, options).await
     }
 }
 
@@ -53,13 +57,13 @@ impl Engine for OpenAi {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let response = self.ask(request, Delivery::Whole).await?;
+        let response = self.ask(request, ReplyMode::Complete).await?;
         let body = self.endpoint.body(response).await?;
         answer::read(&body, &request.model).map_err(|error| error.into_engine_error(&self.endpoint, false))
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let response = self.ask(request, Delivery::Streamed).await?;
+        let response = self.ask(request, ReplyMode::Streamed).await?;
         Ok(GenerationStream {
             warnings: Vec::new(),
             deltas: deltas(&self.endpoint, response, ChatChunkDecoder::new(request.answers())),

@@ -16,16 +16,15 @@ use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
     DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelInfo, Warning,
+    GenerationStream, ModelInfo, ReplyMode, Warning,
 };
 
 use serde_json::json;
 
 use self::chat_response::OllamaDecoder;
 use self::options::REASONING_EFFORT;
-use self::request::{Body, Form, Thinking};
+use self::request::{Body, OllamaBodyOptions, Thinking};
 use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
-use crate::openai_compat::request::Delivery;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
@@ -67,12 +66,12 @@ impl Ollama {
     async fn chat(
         &self,
         request: &GenerateRequest,
-        delivery: Delivery,
+        reply_mode: ReplyMode,
         answer: u32,
     ) -> Result<(Response, Vec<Warning>), EngineError> {
         let unsupported = |refused: UnsupportedField| refused.into_error(&self.endpoint);
         let mut warnings = request::check(request).map_err(unsupported)?;
-        let mut form = Form { delivery, thinking: Thinking::Level, answer };
+        let mut form = OllamaBodyOptions { reply_mode, thinking: Thinking::Level, answer };
         loop {
             let body = Body::of(request, form).map_err(unsupported)?;
             let json =
@@ -95,7 +94,7 @@ impl Ollama {
     }
 
     async fn whole(&self, request: &GenerateRequest, answer: u32) -> Result<Generation, EngineError> {
-        let (response, warnings) = self.chat(request, Delivery::Whole, answer).await?;
+        let (response, warnings) = self.chat(request, ReplyMode::Complete, answer).await?;
         let body = self.endpoint.body(response).await?;
         let generation = chat_response::read_whole(&body, request)
             .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
@@ -107,7 +106,7 @@ impl Ollama {
         request: &GenerateRequest,
         answer: u32,
     ) -> Result<GenerationStream, EngineError> {
-        let (response, warnings) = self.chat(request, Delivery::Streamed, answer).await?;
+        let (response, warnings) = self.chat(request, ReplyMode::Streamed, answer).await?;
         Ok(GenerationStream {
             warnings,
             deltas: deltas(&self.endpoint, response, OllamaDecoder::new(request)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hob_core::{
-    Content, GenerateRequest, Message, Part, ResponseFormat, Role, ToolCall, ToolChoice, Warning,
+    Content, GenerateRequest, Message, Part, ReplyMode, ResponseFormat, Role, ToolCall, ToolChoice, Warning,
     ignored_fields,
 };
 use serde::Serialize;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use super::forced_tool_call::ForcedCall;
 use super::multiple_choices::MAX_ANSWERS;
 use super::options::{OWN_FIELDS, OWN_OPTIONS, REASONING_EFFORT, options};
-use crate::openai_compat::request::{Delivery, tool};
+use crate::openai_compat::request::tool;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// How to write one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Form {
-    pub delivery: Delivery,
+pub struct OllamaBodyOptions {
+    pub reply_mode: ReplyMode,
     pub thinking: Thinking,
     /// The index among several answers.
     pub answer: u32,
@@ -116,7 +116,7 @@ struct WireFunction<'a> {
 }
 
 impl<'a> Body<'a> {
-    pub fn of(request: &'a GenerateRequest, form: Form) -> Result<Self, UnsupportedField> {
+    pub fn of(request: &'a GenerateRequest, form: OllamaBodyOptions) -> Result<Self, UnsupportedField> {
         let own = |name: &str| request.extra.get(name).filter(|value| !value.is_null());
         let forced = ForcedCall::demanded(request)?;
         let mut messages: Vec<WireMessage<'a>> = (0..request.messages.len())
@@ -138,7 +138,7 @@ impl<'a> Body<'a> {
                     Some(Format::Schema(Cow::Borrowed(&schema.schema)))
                 }
             },
-            stream: form.delivery == Delivery::Streamed,
+            stream: form.reply_mode == ReplyMode::Streamed,
             options: options(request, form.answer)?,
             keep_alive: own("keep_alive"),
             think: match own("think") {

@@ -3,9 +3,10 @@ use serde_json::json;
 
 use super::*;
 
-const WHOLE: Form = Form { delivery: Delivery::Whole, thinking: Thinking::Level, answer: 0 };
+const WHOLE: OllamaBodyOptions =
+    OllamaBodyOptions { reply_mode: ReplyMode::Complete, thinking: Thinking::Level, answer: 0 };
 
-fn written_as(form: Form, request: &GenerateRequest) -> Value {
+fn written_as(form: OllamaBodyOptions, request: &GenerateRequest) -> Value {
     serde_json::to_value(Body::of(request, form).unwrap()).unwrap()
 }
 
@@ -80,7 +81,7 @@ fn every_parameter_ollama_has_reaches_it() {
         ..asking("hi")
     };
     assert_eq!(
-        written_as(Form { delivery: Delivery::Streamed, ..WHOLE }, &request),
+        written_as(OllamaBodyOptions { reply_mode: ReplyMode::Streamed, ..WHOLE }, &request),
         json!({
             "model": "m",
             "messages": [{ "role": "user", "content": "hi" }],
@@ -191,11 +192,17 @@ fn an_effort_is_how_much_to_think() {
     ] {
         let request = with_extra(json!({ "reasoning_effort": effort }));
         assert_eq!(written(&request)["think"], level);
-        assert_eq!(written_as(Form { thinking: Thinking::Switch, ..WHOLE }, &request)["think"], switch);
+        assert_eq!(
+            written_as(OllamaBodyOptions { thinking: Thinking::Switch, ..WHOLE }, &request)["think"],
+            switch
+        );
         assert_eq!(ignored(&request), [""; 0]);
     }
     let request = with_extra(json!({ "reasoning_effort": "high" }));
-    assert_eq!(written_as(Form { thinking: Thinking::LeftOut, ..WHOLE }, &request).get("think"), None);
+    assert_eq!(
+        written_as(OllamaBodyOptions { thinking: Thinking::LeftOut, ..WHOLE }, &request).get("think"),
+        None
+    );
     // Ollama's own field overrides it.
     assert_eq!(
         written(&with_extra(json!({ "reasoning_effort": "high", "think": false })))["think"],
@@ -208,7 +215,10 @@ fn further_answers_have_seeds_of_their_own() {
     let sampling = Sampling { seed: Some(i64::MAX), n: std::num::NonZeroU32::new(2), ..Sampling::default() };
     let request = GenerateRequest { sampling, ..asking("hi") };
     assert_eq!(written(&request)["options"]["seed"], json!(i64::MAX));
-    assert_eq!(written_as(Form { answer: 1, ..WHOLE }, &request)["options"]["seed"], json!(i64::MIN));
+    assert_eq!(
+        written_as(OllamaBodyOptions { answer: 1, ..WHOLE }, &request)["options"]["seed"],
+        json!(i64::MIN)
+    );
 }
 
 #[test]

@@ -14,11 +14,11 @@ pub mod tool_calls;
 use async_trait::async_trait;
 use hob_core::{
     EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    Warning,
+    ReplyMode, Warning,
 };
 
 use self::chunks::ChatChunkDecoder;
-use self::request::{Delivery, Form, LengthField, ToolsField, body};
+use self::request::{ChatBodyOptions, LengthField, ToolsField, body};
 use crate::embeddings::OverlongPolicy;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
@@ -58,10 +58,11 @@ impl OpenAiCompat {
     async fn ask(
         &self,
         request: &GenerateRequest,
-        delivery: Delivery,
+        reply_mode: ReplyMode,
     ) -> Result<(Response, Vec<Warning>), EngineError> {
-        let form = Form { delivery, tools: ToolsField::Offered, length_field: LengthField::MaxTokens };
-        let refused = match self.send(request, form).await {
+        let options =
+            ChatBodyOptions { reply_mode, tools: ToolsField::Offered, length_field: LengthField::MaxTokens };
+        let refused = match self.send(request, options).await {
             Ok(response) => return Ok((response, Vec::new())),
             Err(error) => error,
         };
@@ -72,7 +73,7 @@ impl OpenAiCompat {
         if !about_tools {
             return Err(refused);
         }
-        match self.send(request, Form { tools: ToolsField::Withheld, ..form }).await {
+        match self.send(request, ChatBodyOptions { tools: ToolsField::Withheld, ..options }).await {
             Ok(response) => {
                 tracing::warn!(engine = self.style.key, reason = %refused, "engine rejected the tools; answered without them");
                 Ok((response, vec![Warning::ToolsDropped]))
@@ -83,8 +84,12 @@ impl OpenAiCompat {
         }
     }
 
-    async fn send(&self, request: &GenerateRequest, form: Form) -> Result<Response, EngineError> {
-        post_chat(&self.endpoint, "/v1/chat/completions", request, form).await
+    async fn send(
+        &self,
+        request: &GenerateRequest,
+        options: ChatBodyOptions,
+    ) -> Result<Response, EngineError> {
+        post_chat(&self.endpoint, "/v1/chat/completions", request, options).await
     }
 }
 
@@ -93,9 +98,9 @@ pub(crate) async fn post_chat(
     endpoint: &Endpoint,
     path: &str,
     request: &GenerateRequest,
-    form: Form,
+    options: ChatBodyOptions,
 ) -> Result<Response, EngineError> {
-    let json = body(request, form).map_err(|error| endpoint.malformed(error.to_string()))?;
+    let json = body(request, options).map_err(|error| endpoint.malformed(error.to_string()))?;
     let response = endpoint.post(path, json).await?;
     endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
 }
@@ -111,7 +116,7 @@ impl Engine for OpenAiCompat {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let (response, warnings) = self.ask(request, Delivery::Whole).await?;
+        let (response, warnings) = self.ask(request, ReplyMode::Complete).await?;
         let body = self.endpoint.body(response).await?;
         let generation = answer::read(&body, &request.model)
             .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
@@ -119,7 +124,7 @@ impl Engine for OpenAiCompat {
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
+        let (response, warnings) = self.ask(request, ReplyMode::Streamed).await?;
         Ok(GenerationStream {
             warnings,
             deltas: deltas(&self.endpoint, response, ChatChunkDecoder::new(request.answers())),

@@ -1,18 +1,12 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
 use hob_core::{
-    Content, GenerateRequest, Message, Part, ResponseFormat, Role, ToolCall, ToolChoice, ToolDefinition,
+    Content, GenerateRequest, Message, Part, ReplyMode, ResponseFormat, Role, ToolCall, ToolChoice,
+    ToolDefinition,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
-
-/// Whether the answer is complete or streamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
-    Whole,
-    Streamed,
-}
 
 /// Whether the request contains the caller's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,30 +24,30 @@ pub enum LengthField {
 
 /// How to write one request.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
-    pub delivery: Delivery,
+pub struct ChatBodyOptions {
+    pub reply_mode: ReplyMode,
     pub tools: ToolsField,
     pub length_field: LengthField,
 }
 
 /// The request's body.
-pub fn body(request: &GenerateRequest, form: Form) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Body { request, form })
+pub fn body(request: &GenerateRequest, options: ChatBodyOptions) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&Body { request, options })
 }
 
 struct Body<'a> {
     request: &'a GenerateRequest,
-    form: Form,
+    options: ChatBodyOptions,
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Body { request, form } = self;
+        let Body { request, options } = self;
         let sampling = &request.sampling;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", &request.model)?;
         map.serialize_entry("messages", &Messages(&request.messages))?;
-        match form.length_field {
+        match options.length_field {
             LengthField::MaxTokens => {
                 entry(&mut map, "temperature", request.temperature().as_ref())?;
                 entry(&mut map, "max_tokens", request.max_tokens().as_ref())?;
@@ -66,8 +60,8 @@ impl Serialize for Body<'_> {
                 entry(&mut map, "max_completion_tokens", request.max_tokens().as_ref())?;
             }
         }
-        map.serialize_entry("stream", &(form.delivery == Delivery::Streamed))?;
-        if form.delivery == Delivery::Streamed {
+        map.serialize_entry("stream", &(options.reply_mode == ReplyMode::Streamed))?;
+        if options.reply_mode == ReplyMode::Streamed {
             map.serialize_entry("stream_options", &json!({ "include_usage": true }))?;
         }
         entry(&mut map, "top_p", sampling.top_p.as_ref())?;
@@ -93,7 +87,7 @@ impl Serialize for Body<'_> {
                 ]) }),
             )?,
         }
-        if form.tools == ToolsField::Offered && !request.tools.is_empty() {
+        if options.tools == ToolsField::Offered && !request.tools.is_empty() {
             map.serialize_entry("tools", &request.tools.iter().map(tool).collect::<Vec<_>>())?;
             if let Some(choice) = &request.tool_choice {
                 map.serialize_entry("tool_choice", &tool_choice(choice))?;

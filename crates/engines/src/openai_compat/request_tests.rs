@@ -2,11 +2,14 @@ use hob_core::{AnswerDefaults, Image, JsonSchema, MaxTokens, Sampling, Temperatu
 
 use super::*;
 
-const WHOLE: Form =
-    Form { delivery: Delivery::Whole, tools: ToolsField::Offered, length_field: LengthField::MaxTokens };
+const WHOLE: ChatBodyOptions = ChatBodyOptions {
+    reply_mode: ReplyMode::Complete,
+    tools: ToolsField::Offered,
+    length_field: LengthField::MaxTokens,
+};
 
-fn written(request: &GenerateRequest, form: Form) -> Value {
-    serde_json::from_slice(&body(request, form).unwrap()).unwrap()
+fn written(request: &GenerateRequest, options: ChatBodyOptions) -> Value {
+    serde_json::from_slice(&body(request, options).unwrap()).unwrap()
 }
 
 fn asking(text: &str) -> GenerateRequest {
@@ -37,7 +40,7 @@ fn defaults_that_are_turned_off_are_not_sent() {
     let request = GenerateRequest { defaults, ..asking("hi") };
     for length_field in [LengthField::MaxTokens, LengthField::MaxCompletionTokens] {
         assert_eq!(
-            written(&request, Form { length_field, ..WHOLE }),
+            written(&request, ChatBodyOptions { length_field, ..WHOLE }),
             json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }], "stream": false })
         );
     }
@@ -72,7 +75,7 @@ fn every_parameter_of_the_caller_reaches_the_engine() {
         ..asking("hi")
     };
     assert_eq!(
-        written(&request, Form { delivery: Delivery::Streamed, ..WHOLE }),
+        written(&request, ChatBodyOptions { reply_mode: ReplyMode::Streamed, ..WHOLE }),
         json!({
             "model": "m",
             "messages": [{ "role": "user", "content": "hi" }],
@@ -136,7 +139,7 @@ fn tools_and_their_history_are_written_as_clients_write_them() {
     assert_eq!(full["tool_choice"], json!({ "type": "function", "function": { "name": "weather" } }));
     assert_eq!(full["parallel_tool_calls"], json!(false));
 
-    let withheld = written(&request, Form { tools: ToolsField::Withheld, ..WHOLE });
+    let withheld = written(&request, ChatBodyOptions { tools: ToolsField::Withheld, ..WHOLE });
     let absent = ["tools", "tool_choice", "parallel_tool_calls"].map(|field| withheld.get(field));
     assert_eq!(absent, [None, None, None]);
 }
@@ -167,7 +170,7 @@ fn pictures_and_unknown_message_fields_go_along() {
 
 #[test]
 fn the_newer_length_field_leaves_an_unasked_temperature_out() {
-    let newer = Form { length_field: LengthField::MaxCompletionTokens, ..WHOLE };
+    let newer = ChatBodyOptions { length_field: LengthField::MaxCompletionTokens, ..WHOLE };
     let body = written(&asking("hi"), newer);
     assert_eq!(
         (body.get("temperature"), body.get("max_tokens"), body.get("max_completion_tokens")),

@@ -4,15 +4,13 @@
 //! database, what is learnt is forgotten.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::databases::HOB_MIGRATIONS;
 use hob_core::engine::CLOUD;
 use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage};
-use hob_db::{Database, DatabaseError};
+use hob_db::{DatabaseError, LazyDatabase};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use hob_store::Routing;
@@ -83,16 +81,10 @@ pub enum RateError {
 }
 
 impl RouterBook {
-    /// The book in a database, which is created when there is something to write.
-    pub fn at(database: &Path, measurements: Arc<dyn Measurements>) -> Self {
-        let (path, measurements) = (Some(database.to_owned()), Some(measurements));
-        let shelf = Shelf { path, measurements, ..Shelf::default() };
-        RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
-    }
-
-    /// A book over an open database.
-    pub fn over(routing: Routing) -> Self {
-        let shelf = Shelf { opened: Mutex::new(Some(routing)), ..Shelf::default() };
+    /// The book in a database, which is created when there is something to write. `measurements` is `None` where nothing is
+    /// measured.
+    pub fn new(database: impl Into<LazyDatabase>, measurements: Option<Arc<dyn Measurements>>) -> Self {
+        let shelf = Shelf { database: Some(database.into()), measurements, known: Mutex::default() };
         RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
     }
 
@@ -186,9 +178,8 @@ impl RouterBook {
 /// The book itself, and what was last read in it. Everything that writes or reads it blocks.
 #[derive(Default)]
 pub(super) struct Shelf {
-    /// `None` where there is no file.
-    path: Option<PathBuf>,
-    opened: Mutex<Option<Routing>>,
+    /// `None` where nothing is kept.
+    database: Option<LazyDatabase>,
     /// `None` where nothing is measured.
     measurements: Option<Arc<dyn Measurements>>,
     known: Mutex<Known>,
@@ -291,23 +282,17 @@ impl Shelf {
 
     /// The book, made where there is none yet; `None` where it is kept nowhere.
     fn open(&self) -> Result<Option<Routing>, DatabaseError> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (None, Some(path)) = (&*opened, &self.path) {
-            *opened = Some(Routing::new(Database::open(path, HOB_MIGRATIONS)?));
-        }
-        Ok(opened.clone())
+        self.database.as_ref().map(|database| Ok(Routing::new(database.open()?))).transpose()
     }
 
     /// The book where there is one.
     fn find(&self) -> Result<Option<Routing>, DatabaseError> {
-        match &self.path {
-            Some(path) if !path.exists() => Ok(None),
-            _ => self.open(),
-        }
+        let Some(database) = &self.database else { return Ok(None) };
+        Ok(database.find()?.map(Routing::new))
     }
 
     fn is_nowhere(&self) -> bool {
-        self.path.is_none() && self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.database.is_none()
     }
 
     fn is_stale(&self) -> bool {

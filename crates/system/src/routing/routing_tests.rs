@@ -1,6 +1,5 @@
 use std::sync::Mutex;
 
-use crate::databases::HOB_MIGRATIONS;
 use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::routing::{Knowledge, Rating};
@@ -9,11 +8,11 @@ use hob_core::{
     RequestSource, Role, ToolCallDelta, Usage,
 };
 use hob_db::{Database, DatabaseError};
-use hob_store::Routing;
 use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::databases::HOB_MIGRATIONS;
 use crate::system::{System, SystemParts};
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
@@ -53,7 +52,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
 
 /// A house that learns, with lots that are the same every time.
 fn learning(engine: ScriptedEngine) -> System {
-    let book = RouterBook::over(Routing::new(Database::in_memory(HOB_MIGRATIONS).unwrap()));
+    let book = RouterBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
     let drawn = Mutex::new(fastrand::Rng::with_seed(7));
     let lots: Lots = Arc::new(move || Lot::new(drawn.lock().unwrap().f64()));
     system(engine, None).0.with_router(Router::new(PolicyName::Grpo, book).drawing(lots))
@@ -362,7 +361,7 @@ async fn handing_over(stand_in: ScriptedEngine) -> System {
     let vllm = Arc::new(ScriptedEngine::saying(&["yes"]).called("vllm").with_models(&[LARGE]));
     let shared = || Arc::clone(&vllm) as Arc<dyn Engine>;
     let ollama = Arc::new(stand_in.called("ollama").with_models(&[SMALL])) as Arc<dyn Engine>;
-    let book = RouterBook::over(Routing::new(Database::in_memory(HOB_MIGRATIONS).unwrap()));
+    let book = RouterBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
     let system = system(engine(), None).0.with_pool(Arc::new(EnginePool::new(shared(), vec![ollama])));
     let system = system
         .with_fallback(Some(Fallback::new(SMALL, None)))
@@ -457,7 +456,7 @@ impl Measurements for PriceList {
 
 #[test]
 fn only_the_cloud_has_a_price_and_not_always_one_that_is_known() {
-    let book = RouterBook::at(std::path::Path::new("never-opened.db"), Arc::new(PriceList));
+    let book = RouterBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), Some(Arc::new(PriceList)));
     let usage = Some(Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() });
     assert_eq!(book.price("ollama", "m", None), Some(0.0));
     assert_eq!(book.price(CLOUD, "a model that nobody has heard of", usage), None);

@@ -68,10 +68,7 @@ impl Writer {
             }
             Err(TrySendError::Disconnected(_)) => {
                 if !self.said.gone.swap(true, Ordering::Relaxed) {
-                    tracing::error!(
-                        "the thread that writes down what models are worth has come to grief; nothing more is learnt until \
-                         Hob is started again"
-                    );
+                    tracing::error!("Routing writer thread stopped; learning is off until restart.");
                 }
             }
         }

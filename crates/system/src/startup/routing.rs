@@ -10,14 +10,14 @@ use hob_db::{DatabaseError, LazyDatabase};
 use hob_telemetry::store::Row;
 use hob_telemetry::{Record, Telemetry};
 
-use crate::databases::{DATABASE, HOB_MIGRATIONS};
+use crate::databases::hob_database;
 use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.
-pub(crate) fn open_router(config: &Config, home: &Path, record: &Record) -> Router {
+pub(crate) fn open_router(config: &Config, database: &LazyDatabase, record: &Record) -> Router {
     let policy = policy(config.intelligence.router);
     let book = match config.telemetry.enabled || policy == PolicyName::Grpo {
-        true => open_router_book(home, record.clone()),
+        true => router_book(database.clone(), record.clone()),
         false => RouterBook::default(),
     };
     Router::new(policy, book)
@@ -25,9 +25,12 @@ pub(crate) fn open_router(config: &Config, home: &Path, record: &Record) -> Rout
 
 /// The choices in `home`, and what was learnt from them.
 pub fn open_router_book(home: &Path, record: Record) -> RouterBook {
-    let database = home.join(DATABASE);
-    let measurements = RecordMeasurements { record, database: LazyDatabase::at(&database, HOB_MIGRATIONS) };
-    RouterBook::at(&database, Arc::new(measurements))
+    router_book(hob_database(home), record)
+}
+
+fn router_book(database: LazyDatabase, record: Record) -> RouterBook {
+    let measurements = RecordMeasurements { record, database: database.clone() };
+    RouterBook::new(database, Some(Arc::new(measurements)))
 }
 
 fn policy(key: RouterKey) -> PolicyName {
@@ -47,13 +50,11 @@ struct RecordMeasurements {
 impl RecordMeasurements {
     /// `None` where nothing was ever recorded.
     fn telemetry(&self) -> Result<Option<Telemetry>, DatabaseError> {
-        match self.record.telemetry() {
-            Some(telemetry) => Ok(Some(telemetry.clone())),
-            None if self.database.exists() => {
-                Ok(Some(Telemetry::new(self.database.open()?, self.record.prices().clone())))
-            }
-            None => Ok(None),
+        if let Some(telemetry) = self.record.telemetry() {
+            return Ok(Some(telemetry.clone()));
         }
+        let database = self.database.find()?;
+        Ok(database.map(|database| Telemetry::new(database, self.record.prices().clone())))
     }
 }
 

@@ -2,7 +2,6 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use hob_core::FinishReason;
 use hob_core::routing::{Decision, Language, Length, QueryClass, Topic};
-use hob_db::Database;
 use hob_store::Routing;
 use hob_telemetry::{Ending, Inference, Prices};
 
@@ -24,16 +23,13 @@ struct Home {
 impl Home {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a directory");
-        let path = root.path().join(DATABASE);
-        let database = Database::open(&path, HOB_MIGRATIONS).expect("opened");
+        let lazy = hob_database(root.path());
+        let database = lazy.open().expect("opened");
         Home {
             _root: root,
             routing: Routing::new(database.clone()),
             telemetry: Telemetry::new(database, Prices::standard()),
-            measurements: RecordMeasurements {
-                record: Record::default(),
-                database: LazyDatabase::at(path, HOB_MIGRATIONS),
-            },
+            measurements: RecordMeasurements { record: Record::default(), database: lazy },
         }
     }
 
@@ -79,8 +75,10 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
 
 #[test]
 fn an_answer_of_the_cloud_costs_what_its_model_does() {
-    let measurements =
-        RecordMeasurements { record: Record::default(), database: LazyDatabase::at("", HOB_MIGRATIONS) };
+    let measurements = RecordMeasurements {
+        record: Record::default(),
+        database: hob_database(std::path::Path::new("never-opened")),
+    };
     let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
     assert!(measurements.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
     assert_eq!(measurements.price("a model that nobody has heard of", usage), None);

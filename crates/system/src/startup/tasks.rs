@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::schedule::DeliverTo;
 use hob_core::{ChannelError, ChannelStatus, Channels};
+use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskBook, TaskOptions};
 
 use crate::channels::is_whatsapp;
-use crate::databases::DATABASE;
-use crate::scheduler::{Deliver, DeliverError, TaskBook, TaskOptions};
+use crate::databases::hob_database;
 
 /// How long a gateway may take to say which channels it has.
 const LISTING: Duration = Duration::from_secs(5);
@@ -20,7 +19,7 @@ const WHATSAPP: &str = "whatsapp";
 
 /// The tasks in `home`. Creates nothing until a task is made.
 pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskBook {
-    TaskBook::at(&home.join(DATABASE), options)
+    TaskBook::new(hob_database(home), options)
 }
 
 /// Tasks that all agents can answer, and whose results `channels` take.

@@ -3,23 +3,20 @@
 use std::path::Path;
 
 use hob_config::Config;
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_db::DatabaseError;
 use hob_telemetry::{Price, Prices, Record, Telemetry, TelemetryOptions};
 
-use crate::databases::{DATABASE, HOB_MIGRATIONS};
+use crate::databases::hob_database;
 
 /// Opens the record in `home`, where calls are recorded.
 pub fn open_record(config: &Config, home: &Path) -> Record {
-    Record::open(&telemetry_options(config), &database(home))
+    Record::open(&telemetry_options(config), &hob_database(home))
 }
 
 /// The record in `home`, for those who only read it; `None` where nothing was ever recorded. Creates nothing.
 pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, DatabaseError> {
-    let database = database(home);
-    match database.exists() {
-        true => Ok(Some(Telemetry::new(database.open()?, prices(config)))),
-        false => Ok(None),
-    }
+    let database = hob_database(home).find()?;
+    Ok(database.map(|database| Telemetry::new(database, prices(config))))
 }
 
 pub fn telemetry_options(config: &Config) -> TelemetryOptions {
@@ -31,10 +28,6 @@ pub fn telemetry_options(config: &Config) -> TelemetryOptions {
         energy: telemetry.energy,
         prices: prices(config),
     }
-}
-
-fn database(home: &Path) -> LazyDatabase {
-    LazyDatabase::at(home.join(DATABASE), HOB_MIGRATIONS)
 }
 
 fn prices(config: &Config) -> Prices {

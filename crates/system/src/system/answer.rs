@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
     Agent, AgentOutcome, Answered, Ask, AskError, Caller, DeltaStream, EngineError, GenerateRequest,
-    GenerationStream, ModelReason, Warning,
+    GenerationStream, ModelReason, ReplyMode, Warning,
 };
 
 use super::System;
 use super::run::Asked;
 use crate::caller_policy::admit;
-use crate::lane::{Delivery, Lane, Wish, lane};
+use crate::lane::{Lane, Wish, lane};
 use crate::route::Route;
 use hob_telemetry::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
 
@@ -69,7 +69,7 @@ impl System {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<AgentOutcome, AskError> {
-        match lane(&request, Delivery::Whole, wish) {
+        match lane(&request, ReplyMode::Complete, wish) {
             Lane::Engine => {
                 let generation = route.metered(self.origin(caller, None)).generate(&request).await?;
                 Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
@@ -139,7 +139,7 @@ impl System {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<GenerationStream, AskError> {
-        let GenerationStream { warnings, mut deltas } = match lane(&request, Delivery::Streamed, wish) {
+        let GenerationStream { warnings, mut deltas } = match lane(&request, ReplyMode::Streamed, wish) {
             Lane::Engine => route.metered(self.origin(caller, None)).stream(&request).await?,
             Lane::Agent(agent) => {
                 by_agent(span, agent.name());

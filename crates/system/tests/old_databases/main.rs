@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hob_core::TaskId;
 use hob_core::routing::QueryClass;
 use hob_db::{Database, DatabaseError, Migrations, inspect};
 use hob_store::conversations::{Line, Speaker, Thread};
 use hob_store::memory::WordQuery;
 use hob_store::routing::Ratings;
-use hob_store::{Chats, Conversations, MemoryStore, Routing, Tasks};
+use hob_store::{Chats, Conversations, MemoryStore, Routing};
 use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
+use hob_tasks::TaskId;
+use hob_tasks::store::Tasks;
 use hob_telemetry::store::Row;
 use hob_telemetry::{Prices, Telemetry, has_answered};
 use rusqlite::Connection;

@@ -1,4 +1,4 @@
-//! What an answer is written on: text on stdout, reasoning on stderr.
+//! Prints an answer: text on stdout, reasoning on stderr.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -13,15 +13,15 @@ use crate::output::text::printable;
 pub struct AnswerOutput {
     /// Written without blocking, so that Ctrl-C works while a pipe is full.
     out: Stdout,
-    /// A terminal obeys control characters, so it gets none. Another program gets the text as it is.
+    /// Control characters are removed for a terminal. Other programs get the text unchanged.
     is_terminal: bool,
-    /// Whether answer and log are seen on one screen.
+    /// Whether stdout and stderr are the same terminal.
     shares_screen: bool,
     reasoning: ReasoningDisplay,
-    /// Whether something stands on the current line of stdout.
+    /// Whether the current line of stdout has text.
     is_line_open: bool,
     is_thinking: bool,
-    /// Whether anything was answered yet.
+    /// Whether the answer has any text yet.
     has_words: bool,
 }
 
@@ -38,7 +38,7 @@ impl AnswerOutput {
         }
     }
 
-    /// Adds a piece of the answer, for all to see at once.
+    /// Prints a piece of the answer immediately.
     pub async fn write(&mut self, text: &str) -> io::Result<()> {
         if self.is_terminal {
             self.write_rendered(&printable(text)).await
@@ -47,7 +47,7 @@ impl AnswerOutput {
         }
     }
 
-    /// The same with text that was made safe to look at before, and may have colours.
+    /// The same for text that is already safe to print, and may have colours.
     pub async fn write_rendered(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -55,7 +55,8 @@ impl AnswerOutput {
         self.stop_thinking();
         self.has_words |= !text.trim().is_empty();
         self.is_line_open = !text.ends_with('\n');
-        // Before it is written, because whoever stops this leaves a line behind; and after, in case something was said meanwhile.
+        // Before the write, because a cancelled write leaves an open line; and after it, in case another line was printed
+        // meanwhile.
         self.tell_screen();
         self.out.write_all(text.as_bytes()).await?;
         self.out.flush().await?;
@@ -63,12 +64,12 @@ impl AnswerOutput {
         Ok(())
     }
 
-    /// Whether something was answered, more than white space.
+    /// Whether the answer has text other than white space.
     pub fn has_words(&self) -> bool {
         self.has_words
     }
 
-    /// Adds a piece of what the model thinks.
+    /// Adds a piece of the model's reasoning.
     pub fn think(&mut self, text: &str) {
         if self.reasoning == ReasoningDisplay::Shown {
             if !std::mem::replace(&mut self.is_thinking, true) {
@@ -79,7 +80,7 @@ impl AnswerOutput {
         }
     }
 
-    /// Tells of something an agent does, on a line of its own.
+    /// Prints a step of an agent on a separate line.
     pub fn step(&mut self, line: &str) {
         if self.reasoning == ReasoningDisplay::Shown {
             self.stop_thinking();
@@ -91,14 +92,14 @@ impl AnswerOutput {
     pub async fn end(&mut self) -> io::Result<()> {
         self.stop_thinking();
         let is_line_open = std::mem::take(&mut self.is_line_open);
-        // Where something else was said meanwhile, the line has ended already.
+        // If another line was printed meanwhile, the line has already ended.
         if is_line_open && (screen::close_line() || !self.shares_screen) {
             self.out.write_all(b"\n").await?;
         }
         self.out.flush().await
     }
 
-    /// What stands on the line, where others write on the same screen.
+    /// Records whether the line is open, for other writers on the same terminal.
     fn tell_screen(&self) {
         if self.shares_screen && self.is_line_open {
             screen::leave_line_open();

@@ -1,4 +1,4 @@
-//! Streams that may break: one that ends without saying that it is complete is never taken for a whole answer.
+//! Detects broken streams: a stream that ends without `Done` is an error, never a complete answer.
 
 use futures::{StreamExt, stream};
 use hob_core::{Delta, DeltaStream, EngineError};
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     async fn heard(deltas: Vec<Result<Delta, EngineError>>) -> Vec<Result<Delta, String>> {
-        // What comes behind the end is not waited for.
+        // Nothing after the end is awaited.
         let deltas = stream::iter(deltas).chain(stream::pending());
         let heard: Vec<_> = until_done(Box::pin(deltas), "ollama").collect().await;
         heard.into_iter().map(|delta| delta.map_err(|error| error.to_string())).collect()
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_says_how_it_ended_is_left_as_it_is() {
+    async fn a_stream_with_an_end_is_unchanged() {
         let done = || Delta::Done { usage: None };
         assert_eq!(
             heard(vec![Ok(Delta::text("Paris")), Ok(done())]).await,

@@ -27,7 +27,7 @@ use crate::output::progress::Spinner;
 use crate::output::text::one_line;
 use crate::settings;
 
-/// Whether what the model thinks before it answers is shown.
+/// Whether the model's reasoning is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningDisplay {
     Hidden,
@@ -71,7 +71,7 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
                 (false, false) => print_stream(&app.system, request, &caller, reasoning).await,
             }
         };
-        // Dropping the question ends the engine's work on it.
+        // Dropping the request stops the engine's work on it.
         tokio::select! {
             outcome = asking => outcome.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
@@ -79,7 +79,7 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     })
 }
 
-/// The person at this machine, who may have everything done. Tools need an agent to use them.
+/// The local user, who may use all tools. Tools need an agent.
 fn caller(args: &AskArgs) -> Caller {
     let AnsweringArgs { agent, tools, .. } = &args.answering;
     let wants_tools = tools.is_some() || args.require_tool;
@@ -92,12 +92,12 @@ fn caller(args: &AskArgs) -> Caller {
     Caller { permit, agent, ..Caller::trusted(RequestSource::Ask, run_id("ask")) }
 }
 
-/// An answer from another engine than the user set up should not come as a surprise.
+/// Notes that another engine than the configured one answers.
 pub fn note_fallback(app: &Household, config: &Config) {
     if let SelectionReason::Fallback { instead_of: Some(key) } = &app.because {
         let engine = app.system.engine();
         let reason = advice::passed_over(key, config);
-        output::note(format_args!("{reason}; asking {}", advice::place(engine.key(), engine.address())));
+        output::note(format_args!("{reason}; using {}", advice::place(engine.key(), engine.address())));
     }
 }
 
@@ -116,7 +116,7 @@ pub async fn default_model(system: &System) -> Result<String> {
 
 async fn request(system: &System, args: &AskArgs, question: String) -> Result<GenerateRequest> {
     let model = default_model(system).await?;
-    // A model that was not named may be answered for by another.
+    // Only the default model may fall back to another one.
     let is_named = args.answering.model.as_ref().is_some_and(|model| model != DEFAULT_MODEL);
     let model = if is_named { model } else { DEFAULT_MODEL.to_owned() };
     Ok(GenerateRequest {
@@ -130,12 +130,12 @@ async fn request(system: &System, args: &AskArgs, question: String) -> Result<Ge
     })
 }
 
-/// Whether another model answers than the one that is set up. That is told to everybody, asked for or not.
+/// Whether a fallback answers instead of the configured model. This is always reported.
 fn is_fallback(warnings: &[Warning]) -> bool {
     warnings.iter().any(|warning| matches!(warning, Warning::FallbackModel | Warning::CloudFallback))
 }
 
-/// Who answers and why, where that was not the user's choice.
+/// Prints which model answers and why, if Hob chose it.
 fn note_model_choice(model: &str, engine: &str, reason: Option<&ModelReason>) {
     if let Some(reason) = reason {
         output::note(format_args!(
@@ -147,7 +147,7 @@ fn note_model_choice(model: &str, engine: &str, reason: Option<&ModelReason>) {
     }
 }
 
-/// Which passages of the user's documents the answer can draw on, by their numbers.
+/// Prints the numbered passages of the user's documents that the model gets.
 fn note_passages(passages: &[Passage]) {
     for (number, passage) in (1..).zip(passages) {
         let place = one_line(&passage.location().to_string());
@@ -164,7 +164,7 @@ async fn print_json(
     let max_tokens = request.max_tokens();
     let outcome = complete(system, request, caller).await?;
     let mut object = shape(&outcome);
-    // Only where the memory had a part in it, so that the object is what it always was for those without one.
+    // Only if passages were used, so that the object does not change for users without a memory.
     if !passages.is_empty() {
         object.insert("context".to_owned(), json!(passages));
     }
@@ -237,8 +237,8 @@ async fn print_whole(
 
 fn asking(model: &str) -> String {
     match model {
-        DEFAULT_MODEL => "asking the default model".to_owned(),
-        named => format!("asking {named}"),
+        DEFAULT_MODEL => "waiting for the default model".to_owned(),
+        named => format!("waiting for {named}"),
     }
 }
 
@@ -286,7 +286,7 @@ async fn print_stream(
             Ok(Delta::ToolCall(_) | Delta::Done { .. }) => {}
             Err(error) => {
                 drop(waiting.take());
-                // What came is kept on a line of its own, apart from the complaint.
+                // The partial answer ends its line before the error.
                 output.end().await?;
                 return Err(error.into());
             }
@@ -303,27 +303,27 @@ async fn print_stream(
     Ok(())
 }
 
-/// A script that asked for an answer must not take nothing for one.
+/// An empty answer is an error, so that scripts do not mistake it for an answer.
 pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>) -> Error {
     match (reason, max_tokens) {
         (Some(FinishReason::Length), Some(max_tokens)) => anyhow!(
-            "the model came to no answer: its {max_tokens} tokens, or the agent's turns, ran out. Allow more with \
-             --max-tokens, or raise [agent] max_turns."
+            "the model gave no answer: it used up its {max_tokens} tokens or the agent's turns. Raise --max-tokens or \
+             [agent] max_turns."
         ),
         (Some(FinishReason::Length), None) => anyhow!(
-            "the model came to no answer: its context, or the agent's turns, ran out. Ask something shorter, or raise [agent] \
-             max_turns."
+            "the model gave no answer: it used up its context or the agent's turns. Shorten the question, or raise \
+             [agent] max_turns."
         ),
         (Some(FinishReason::ContentFilter), _) => {
-            anyhow!("the provider's filter left nothing of the answer.")
+            anyhow!("the provider's content filter removed the whole answer.")
         }
         _ => anyhow!(
-            "the model ended without an answer. Ask in other words, or try another model with -m; -v shows what it did."
+            "the model returned no answer. Rephrase the question, or try another model with -m; -v shows what the model did."
         ),
     }
 }
 
-/// A tool at work, in a line.
+/// An agent's step as one line.
 pub fn one_step(step: &Step) -> String {
     let text = |field: &str| match &step.data[field] {
         Value::String(text) => text.clone(),
@@ -341,11 +341,11 @@ pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>) {
     match reason {
         FinishReason::Length => match max_tokens {
             Some(max_tokens) => output::note(format_args!(
-                "The answer was cut off; it may have {max_tokens} tokens. Allow more with --max-tokens."
+                "The answer was cut off at {max_tokens} tokens. Raise the limit with --max-tokens."
             )),
-            None => output::note("The answer was cut off where the model's context ended."),
+            None => output::note("The answer was cut off: the model's context is full."),
         },
-        FinishReason::ContentFilter => output::note("The provider's filter ended the answer."),
+        FinishReason::ContentFilter => output::note("The provider's content filter ended the answer."),
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked: from the command line, from stdin, or from both.
+//! The question: from the command line, from stdin, or from both.
 
 use std::io::{self, IsTerminal, Read};
 
@@ -12,7 +12,7 @@ pub fn read(query: Option<&str>) -> Result<String> {
     let piped = match query {
         Some("-") => read_all(io::stdin().lock(), LARGEST)?,
         None if io::stdin().is_terminal() => {
-            bail!("there is no question. Write it behind 'hob ask', in quotes, or pipe it in.")
+            bail!("no question given. Put it in quotes after 'hob ask', or pipe it in.")
         }
         None => read_all(io::stdin().lock(), LARGEST)?,
         Some(_) if is_piped() => read_all(io::stdin().lock(), LARGEST)?,
@@ -26,8 +26,8 @@ pub fn read(query: Option<&str>) -> Result<String> {
     Ok(question)
 }
 
-/// Whether somebody gave us text beside the question. What a service manager or a test gives a program as stdin, such as
-/// `/dev/null`, is neither a pipe nor a file.
+/// Whether stdin has text in addition to the question. A stdin such as `/dev/null`, from a service manager or a test, is
+/// neither a pipe nor a file.
 #[cfg(unix)]
 fn is_piped() -> bool {
     use std::os::fd::AsFd;
@@ -46,9 +46,9 @@ fn read_all(input: impl Read, limit: usize) -> Result<String> {
     let mut bytes = Vec::new();
     input.take(limit as u64 + 1).read_to_end(&mut bytes).context("cannot read stdin")?;
     if bytes.len() > limit {
-        bail!("what was piped in is larger than {} MiB, which no model can read.", limit >> 20);
+        bail!("the piped input is larger than {} MiB, which no model can read.", limit >> 20);
     }
-    String::from_utf8(bytes).ok().context("what was piped in is not UTF-8 text.")
+    String::from_utf8(bytes).ok().context("the piped input is not UTF-8 text.")
 }
 
 /// The question, and below it the text it is about.
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_piped_in_stands_below_the_question() {
+    fn piped_text_follows_the_question() {
         assert_eq!(join("Why?", " a text\n"), "Why?\n\na text");
         assert_eq!(join("Why?", "\n"), "Why?");
         assert_eq!(join("", "Why?\n"), "Why?");

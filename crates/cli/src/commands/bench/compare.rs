@@ -1,4 +1,4 @@
-//! `hob bench compare`: two files of measurements side by side, and a word on what else differs between them.
+//! `hob bench compare`: compares two result files, and warns about other differences between them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,10 +15,10 @@ use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 
-/// A longer file is something else.
+/// A longer file is not a result file.
 const LONGEST: u64 = 16 << 20;
 
-/// A figure in both files.
+/// A metric in both files.
 #[derive(Debug, PartialEq, Serialize)]
 struct Compared {
     engine: String,
@@ -35,7 +35,7 @@ struct Compared {
 #[derive(Debug, PartialEq, Serialize)]
 struct Comparison {
     figures: Vec<Compared>,
-    /// What makes them hard to compare.
+    /// Differences that make the comparison less meaningful.
     warnings: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub fn run(before: &Path, after: &Path, format: OutputFormat) -> Result<ExitCode
     let comparison = compare(&read(before)?, &read(after)?);
     if comparison.figures.is_empty() {
         bail!(
-            "{} and {} have no measurement in common: measure the same model under the same load twice",
+            "{} and {} have no benchmark in common; run the same benchmark on the same model twice",
             before.display(),
             after.display()
         );
@@ -61,7 +61,7 @@ fn read(path: &Path) -> Result<Vec<BenchRecord>> {
     reading.with_context(|| format!("cannot read {}", path.display()))?;
     if text.len() as u64 > LONGEST {
         bail!(
-            "{} is longer than {} MiB, so it is no file of 'hob bench run -o'",
+            "{} is longer than {} MiB, so it was not written by 'hob bench run -o'",
             path.display(),
             LONGEST >> 20
         );
@@ -69,20 +69,20 @@ fn read(path: &Path) -> Result<Vec<BenchRecord>> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let line = serde_json::from_str(line).with_context(|| {
-            format!("line {number} of {} is no measurement of 'hob bench run -o'", path.display())
+            format!("line {number} of {} is not a result of 'hob bench run -o'", path.display())
         })?;
         lines.push(line);
     }
     if lines.is_empty() {
-        bail!("{} has no measurements; make some with 'hob bench run -o {0}'", path.display());
+        bail!("{} has no results; create some with 'hob bench run -o {0}'", path.display());
     }
     Ok(lines)
 }
 
-/// Whose figure it is: engine and model, and its name.
+/// The engine, the model and the name of a metric.
 type Key = (String, String, String);
 
-/// Of figures that were measured more than once, the last counts.
+/// If a metric was measured more than once, the last value counts.
 fn figures(lines: &[BenchRecord]) -> BTreeMap<Key, Figure> {
     let mut figures = BTreeMap::new();
     for line in lines {
@@ -93,8 +93,8 @@ fn figures(lines: &[BenchRecord]) -> BTreeMap<Key, Figure> {
     figures
 }
 
-/// Figures of the same engine and model. Where each file has only one of them, and another, those are compared as well: how
-/// one model fares against another is a fair question.
+/// Compares metrics of the same engine and model. If each file has exactly one engine and model, they are compared even if
+/// they differ.
 fn compare(before: &[BenchRecord], after: &[BenchRecord]) -> Comparison {
     let mut warnings = Vec::new();
     let (mut old, new) = (figures(before), figures(after));
@@ -127,7 +127,7 @@ fn compare(before: &[BenchRecord], after: &[BenchRecord]) -> Comparison {
     Comparison { figures: figures.collect(), warnings }
 }
 
-/// The engine and model of all lines, when it is one.
+/// The engine and model of all records, if they are the same.
 fn subject(lines: &[BenchRecord]) -> Option<(&str, &str)> {
     let of = |line: &'_ BenchRecord| (line.engine.clone(), line.model.clone());
     let first = lines.first()?;
@@ -160,10 +160,10 @@ fn print(comparison: &Comparison) -> Result<()> {
     let columns = [
         Column::Words("ENGINE"),
         Column::Words("MODEL"),
-        Column::Words("FIGURE"),
+        Column::Words("METRIC"),
         Column::Numbers("BEFORE"),
         Column::Numbers("AFTER"),
-        Column::Numbers("SPEED"),
+        Column::Numbers("SPEEDUP"),
     ];
     let rows: Vec<Vec<String>> = comparison
         .figures
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_differs_is_said() {
+    fn other_differences_are_warnings() {
         let comparison = compare(&[rate("a", "fast", 100.0)], &[rate("b", "slow", 50.0)]);
         assert_eq!(comparison.figures[0].speed_up, Some(0.5));
         assert_eq!(comparison.warnings.len(), 2, "{:?}", comparison.warnings);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_survives_the_file() {
+    fn a_record_survives_a_round_trip() {
         let line = rate("a", "fast", 12.5);
         let text = serde_json::to_string(&line).unwrap();
         assert!(text.contains(r#""benchmark":"throughput","concurrency":4"#), "{text}");

@@ -1,4 +1,4 @@
-//! What a bench found, as a line of JSON and as people read it.
+//! The results of a benchmark, as a line of JSON and as text.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use hob_config::Hardware;
 use hob_system::bench::{Rush, Spread};
 use serde::{Deserialize, Serialize};
 
-/// A line of the file: one measurement, with all it takes to know whether another may be compared with it.
+/// A line of the file: one measurement, with everything needed to decide whether another one is comparable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchRecord {
     /// When it was measured, RFC 3339.
@@ -20,7 +20,7 @@ pub struct BenchRecord {
     pub found: BenchResult,
 }
 
-/// The machine it was measured on. An engine elsewhere has a machine of its own, which nobody here knows.
+/// The machine of the measurement. The machine of a remote engine is unknown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchMachine {
     pub os: String,
@@ -46,9 +46,9 @@ impl From<&Hardware> for BenchMachine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "benchmark", rename_all = "lowercase")]
 pub enum BenchResult {
-    /// One question after the other.
+    /// Sequential requests.
     Latency { samples: usize, latency: LatencySummary, first_token: LatencySummary },
-    /// Several at once.
+    /// Concurrent requests.
     Throughput { concurrency: usize, samples: usize, tokens: u64, seconds: f64, tokens_per_second: f64 },
 }
 
@@ -71,7 +71,7 @@ impl From<Spread> for LatencySummary {
 }
 
 impl BenchResult {
-    /// `None` of a rush without a sample.
+    /// `None` without a sample.
     pub fn latency(rush: &Rush) -> Option<Self> {
         Some(BenchResult::Latency {
             samples: rush.samples.len(),
@@ -90,7 +90,7 @@ impl BenchResult {
         }
     }
 
-    /// Each figure that two measurements of the same kind can be compared by, with its name.
+    /// The named metrics by which two measurements of the same kind can be compared.
     pub fn compared(&self) -> Vec<(String, Figure)> {
         match self {
             BenchResult::Latency { latency, first_token, .. } => {
@@ -102,7 +102,7 @@ impl BenchResult {
             }
             BenchResult::Throughput { concurrency, tokens_per_second, .. } => {
                 vec![(
-                    format!("throughput, {concurrency} at once"),
+                    format!("throughput, {concurrency} concurrent"),
                     Figure::TokensPerSecond(*tokens_per_second),
                 )]
             }
@@ -110,7 +110,7 @@ impl BenchResult {
     }
 }
 
-/// A figure and what it counts.
+/// A metric with its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Figure {
     /// Less is better.
@@ -125,7 +125,7 @@ impl Figure {
         value
     }
 
-    /// How many times as fast `after` is; `None` where one of them is nothing.
+    /// The speedup of `after`; `None` if one value is zero.
     pub fn speed_up(self, after: Figure) -> Option<f64> {
         let ratio = match self {
             Figure::Seconds(before) => before / after.value(),
@@ -142,7 +142,7 @@ impl Figure {
     }
 }
 
-/// Such as `85 ms`, `1.25 s`; a file may hold anything.
+/// Such as `85 ms`, `1.25 s`. Values from a file may be invalid.
 pub fn time(seconds: f64) -> String {
     Duration::try_from_secs_f64(seconds).map_or_else(|_| "?".to_owned(), crate::output::number::seconds)
 }

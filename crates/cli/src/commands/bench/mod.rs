@@ -1,4 +1,4 @@
-//! `hob bench`: how fast the engines on this machine answer, and how that compares.
+//! `hob bench`: measures engines and compares results.
 
 mod compare;
 mod figures;

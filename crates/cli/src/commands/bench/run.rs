@@ -20,7 +20,7 @@ use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 use crate::settings;
 
-/// How many are asked at once.
+/// The concurrency levels.
 const CONCURRENCY: [usize; 3] = [1, 4, 16];
 
 pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
@@ -38,9 +38,9 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
 }
 
 async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<BenchRecord>> {
-    // What changes from one question to the next cannot be measured.
+    // 'auto' chooses another model for each question, so it cannot be measured.
     let Some(model) = system.steady_model().await? else {
-        bail!("{} has no model to measure; see 'hob model list'", system.engine().key());
+        bail!("{} has no model to benchmark; see 'hob model list'", system.engine().key());
     };
     let engine = system.pool().engine_of(&model).await?.key().to_owned();
     let bench = Bench { system, model: &model };
@@ -64,7 +64,7 @@ async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<BenchRecord
 
 async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<BenchResult>> {
     let wants = |benchmark| args.benchmark.is_none_or(|wanted| wanted == benchmark);
-    // As many as are asked at once, at least: fewer would not show what a crowd does.
+    // At least as many requests as the concurrency level: fewer would not reach it.
     let levels: Vec<(usize, usize)> = if wants(Benchmark::Throughput) {
         CONCURRENCY.map(|at_once| (at_once, args.samples.max(at_once))).into()
     } else {
@@ -80,7 +80,7 @@ async fn ask(bench: &Bench<'_>, args: &BenchRunArgs) -> Result<Vec<BenchResult>>
         found.extend(BenchResult::latency(&bench.rush(alone, 1, &answered).await?));
     }
     for (at_once, samples) in levels {
-        progress.set_message(format!("throughput, {at_once} at once"));
+        progress.set_message(format!("throughput, {at_once} concurrent"));
         found.push(BenchResult::throughput(&bench.rush(samples, at_once, &answered).await?, at_once));
     }
     Ok(found)
@@ -96,7 +96,7 @@ fn bar(questions: usize) -> ActiveBar {
 }
 
 fn tell(lines: &[BenchRecord], args: &BenchRunArgs) -> Result<ExitCode> {
-    // The file first: a reader of stdout who leaves must not cost what took long to measure.
+    // The file first: a closed pipe must not lose the results.
     if let Some(path) = &args.output {
         append(lines, path).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -136,7 +136,7 @@ fn print(lines: &[BenchRecord]) -> Result<()> {
     }
     let rates: Vec<Vec<String>> = lines.iter().filter_map(|line| rate_row(&line.found)).collect();
     if !rates.is_empty() {
-        let columns = ["AT ONCE", "SAMPLES", "TOKENS", "TIME", "TOKENS/S"].map(Column::Numbers);
+        let columns = ["CONCURRENCY", "SAMPLES", "TOKENS", "TIME", "TOKENS/S"].map(Column::Numbers);
         output::line("")?;
         table::print(&columns, &rates)?;
     }
@@ -145,7 +145,7 @@ fn print(lines: &[BenchRecord]) -> Result<()> {
 
 fn time_rows(found: &BenchResult) -> Vec<Vec<String>> {
     let BenchResult::Latency { samples, latency, first_token } = found else { return Vec::new() };
-    [("whole answer", latency), ("first token", first_token)]
+    [("full answer", latency), ("first token", first_token)]
         .map(|(what, times)| {
             let times = [times.mean, times.p50, times.p95, times.min, times.max].map(time);
             [what.to_owned(), samples.to_string()].into_iter().chain(times).collect()

@@ -1,4 +1,4 @@
-//! `hob channel login whatsapp`: installs what speaks WhatsApp, shows the code to scan, and waits until it was.
+//! `hob channel login whatsapp`: installs the WhatsApp bridge, shows the QR code, and waits until it is scanned.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
         LoginStep::Waiting if was_told => {}
         LoginStep::Waiting => {
             was_told = true;
-            output::note("WhatsApp is not reachable yet; trying again. Press Ctrl-C to give up");
+            output::note("WhatsApp is not reachable yet; retrying. Press Ctrl-C to stop");
         }
     })
     .await?;
@@ -37,12 +37,12 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A code that cannot be drawn is no reason to stop: the next one comes in a moment.
+/// A code that cannot be drawn is not fatal: WhatsApp sends another one soon.
 fn show(data: &str) {
     let shown = match qr::render(data) {
         Ok(code) => output::line(format_args!("{HOW}\n\n{code}")),
         Err(error) => {
-            output::warning(format_args!("the code cannot be drawn: {error}"));
+            output::warning(format_args!("cannot draw the QR code: {error}"));
             Ok(())
         }
     };

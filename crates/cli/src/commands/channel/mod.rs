@@ -1,4 +1,4 @@
-//! `hob channel`: messages by hand. Talks to the gateway, or to WhatsApp, itself: it needs neither a server nor an engine.
+//! `hob channel`: sends messages. Connects to the gateway or to WhatsApp itself, without a server or an engine.
 
 mod list;
 mod login;
@@ -17,17 +17,17 @@ use crate::commands::block_on;
 use crate::settings;
 use crate::signals::Signals;
 
-/// That nobody is at the usual address says nothing to whoever never asked for a gateway. This does.
-const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or \
-                          name one with --gateway";
+/// For users who never configured a gateway: an error about the default address would mislead them.
+const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, \
+                          or pass one with --gateway";
 
-/// Whether anybody asked for a gateway: on the command line, or in the configuration.
+/// Whether the command line or the configuration names a gateway.
 fn is_gateway_wanted(config: &Config, url: Option<&str>) -> bool {
     let usual = ChannelConfig::default().gateway_url;
     url.is_some() || config.channel.enabled || config.channel.gateway_url != usual
 }
 
-/// What went wrong with the gateway, in words for somebody who may have none.
+/// The error of the gateway, or that none is configured.
 fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
     match error {
         ChannelError::Undelivered { .. } | ChannelError::Unlisted { .. }
@@ -56,7 +56,7 @@ pub fn run(command: ChannelCommand) -> Result<ExitCode> {
                 ChannelCommand::Login { channel: _ } => login::run(&config, &home).await,
             }
         };
-        // Dropping the work hangs up, and ends the subprocess where there is one.
+        // Dropping the work disconnects, and ends the subprocess if there is one.
         tokio::select! {
             done = work => done,
             stop = signals.next() => Ok(stop.exit_code()),

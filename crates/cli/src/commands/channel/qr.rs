@@ -4,7 +4,7 @@ use qrcode::render::unicode::Dense1x2;
 use qrcode::types::QrError;
 use qrcode::{EcLevel, QrCode};
 
-/// Light parts are drawn and dark ones left out, which is right on a dark terminal. Phones read the negative on a light one too.
+/// Draws the light parts only, which is right on a dark terminal. Phones also read the inverted code on a light one.
 pub fn render(data: &str) -> Result<String, QrError> {
     let code = QrCode::with_error_correction_level(data, EcLevel::L)?;
     let drawn = code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build();

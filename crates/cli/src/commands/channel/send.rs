@@ -47,7 +47,7 @@ async fn over_whatsapp(config: &Config, home: &Path, args: &ChannelSendArgs) -> 
         let trouble = whatsapp.report().trouble;
         whatsapp.close().await;
         bail!(
-            "{}. While 'hob serve' runs, send through it: POST /v1/channels/send",
+            "{}. While 'hob serve' is running, send through it: POST /v1/channels/send",
             trouble.unwrap_or_else(|| "WhatsApp cannot be reached; check the network".to_owned())
         );
     }

@@ -1,4 +1,4 @@
-//! `hob channel status`: connects once and tells. Ends with 0 when that works, and with 1 when not.
+//! `hob channel status`: connects once. The exit code is 0 if that works, and 1 if not.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,4 @@
-//! What an answer is written on: Markdown where a person reads along, the text as it is elsewhere. Tools at work are shown
-//! between the lines.
+//! Shows an answer in the chat: rendered Markdown on a terminal, plain text elsewhere, with the steps of agents in between.
 
 use std::io;
 
@@ -17,15 +16,15 @@ pub struct AnswerView {
     output: AnswerOutput,
     reasoning: ReasoningDisplay,
     steps: StepDisplay,
-    /// `None` where the text is written as it is.
+    /// `None` for plain text.
     look: Option<MarkdownLook>,
     markdown: Option<Markdown>,
     waiting: Option<Spinner>,
-    /// What is waited for.
+    /// The text of the spinner.
     awaited: String,
 }
 
-/// Whether tools at work are shown.
+/// Whether the steps of agents are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepDisplay {
     Shown,
@@ -45,7 +44,7 @@ impl AnswerView {
         }
     }
 
-    /// Shows that something takes its time, until something else is shown.
+    /// Shows a spinner until something else is printed.
     pub fn wait(&mut self, what: String) {
         self.waiting = Some(Spinner::start(what.clone()));
         self.awaited = what;
@@ -69,7 +68,7 @@ impl AnswerView {
         self.output.write_rendered(text).await
     }
 
-    /// Adds a piece of what the model thinks.
+    /// Adds a piece of the model's reasoning.
     pub fn think(&mut self, text: &str) {
         if self.reasoning == ReasoningDisplay::Shown {
             self.waiting = None;
@@ -77,7 +76,7 @@ impl AnswerView {
         }
     }
 
-    /// Tells of something that happens on the way to the answer, on a line of its own.
+    /// Prints a step on a separate line.
     pub async fn step(&mut self, line: &str) -> io::Result<()> {
         if self.steps == StepDisplay::Hidden {
             return Ok(());
@@ -88,7 +87,7 @@ impl AnswerView {
         Ok(())
     }
 
-    /// Ends the text so far. What follows begins on a line of its own.
+    /// Ends the current text. The next text starts on a new line.
     pub async fn end(&mut self) -> io::Result<()> {
         self.waiting = None;
         if let Some(markdown) = self.markdown.take() {

@@ -1,4 +1,4 @@
-//! One question: asked the way everybody asks, its answer shown as it comes, and stopped when its asker wants.
+//! One question: sends it, shows the answer as it streams, and stops it on a signal.
 
 use std::io;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use crate::commands::ask::complete_stream::until_done;
 use crate::commands::ask::one_step;
 use crate::signals::{Signals, StopSignal};
 
-/// How long the rest of an answer that was stopped may take to be shown. Nobody may be reading any more.
+/// The time limit for printing the rest of a stopped answer. The reader may be gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What is asked, and by whom.
+/// A question and its caller.
 pub struct ChatQuestion<'a> {
     pub system: &'a System,
     pub caller: &'a Caller,
     pub request: GenerateRequest,
 }
 
-/// What came of it.
+/// The result of a question.
 pub struct ChatAnswer {
-    /// As far as it came.
+    /// Possibly partial.
     pub text: String,
-    /// Who answered, or would have.
+    /// The model that answered or should have answered.
     pub model: String,
     pub end: AnswerEnd,
 }
@@ -38,12 +38,12 @@ pub enum AnswerEnd {
     Complete(FinishReason),
     Stopped(StopSignal),
     Failed(AskError),
-    /// It cannot be shown: whoever read it has gone, or the disk is full. What was answered is worth keeping all the same.
+    /// The answer cannot be printed: the reader is gone, or the disk is full. It is still saved.
     Unshown(TurnEnding, io::Error),
 }
 
 impl AnswerEnd {
-    /// What is said of the answer where it is kept; `None` when it is not.
+    /// How the turn is saved; `None` if it is not.
     pub fn kept_as(&self) -> Option<TurnEnding> {
         match self {
             AnswerEnd::Complete(_) => Some(TurnEnding::Complete),
@@ -58,7 +58,7 @@ impl AnswerEnd {
 pub async fn answer(question: ChatQuestion<'_>, view: &mut AnswerView, signals: &mut Signals) -> ChatAnswer {
     let mut text = String::new();
     let mut model = question.request.model.clone();
-    // Dropping the question ends the engine's work on it.
+    // Dropping the request stops the engine's work on it.
     let end = tokio::select! {
         end = read(question, view, &mut text, &mut model) => {
             end.unwrap_or_else(|error| AnswerEnd::Unshown(TurnEnding::Stopped, error))
@@ -67,14 +67,14 @@ pub async fn answer(question: ChatQuestion<'_>, view: &mut AnswerView, signals: 
     };
     let end = match end {
         AnswerEnd::Stopped(stop) => {
-            // What cannot be shown now was stopped anyway.
+            // A failure to print does not matter: the answer was stopped.
             let _ = timeout(LAST_WORDS, view.end()).await;
             AnswerEnd::Stopped(stop)
         }
         end => tokio::select! {
             shown = view.end() => match (shown, end) {
                 (Err(error), AnswerEnd::Complete(_)) => AnswerEnd::Unshown(TurnEnding::Complete, error),
-                // Who failed has told the reason already.
+                // A failed answer already has its reason.
                 (_, end) => end,
             },
             stop = signals.next() => AnswerEnd::Stopped(stop),
@@ -122,7 +122,7 @@ async fn read(
     Ok(AnswerEnd::Complete(reason))
 }
 
-/// Which of the user's documents the answer can draw on.
+/// The documents that the model gets.
 fn sources(passages: &[Passage]) -> String {
     let places: Vec<String> = passages.iter().map(|passage| passage.location().to_string()).collect();
     format!("memory: {}", places.join(", "))

@@ -1,9 +1,9 @@
-//! What a line means: a message for the model, or a command for the program.
+//! Parses a line: a message for the model, or a command for the program.
 
 use crate::args::AgentChoice;
 use hob_system::store::chats::ChatId;
 
-/// A command as it is explained.
+/// The help of a command.
 pub struct CommandHelp {
     pub name: &'static str,
     pub argument: &'static str,
@@ -14,20 +14,20 @@ const fn explained(name: &'static str, argument: &'static str, does: &'static st
     CommandHelp { name, argument, does }
 }
 
-/// All of them, in the order of the help.
+/// All commands, in the order of the help.
 pub const COMMANDS: [CommandHelp; 12] = [
-    explained("/help", "", "show this"),
-    explained("/model", "[NAME]", "show the models, or have another one answer"),
-    explained("/agent", "[NAME|none]", "show who answers, or have an agent do it, or the model itself"),
-    explained("/tools", "", "show the tools that agents use"),
-    explained("/memory", "[on|off]", "answer with what your documents say, or without"),
+    explained("/help", "", "show this help"),
+    explained("/model", "[NAME]", "list the models, or switch to another one"),
+    explained("/agent", "[NAME|none]", "show the agent, or switch to another one or to none"),
+    explained("/tools", "", "list the tools that agents use"),
+    explained("/memory", "[on|off]", "turn the use of your documents on or off"),
     explained("/retry", "", "ask the last question again"),
-    explained("/save", "FILE", "write the conversation to a file, as Markdown"),
-    explained("/new", "", "begin another conversation"),
-    explained("/list", "", "show the conversations that were kept"),
-    explained("/resume", "ID", "go on with one of them"),
-    explained("/forget", "ID", "delete one of them for good"),
-    explained("/quit", "", "leave; so does Ctrl-D"),
+    explained("/save", "FILE", "save the conversation to a Markdown file"),
+    explained("/new", "", "start a new conversation"),
+    explained("/list", "", "list saved conversations"),
+    explained("/resume", "ID", "resume a saved conversation"),
+    explained("/forget", "ID", "delete a saved conversation"),
+    explained("/quit", "", "quit (also Ctrl-D)"),
 ];
 
 /// On or off.
@@ -37,11 +37,11 @@ pub enum Switch {
     Off,
 }
 
-/// What the program is to do.
+/// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatCommand {
     Help,
-    /// `None` to show what there is.
+    /// `None` lists the models.
     Model(Option<String>),
     Agent(Option<AgentChoice>),
     Tools,
@@ -55,17 +55,17 @@ pub enum ChatCommand {
     Quit,
 }
 
-/// What was typed.
+/// The user's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatInput {
     Nothing,
     Message(String),
     Command(ChatCommand),
-    /// A command that cannot be understood, and why.
+    /// An invalid command, and the reason.
     Unclear(String),
 }
 
-/// Reads what was typed. A command is one line that begins with a slash; a path, which has several, is a message.
+/// Parses the input. A command is one line that starts with a slash; a path, which has several slashes, is a message.
 pub fn read(typed: &str) -> ChatInput {
     let text = without_continuations(typed);
     let text = text.trim_end();
@@ -87,7 +87,7 @@ fn command(name: &str, argument: &str) -> Result<ChatCommand, String> {
     let given = Some(argument).filter(|argument| !argument.is_empty());
     let needs_none = |command| match given {
         None => Ok(command),
-        Some(_) => Err(format!("{name} takes nothing behind it.")),
+        Some(_) => Err(format!("{name} takes no argument.")),
     };
     match name {
         "/help" | "/?" => needs_none(ChatCommand::Help),
@@ -97,7 +97,7 @@ fn command(name: &str, argument: &str) -> Result<ChatCommand, String> {
         "/memory" => given.map(switch).transpose().map(ChatCommand::Memory),
         "/retry" => needs_none(ChatCommand::Retry),
         "/save" => {
-            let file = given.ok_or("/save needs the name of a file, such as /save chat.md")?;
+            let file = given.ok_or("/save needs a file name, e.g. /save chat.md")?;
             Ok(ChatCommand::Save(file.to_owned()))
         }
         "/new" => needs_none(ChatCommand::New),
@@ -117,8 +117,7 @@ fn agent(name: &str) -> Result<AgentChoice, String> {
 }
 
 fn number(name: &str, argument: &str) -> Result<ChatId, String> {
-    ChatId::parse(argument)
-        .ok_or_else(|| format!("{name} needs the number of a conversation; /list shows them."))
+    ChatId::parse(argument).ok_or_else(|| format!("{name} needs a conversation ID; /list shows them."))
 }
 
 fn switch(word: &str) -> Result<Switch, String> {
@@ -135,23 +134,23 @@ fn unknown(name: &str) -> String {
     let names: Vec<&str> = COMMANDS.iter().map(|known| known.name).collect();
     match nearest {
         Some(known) => {
-            format!("There is no {name}. Did you mean {}? There are {}.", known.name, names.join(" "))
+            format!("Unknown command {name}. Did you mean {}? Commands: {}.", known.name, names.join(" "))
         }
         None => format!(
-            "There is no {name}. There are {}. A message may begin with a slash if a space stands before it.",
+            "Unknown command {name}. Commands: {}. To send text that starts with '/', type a space first.",
             names.join(" ")
         ),
     }
 }
 
-/// Whether what was typed is all: a backslash at its end, or a block of code that is open, wants another line.
+/// Whether the input is complete: a backslash at its end, or an open code block, continues it.
 pub fn is_complete(typed: &str) -> bool {
     let backslashes = typed.len() - typed.trim_end_matches('\\').len();
     let fences = typed.lines().filter(|line| line.trim_start().starts_with("```")).count();
     backslashes.is_multiple_of(2) && fences.is_multiple_of(2)
 }
 
-/// The text without the backslashes that only said that it goes on.
+/// The text without the backslashes that continue lines.
 fn without_continuations(typed: &str) -> String {
     let mut lines: Vec<&str> = typed.split('\n').collect();
     let last = lines.pop();
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_read_with_what_stands_behind_them() {
+    fn commands_are_parsed_with_their_arguments() {
         let id = ChatId::parse("12").expect("a number");
         for (line, command) in [
             ("/help", ChatCommand::Help),
@@ -210,16 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_wrong_says_what_would_be_right() {
+    fn an_invalid_command_gets_a_hint() {
         for (line, expected) in [
             ("/modle", "Did you mean /model?"),
-            ("/frobnicate", "There are /help /model"),
+            ("/frobnicate", "Commands: /help /model"),
             ("/agent orchestra", "there are simple, orchestrator, react and codeact, or none"),
             ("/memory maybe", "'on' or 'off'"),
-            ("/save", "the name of a file"),
+            ("/save", "a file name"),
             ("/resume", "/list shows them"),
             ("/resume twelve", "/list shows them"),
-            ("/new conversation", "/new takes nothing behind it."),
+            ("/new conversation", "/new takes no argument."),
         ] {
             match read(line) {
                 ChatInput::Unclear(why) => assert!(why.contains(expected), "{line}: {why}"),
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_explained_is_known() {
+    fn every_documented_command_exists() {
         for CommandHelp { name, argument, .. } in COMMANDS {
             let line = match argument {
                 "FILE" => format!("{name} x"),

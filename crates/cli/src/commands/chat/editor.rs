@@ -1,4 +1,4 @@
-//! Typing: a line editor with history and completion, on a thread of its own, because it waits for keys.
+//! The line editor, with history and completion, on a separate thread because it blocks.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -18,34 +18,34 @@ use tokio::sync::oneshot;
 use super::command::{COMMANDS, is_complete};
 use crate::output::style::NAME;
 
-/// Lines that can be gone back to.
+/// The maximum number of lines in the history.
 const REMEMBERED: usize = 1_000;
 
-/// Longer texts are not remembered as lines: whoever pastes a book does not want to go back through it.
+/// Longer texts do not enter the history.
 const LONGEST_REMEMBERED: usize = 10_000;
 
 const PROMPT: &str = "> ";
 
-/// What came of waiting for a line.
+/// The result of waiting for a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum EditorEvent {
     Line(String),
     /// Ctrl-C.
     Interrupt,
-    /// Ctrl-D, or no more terminal.
+    /// Ctrl-D, or the terminal was closed.
     End,
 }
 
-/// A line, and how wide the terminal was when it was typed.
+/// A line, and the width of the terminal when it was typed.
 #[derive(Debug)]
 pub struct EditorInput {
     pub typed: EditorEvent,
     pub width: Option<usize>,
 }
 
-/// How the editor is set up.
+/// Options of the editor.
 pub struct EditorOptions {
-    /// The file of earlier lines. Only its owner can read it.
+    /// The history file. Only its owner can read it.
     pub history: PathBuf,
     pub has_colours: bool,
     /// Whether stdout is the terminal. Where it is not, the terminal is still used for typing.
@@ -54,7 +54,7 @@ pub struct EditorOptions {
 
 type InputReply = oneshot::Sender<Result<EditorInput>>;
 
-/// The editor's thread. It ends with its value, or with the program when it waits for a key.
+/// The editor's thread. It ends when this value is dropped, or with the program if it waits for a key.
 pub struct Editor {
     wishes: mpsc::Sender<InputReply>,
 }
@@ -69,10 +69,10 @@ impl Editor {
         Ok(Editor { wishes })
     }
 
-    /// Begins to wait for a line.
+    /// Starts waiting for a line.
     pub fn read(&self) -> oneshot::Receiver<Result<EditorInput>> {
         let (reply, input) = oneshot::channel();
-        // An editor that is gone shows when the reply is waited for.
+        // If the editor thread is gone, awaiting the reply fails.
         let _ = self.wishes.send(reply);
         input
     }
@@ -85,7 +85,7 @@ fn serve(options: &EditorOptions, wished: &mpsc::Receiver<InputReply>) {
             Ok(editor) => read(editor, options),
             Err(error) => Err(anyhow::anyhow!("cannot start the line editor: {error}")),
         };
-        // Whoever does not wait any more is leaving.
+        // A receiver that is gone means that the program ends.
         let _ = reply.send(input);
     }
 }
@@ -94,14 +94,14 @@ fn open(options: &EditorOptions) -> rustyline::Result<rustyline::Editor<EditorHe
     let config = Config::builder()
         .max_history_size(REMEMBERED)?
         .history_ignore_dups(true)?
-        // As shells do: a way to keep something out of the file.
+        // As in shells, a leading space keeps a line out of the history.
         .history_ignore_space(true)
         .behavior(if options.is_stdout { Behavior::Stdio } else { Behavior::PreferTerm })
         .build();
     let mut editor = rustyline::Editor::with_config(config)?;
     editor.set_helper(Some(EditorHelper));
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-    // There is none the first time, and one that cannot be read is no reason not to talk.
+    // The file does not exist the first time, and a chat works without it.
     if let Err(error) = editor.load_history(&options.history) {
         tracing::debug!(%error, "starting without earlier lines");
     }
@@ -128,7 +128,7 @@ fn read(
     Ok(EditorInput { typed, width })
 }
 
-/// At once, so that a program that is killed has lost nothing.
+/// Written immediately, so that a killed program loses nothing.
 fn remember(editor: &mut rustyline::Editor<EditorHelper, FileHistory>, line: &str, file: &Path) {
     let written = editor.add_history_entry(line).and_then(|_| editor.append_history(file));
     if let Err(error) = written {
@@ -136,7 +136,7 @@ fn remember(editor: &mut rustyline::Editor<EditorHelper, FileHistory>, line: &st
     }
 }
 
-/// What the editor knows of our lines.
+/// Completion and validation for the editor.
 struct EditorHelper;
 
 impl Helper for EditorHelper {}
@@ -168,7 +168,7 @@ impl Validator for EditorHelper {
     }
 }
 
-/// Lines that may be meant by one that begins like this.
+/// Completions of a line.
 fn completions(begun: &str) -> Vec<String> {
     let agents =
         ["simple", "orchestrator", "react", "codeact", "none"].map(|agent| format!("/agent {agent}"));
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_and_their_words_are_completed() {
+    fn commands_and_their_arguments_are_completed() {
         assert_eq!(completions("/m"), ["/model ", "/memory "]);
         assert_eq!(completions("/q"), ["/quit"]);
         assert_eq!(completions("/agent o"), ["/agent orchestrator"]);

@@ -1,4 +1,4 @@
-//! The conversation at the terminal: reads lines, lets the session decide, and does what it says.
+//! The interactive chat: reads lines, passes them to the session, and carries out its effects.
 
 use std::future::Future;
 use std::io::{self, IsTerminal};
@@ -37,42 +37,42 @@ use crate::output::style::{DIM, NAME};
 use crate::output::text::one_line;
 use crate::signals::{Signals, StopSignal};
 
-/// Columns of a terminal that does not tell.
+/// The width of a terminal that does not report it.
 const USUAL_WIDTH: usize = 80;
 
 /// Wider lines are hard to read.
 const WIDEST: usize = 100;
 
-/// What is shown while lists of models are waited for.
-const ASKING: &str = "asking for models";
+/// The spinner text while models are listed.
+const ASKING: &str = "loading the list of models";
 
-/// How long the database is waited for after Ctrl-C.
+/// The longest wait for the database after Ctrl-C.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// The file of earlier lines.
+/// The history file.
 const HISTORY: &str = "chat_history";
 
 pub struct InteractiveChat<'a> {
     pub target: &'a ChatTarget<'a>,
     pub session: ChatSession,
-    /// `None` when nothing can be kept.
+    /// `None` if conversations cannot be saved.
     pub saved_chats: Option<SavedChats>,
 }
 
-/// Where a conversation takes place.
+/// The context of one turn.
 struct TurnContext<'s> {
     look: Option<MarkdownLook>,
     terminal: &'s Terminal,
     signals: &'s mut Signals,
 }
 
-/// What was waited for at the prompt.
+/// The next event at the prompt.
 enum PromptEvent {
     Input(EditorInput),
     Stop(StopSignal),
 }
 
-/// Whether the conversation goes on.
+/// Whether the chat continues.
 enum Next {
     GoOn,
     Leave(ExitCode),
@@ -101,7 +101,7 @@ impl InteractiveChat<'_> {
                     self.carry_out(effect, stage).await?
                 }
                 EditorEvent::Interrupt => {
-                    output::note("Ctrl-D or /quit leaves; Ctrl-C stops an answer.");
+                    output::note("Press Ctrl-D or type /quit to quit; Ctrl-C stops an answer.");
                     Next::GoOn
                 }
                 EditorEvent::End => Next::Leave(ExitCode::SUCCESS),
@@ -156,7 +156,7 @@ impl InteractiveChat<'_> {
                 output::note(self.session.advice(false));
             }
             AnswerEnd::Stopped(StopSignal::Interrupt) => output::note(match is_answer {
-                true => "Stopped. What was answered is kept; /retry asks again.",
+                true => "Stopped. The partial answer is saved; /retry asks again.",
                 false => "Stopped before the answer began. /retry asks again.",
             }),
             AnswerEnd::Stopped(stop) => return Ok(Next::Leave(stop.exit_code())),
@@ -167,19 +167,19 @@ impl InteractiveChat<'_> {
                 output::note(self.session.advice(is_overflow));
             }
         }
-        // A free line before the next question.
+        // An empty line before the next question.
         output::stderr_line("");
         Ok(Next::GoOn)
     }
 
-    /// Keeps a turn. Returns the signal that ends everything, if one came meanwhile.
+    /// Saves a turn. Returns a signal that ends the program, if one arrived meanwhile.
     async fn keep(&mut self, keep: Option<SaveTurn>, signals: &mut Signals) -> Option<StopSignal> {
         let (Some(keep), Some(saved_chats)) = (keep, &self.saved_chats) else { return None };
         let mut keeping = pin!(saved_chats.keep(keep));
         let kept = tokio::select! {
             kept = &mut keeping => Ok(kept),
             stop = signals.next() => match stop {
-                // Whoever presses Ctrl-C twice meant the answer both times, and the database needs but a moment.
+                // A second Ctrl-C was meant for the answer, and the database needs only a moment.
                 StopSignal::Interrupt => timeout(MOMENT, keeping).await,
                 stop => return Some(stop),
             },
@@ -187,21 +187,21 @@ impl InteractiveChat<'_> {
         match kept {
             Ok(Ok(kept)) => self.session.kept(kept),
             Ok(Err(error)) => {
-                output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
+                output::warning(format_args!("this turn was not saved: {}", failure::explain(&error)));
             }
-            // The database goes on by itself, so nobody knows.
-            Err(_) => output::warning("this turn may not be kept: the database was not waited for."),
+            // The write continues in the background, so its outcome is unknown.
+            Err(_) => output::warning("this turn may not be saved: the database did not respond in time."),
         }
         None
     }
 
     fn saved_chats(&self) -> Result<&SavedChats> {
-        self.saved_chats.as_ref().context("conversations are not kept")
+        self.saved_chats.as_ref().context("conversations are not saved")
     }
 
     async fn show_chats(&self) -> Result<()> {
         listing::print(&self.saved_chats()?.list().await?)?;
-        output::note("'/resume ID' goes on with one of them.");
+        output::note("Type '/resume ID' to resume one of them.");
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl InteractiveChat<'_> {
     async fn forget(&mut self, chat: ChatId) -> Result<()> {
         self.saved_chats()?.forget(chat).await?;
         self.session.forgotten(chat);
-        output::note(format_args!("Conversation {chat} is gone."));
+        output::note(format_args!("Deleted conversation {chat}."));
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl InteractiveChat<'_> {
             let _waiting = Spinner::start(ASKING);
             system.listed_models(CallerRole::Owner).await?
         };
-        // Others may have a model by the same name; the first of them answers.
+        // Several engines may have a model of this name; the first one answers.
         let answering = listed.iter().position(|listed| system.pool().means(current, listed));
         for (number, listed) in listed.iter().enumerate() {
             if listed.model.kind != ModelKind::Text {
@@ -236,7 +236,7 @@ impl InteractiveChat<'_> {
             output::line(format_args!("{sign} {NAME}{model}{NAME:#} {DIM}{engine}{DIM:#}"))?;
         }
         output::note(format_args!(
-            "'/model NAME' has another one answer; '/model {AUTO}' leaves the choice to Hob."
+            "'/model NAME' switches to another model; '/model {AUTO}' lets Hob choose."
         ));
         Ok(())
     }
@@ -246,7 +246,10 @@ impl InteractiveChat<'_> {
             let _waiting = Spinner::start(ASKING);
             self.target.app.system.pool().engine_of(&model).await?;
         }
-        output::note(format_args!("{} answers.", one_line(&model)));
+        match model.as_str() {
+            AUTO => output::note("Hob now picks a model for each question."),
+            model => output::note(format_args!("Now using {}.", one_line(model))),
+        }
         self.session.use_model(model);
         Ok(())
     }
@@ -254,10 +257,10 @@ impl InteractiveChat<'_> {
     fn show_tools(&self) -> Result<()> {
         tools::list(&self.target.app.system.tools(), OutputFormat::Text)?;
         if let Some(only) = &self.target.only_tools {
-            output::note(format_args!("Of these, agents may use {} here.", only.join(", ")));
+            output::note(format_args!("In this chat, agents may use only {}.", only.join(", ")));
         }
         if self.session.settings().agent == AgentChoice::None {
-            output::note("No agent answers, so no tool is used; '/agent orchestrator' changes that.");
+            output::note("No agent is active, so no tools are used. Type '/agent orchestrator' to use them.");
         }
         Ok(())
     }
@@ -270,7 +273,7 @@ impl InteractiveChat<'_> {
                 self.session.saved(save.file);
             }
             Err(WriteError::Exists { path }) => {
-                output::note(format_args!("{} is there already. Choose another name.", path.display()));
+                output::note(format_args!("{} already exists. Choose another name.", path.display()));
             }
             Err(error) => {
                 failure::report(&error.into());
@@ -282,7 +285,7 @@ impl InteractiveChat<'_> {
         let engine = self.target.app.system.engine();
         let model = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
         output::stderr_line(format_args!(
-            "{NAME}{}{NAME:#} {DIM}on {}. /help shows what there is; Ctrl-D leaves.{DIM:#}",
+            "{NAME}{}{NAME:#} {DIM}on {}. Type /help for help, Ctrl-D to quit.{DIM:#}",
             one_line(model),
             engine.key()
         ));
@@ -290,8 +293,8 @@ impl InteractiveChat<'_> {
     }
 }
 
-/// The next line, unless a signal ends everything. Ctrl-C is a key while a line is typed, so an interrupt that comes as a
-/// signal then was meant for the answer that had just ended.
+/// The next line, or a signal that ends the program. The editor reads Ctrl-C as a key, so an interrupt signal here was meant
+/// for the answer that has just ended.
 async fn listen(editor: &Editor, signals: &mut Signals) -> Result<PromptEvent> {
     let mut input = editor.read();
     loop {
@@ -305,7 +308,7 @@ async fn listen(editor: &Editor, signals: &mut Signals) -> Result<PromptEvent> {
     }
 }
 
-/// Waits for some work, and says what went wrong with it. A signal ends the wait; Ctrl-C ends nothing else.
+/// Waits for some work, and reports its failure. A signal ends the wait; Ctrl-C does not end the chat.
 async fn attend(work: impl Future<Output = Result<()>>, signals: &mut Signals) -> Next {
     tokio::select! {
         outcome = work => {

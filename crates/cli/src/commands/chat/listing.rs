@@ -1,4 +1,4 @@
-//! The conversations there are, in a table.
+//! Prints the saved conversations as a table.
 
 use anyhow::Result;
 use hob_system::store::chats::ChatSummary;
@@ -13,7 +13,7 @@ const COLUMNS: [Column; 4] = [
     Column::Numbers("ID"),
     Column::Words("LAST USED"),
     Column::Numbers("TURNS"),
-    Column::Words("BEGAN WITH"),
+    Column::Words("FIRST QUESTION"),
 ];
 
 /// Characters of a question in the table.
@@ -21,7 +21,7 @@ const LONGEST: usize = 60;
 
 pub fn print(chats: &[ChatSummary]) -> Result<()> {
     if chats.is_empty() {
-        output::note("There are no conversations yet.");
+        output::note("There are no saved conversations yet.");
         return Ok(());
     }
     let now = Timestamp::now();

@@ -44,11 +44,11 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     let mut config = settings::load()?;
     let recall = if config.memory.context && !args.no_context { Switch::On } else { Switch::Off };
     let mut session = ChatSession::new(initial_settings(&args.answering, recall));
-    // Before anything is waited for: a conversation that is not there is known at once.
+    // First, so that a missing conversation fails immediately.
     let saved_chats = block_on(find_conversation(&args, &home, &mut session))?;
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
     let message = if io::stdin().is_terminal() { None } else { Some(question::read(Some("-"))?) };
-    // From here on the conversation decides, question by question.
+    // The session switches the memory on and off for each question.
     config.memory.context = true;
     let answering = args.answering;
     if let Some(model) = &answering.model {
@@ -76,7 +76,7 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     })
 }
 
-/// Opens what was kept, and finds the conversation to go on with. Without it one can still talk, unless it was asked for.
+/// Opens the saved conversations, and loads the one to continue. If that fails, a new chat still works.
 async fn find_conversation(
     args: &ChatArgs,
     home: &Path,
@@ -86,7 +86,7 @@ async fn find_conversation(
         Ok(saved_chats) => saved_chats,
         Err(error) if args.go_on || args.resume.is_some() => return Err(error),
         Err(error) => {
-            output::warning(format_args!("this conversation is not kept: {}", failure::explain(&error)));
+            output::warning(format_args!("this conversation is not saved: {}", failure::explain(&error)));
             return Ok(None);
         }
     };
@@ -98,7 +98,7 @@ async fn find_conversation(
     if let Some(chat) = wanted {
         session.resume(saved_chats.conversation(chat).await?);
     } else if args.go_on {
-        output::note("There is no conversation to go on with, so this is a new one.");
+        output::note("There is no conversation to continue; starting a new one.");
     }
     Ok(Some(saved_chats))
 }

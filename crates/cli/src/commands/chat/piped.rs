@@ -1,4 +1,4 @@
-//! One message that was piped in, and its answer: nothing else is printed.
+//! Answers one piped message. Prints nothing else.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::failure;
 use crate::output;
 use crate::signals::Signals;
 
-/// Asks, and keeps what was answered.
+/// Asks, and saves the answer.
 pub async fn run(
     message: String,
     target: &ChatTarget<'_>,
@@ -48,7 +48,7 @@ pub async fn run(
     tokio::select! {
         kept = saved_chats.keep(keep) => {
             if let Err(error) = kept {
-                output::warning(format_args!("this turn is not kept: {}", failure::explain(&error)));
+                output::warning(format_args!("this turn was not saved: {}", failure::explain(&error)));
             }
             outcome
         }
@@ -56,13 +56,12 @@ pub async fn run(
     }
 }
 
-/// A conversation that has become too long can only be begun anew.
+/// If the conversation is too long, suggests a new one.
 fn explain(error: AskError, turns: usize) -> Error {
     let is_overflow = matches!(&error, AskError::Engine(error) if error.is_context_overflow());
     let error = Error::from(error);
     if is_overflow && turns > 0 {
-        error
-            .context("the conversation is longer than the model can read; begin a new one without --continue")
+        error.context("the conversation exceeds the model's context; start a new one without --continue")
     } else {
         error
     }

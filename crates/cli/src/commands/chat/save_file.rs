@@ -1,4 +1,4 @@
-//! Conversations written to files of the user's choosing.
+//! Saves conversations to files.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub fn expand(file: &Path) -> PathBuf {
     }
 }
 
-/// Writes it, whole or not at all: a conversation that was saved before is not lost when its disk is full.
+/// Writes the file atomically: a full disk does not destroy an earlier version.
 pub fn write(file: &Path, save: &SaveFile) -> Result<(), WriteError> {
     write_new(file, &save.text, save.overwrite)
 }
@@ -37,7 +37,7 @@ mod tests {
         };
         save("first", Overwrite::Refuse).expect("written");
         assert!(matches!(save("second", Overwrite::Refuse), Err(WriteError::Exists { .. })));
-        // Whoever has the file open goes on with what it was.
+        // A process that has the file open keeps the old content.
         let seen = home.path().join("seen.md");
         fs::hard_link(&file, &seen).expect("linked");
         save("second", Overwrite::Force).expect("written");

@@ -1,4 +1,4 @@
-//! Conversations as they are kept, read and written beside everything else.
+//! The store of saved conversations, used from async code.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use hob_system::store::chats::{ChatId, ChatSummary, Conversation, Kept};
 
 use super::session::{SaveTarget, SaveTurn};
 
-/// Conversations that are listed.
+/// The maximum number of listed conversations.
 const LISTED: usize = 30;
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl SavedChats {
         Ok(SavedChats { chats })
     }
 
-    /// Writes a turn down. Returns where it is now.
+    /// Saves a turn. Returns its place.
     pub async fn keep(&self, keep: SaveTurn) -> Result<Kept> {
         self.with(move |chats| {
             let now = SystemTime::now();
@@ -38,7 +38,7 @@ impl SavedChats {
         .await
     }
 
-    /// The conversations that were used last, the newest first.
+    /// The most recently used conversations, newest first.
     pub async fn list(&self) -> Result<Vec<ChatSummary>> {
         self.with(|chats| chats.list(LISTED)).await
     }
@@ -47,7 +47,7 @@ impl SavedChats {
         self.with(Chats::latest).await
     }
 
-    /// What was said in a conversation.
+    /// The turns of a conversation.
     pub async fn conversation(&self, chat: ChatId) -> Result<Conversation> {
         self.with(move |chats| chats.conversation(chat)).await?.ok_or_else(|| no_such(chat))
     }
@@ -71,12 +71,12 @@ impl SavedChats {
 
 fn no_such(chat: ChatId) -> Error {
     anyhow!(
-        "there is no conversation {chat}. 'hob chat --list', or /list while you talk, shows which there are."
+        "conversation {chat} does not exist. 'hob chat --list', or /list in the chat, lists the saved conversations."
     )
 }
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
 ) -> Result<T> {
-    Ok(tokio::task::spawn_blocking(work).await.context("the database cannot be waited for")??)
+    Ok(tokio::task::spawn_blocking(work).await.context("the database task failed")??)
 }

@@ -1,5 +1,4 @@
-//! A conversation and what can be done in it: what was typed goes in, what is to be done comes out. Knows no terminal, no
-//! engine and no disk.
+//! The state of a conversation: input goes in, effects come out. Knows no terminal, no engine and no disk.
 
 use std::path::PathBuf;
 
@@ -15,7 +14,7 @@ use crate::output::number::counted;
 /// More than any model can read.
 const LONGEST_MESSAGE: usize = 1 << 20;
 
-/// Who answers, and with what.
+/// The settings of answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatSettings {
     /// `None` for the default.
@@ -24,7 +23,7 @@ pub struct ChatSettings {
     pub memory: Switch,
 }
 
-/// What is to be done.
+/// What the caller must do.
 #[derive(Debug, PartialEq)]
 pub enum ChatEffect {
     Nothing,
@@ -33,7 +32,7 @@ pub enum ChatEffect {
     /// The whole conversation, the question last.
     Ask(Vec<Message>),
     ShowModels,
-    /// Whether there is such a model is to be found out first.
+    /// The caller checks first whether the model exists.
     ChooseModel(String),
     ShowTools,
     Save(SaveFile),
@@ -43,7 +42,7 @@ pub enum ChatEffect {
     Leave,
 }
 
-/// A file to be written.
+/// A file to write.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SaveFile {
     pub file: PathBuf,
@@ -51,19 +50,19 @@ pub struct SaveFile {
     pub overwrite: Overwrite,
 }
 
-/// A turn to be kept.
+/// A turn to save.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SaveTurn {
     pub turn: Turn,
     pub place: SaveTarget,
 }
 
-/// Where a turn is to be kept.
+/// Where to save a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SaveTarget {
-    /// Of a conversation, or of a new one.
+    /// At the end of a conversation, or of a new one.
     EndOf(Option<ChatId>),
-    /// Of the turn whose question was asked again.
+    /// In place of the turn whose question was retried.
     InsteadOf(Kept),
 }
 
@@ -71,7 +70,7 @@ pub enum SaveTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attempt {
     First,
-    /// It is the last turn's, whose answer it may replace.
+    /// A retry of the last turn, whose answer it may replace.
     Again,
 }
 
@@ -87,7 +86,7 @@ pub struct ChatSession {
     settings: ChatSettings,
     chat: Option<ChatId>,
     turns: Vec<Turn>,
-    /// Where the last turn is kept, or the one that it replaced; `None` where it is not.
+    /// The place of the last saved turn, or of the turn that it replaces; `None` if it is not saved.
     last: Option<Kept>,
     asked: Option<PendingQuestion>,
     /// The file this conversation was written to.
@@ -107,7 +106,7 @@ impl ChatSession {
         &self.turns
     }
 
-    /// Goes on with a conversation that was kept.
+    /// Resumes a saved conversation.
     pub fn resume(&mut self, conversation: Conversation) {
         let Conversation { turns, last } = conversation;
         self.chat = Some(last.chat);
@@ -117,18 +116,18 @@ impl ChatSession {
         self.saved_to = None;
     }
 
-    /// A conversation was deleted. Where it is this one, another begins.
+    /// Records that a conversation was deleted. If it is this one, a new one starts.
     pub fn forgotten(&mut self, chat: ChatId) {
         if self.chat == Some(chat) {
             self.start_new();
         }
     }
 
-    /// Takes what was typed.
+    /// Handles the user's input.
     pub fn handle_input(&mut self, typed: &str) -> ChatEffect {
         if typed.len() > LONGEST_MESSAGE {
             return ChatEffect::Say(format!(
-                "That is longer than {} MiB, which no model can read.",
+                "The message is longer than {} MiB, which no model can read.",
                 LONGEST_MESSAGE >> 20
             ));
         }
@@ -170,7 +169,7 @@ impl ChatSession {
             ChatCommand::Model(None) => ChatEffect::ShowModels,
             ChatCommand::Model(Some(model)) if model == "default" => {
                 self.settings.model = None;
-                ChatEffect::Say("The default model answers.".to_owned())
+                ChatEffect::Say("Now using the default model.".to_owned())
             }
             ChatCommand::Model(Some(model)) => ChatEffect::ChooseModel(model),
             ChatCommand::Agent(wanted) => {
@@ -198,12 +197,12 @@ impl ChatSession {
 
     fn who_answers(&self) -> String {
         match self.settings.agent {
-            AgentChoice::None => "The model answers by itself, without tools. There are the agents simple, \
-                                  orchestrator, react and codeact; '/agent orchestrator' lets it use tools."
+            AgentChoice::None => "No agent is active: the model answers directly, without tools. Agents: simple, \
+                                  orchestrator, react and codeact; '/agent orchestrator' lets the model use tools."
                 .to_owned(),
             AgentChoice::Agent(agent) => {
                 format!(
-                    "The agent {agent} answers; /tools shows what it may use. '/agent none' sends it away."
+                    "The agent {agent} answers; /tools lists what it may use. '/agent none' turns it off."
                 )
             }
         }
@@ -211,12 +210,12 @@ impl ChatSession {
 
     fn about_memory(&self) -> String {
         match self.settings.memory {
-            Switch::On => "The memory is on: answers draw on what 'hob memory index' took in.".to_owned(),
-            Switch::Off => "The memory is off.".to_owned(),
+            Switch::On => "Memory is on: answers use the documents that 'hob memory index' read.".to_owned(),
+            Switch::Off => "Memory is off.".to_owned(),
         }
     }
 
-    /// A question that has no answer is asked before one that has.
+    /// Retries the question without an answer, or else the last one.
     fn retry(&mut self) -> ChatEffect {
         match (self.asked.take(), self.turns.last()) {
             (Some(PendingQuestion { question, attempt }), _) => self.try_to_ask(question, attempt),
@@ -224,13 +223,13 @@ impl ChatSession {
                 let question = last.question.clone();
                 self.try_to_ask(question, Attempt::Again)
             }
-            (None, None) => ChatEffect::Say("Nothing was asked yet.".to_owned()),
+            (None, None) => ChatEffect::Say("No question was asked yet.".to_owned()),
         }
     }
 
     fn save(&mut self, file: PathBuf) -> ChatEffect {
         if self.turns.is_empty() {
-            return ChatEffect::Say("Nothing was answered yet, so there is nothing to save.".to_owned());
+            return ChatEffect::Say("There is no answer yet, so there is nothing to save.".to_owned());
         }
         let overwrite = match &self.saved_to {
             Some(known) if *known == file => Overwrite::Force,
@@ -239,7 +238,7 @@ impl ChatSession {
         ChatEffect::Save(SaveFile { file, text: transcript(&self.turns), overwrite })
     }
 
-    /// A question that has no answer goes along, and can be asked in the new conversation.
+    /// A question without an answer is kept, and can be retried in the new conversation.
     fn start_new(&mut self) -> ChatEffect {
         self.chat = None;
         self.turns.clear();
@@ -248,10 +247,10 @@ impl ChatSession {
         if let Some(asked) = &mut self.asked {
             asked.attempt = Attempt::First;
         }
-        ChatEffect::Say("A new conversation.".to_owned())
+        ChatEffect::Say("Started a new conversation.".to_owned())
     }
 
-    /// The model is there, and answers from now on.
+    /// Sets the model, which exists.
     pub fn use_model(&mut self, model: String) {
         self.settings.model = Some(model);
     }
@@ -261,8 +260,7 @@ impl ChatSession {
         self.saved_to = Some(file);
     }
 
-    /// The question was answered, as far as `ending` says; `None` when there is nothing to keep, and the question still has
-    /// no answer.
+    /// Records an answer. Returns `None` if it is empty: then the question still has no answer.
     pub fn answered(&mut self, answer: String, ending: TurnEnding, model: String) -> Option<SaveTurn> {
         if answer.trim().is_empty() {
             return None;
@@ -277,13 +275,13 @@ impl ChatSession {
         Some(SaveTurn { turn, place: self.last.map_or(SaveTarget::EndOf(self.chat), SaveTarget::InsteadOf) })
     }
 
-    /// The last turn was kept there.
+    /// Records where the last turn was saved.
     pub fn kept(&mut self, kept: Kept) {
         self.chat = Some(kept.chat);
         self.last = Some(kept);
     }
 
-    /// What can be done about a question that failed.
+    /// The hint for a question that failed.
     pub fn advice(&self, is_overflow: bool) -> String {
         let earlier = match &self.asked {
             Some(PendingQuestion { attempt: Attempt::Again, .. }) => self.turns.len().saturating_sub(1),
@@ -291,13 +289,12 @@ impl ChatSession {
         };
         match (is_overflow, earlier) {
             (true, 0) => {
-                "The question is longer than the model can read. Ask a shorter one, or choose another \
-                          model with /model."
+                "The question exceeds the model's context. Ask a shorter one, or switch models with /model."
                     .to_owned()
             }
             (true, turns) => format!(
-                "With {} before it, the question is longer than the model can read. Nothing was left out: /new \
-                 begins another conversation, and /retry then asks the question there.",
+                "With {} before it, the question exceeds the model's context. Nothing was removed: type /new to start a \
+                 new conversation, then /retry to ask the question there.",
                 counted(turns, "turn")
             ),
             (false, _) => "/retry asks again.".to_owned(),

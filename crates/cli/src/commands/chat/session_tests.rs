@@ -50,7 +50,7 @@ fn said(effect: ChatEffect) -> String {
 }
 
 #[test]
-fn a_question_brings_along_what_was_said_before() {
+fn a_question_includes_the_earlier_turns() {
     let mut session = with_turns(&["a"]);
     assert_eq!(asked(session.handle_input("b")), ["user: a", "assistant: re: a", "user: b"]);
     let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into());
@@ -58,7 +58,7 @@ fn a_question_brings_along_what_was_said_before() {
 }
 
 #[test]
-fn an_answer_that_was_stopped_is_kept_as_far_as_it_came() {
+fn a_stopped_answer_is_saved_as_far_as_it_came() {
     let mut session = session();
     session.handle_input("a");
     let keep = session.answered("half of".into(), TurnEnding::Stopped, "m".into()).expect("to be kept");
@@ -67,7 +67,7 @@ fn an_answer_that_was_stopped_is_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn a_retry_takes_the_place_of_the_answer_and_loses_nothing_when_it_fails() {
+fn a_retry_replaces_the_answer_and_loses_nothing_when_it_fails() {
     let mut session = with_turns(&["a", "b"]);
     assert_eq!(asked(session.handle_input("/retry")), ["user: a", "assistant: re: a", "user: b"]);
     assert_eq!(session.turns().len(), 2, "the old answer stays until there is a new one");
@@ -78,13 +78,13 @@ fn a_retry_takes_the_place_of_the_answer_and_loses_nothing_when_it_fails() {
 }
 
 #[test]
-fn a_retry_replaces_what_was_kept_of_its_own_question_and_nothing_else() {
+fn a_retry_replaces_only_its_own_saved_turn() {
     let mut session = with_turns(&["a"]);
     let mut answer = |line: &str, answer: &str| {
         session.handle_input(line);
         session.answered(answer.into(), TurnEnding::Complete, "m".into()).expect("to be kept").place
     };
-    // Nothing of this is told to be kept, as when the disk is full.
+    // The session is not told that anything was saved, as when the disk is full.
     assert_eq!(answer("/retry", "better"), SaveTarget::InsteadOf(kept(1)));
     assert_eq!(answer("/retry", "best"), SaveTarget::InsteadOf(kept(1)), "the first answer is still there");
     assert_eq!(answer("b", "lost"), SaveTarget::EndOf(Some(id("7"))));
@@ -110,12 +110,12 @@ fn a_question_that_failed_can_be_asked_again() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_never_cut_in_silence() {
+fn a_conversation_that_is_too_long_is_never_cut_silently() {
     let mut session = with_turns(&["a", "b"]);
     session.handle_input("c");
     let advice = session.advice(true);
     assert!(advice.contains("With 2 turns before it") && advice.contains("/new"), "{advice}");
-    assert_eq!(said(session.handle_input("/new")), "A new conversation.");
+    assert_eq!(said(session.handle_input("/new")), "Started a new conversation.");
     assert_eq!(asked(session.handle_input("/retry")), ["user: c"]);
     assert!(session.advice(true).contains("Ask a shorter one"));
 }
@@ -128,11 +128,11 @@ fn a_new_conversation_knows_nothing_of_the_old_one() {
     let keep = session.answered("re: b".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
     assert_eq!(keep.place, SaveTarget::EndOf(None));
     session.handle_input("/new");
-    assert_eq!(said(session.handle_input("/retry")), "Nothing was asked yet.");
+    assert_eq!(said(session.handle_input("/retry")), "No question was asked yet.");
 }
 
 #[test]
-fn a_conversation_that_was_kept_goes_on() {
+fn a_saved_conversation_continues() {
     let mut session = with_turns(&["x"]);
     assert_eq!(session.handle_input("/resume 9"), ChatEffect::Resume(id("9")));
     let last = Kept { chat: id("9"), number: TurnNumber::new(3) };
@@ -146,7 +146,7 @@ fn a_conversation_that_was_kept_goes_on() {
 }
 
 #[test]
-fn a_conversation_that_is_forgotten_is_not_gone_on_with() {
+fn a_deleted_conversation_is_not_continued() {
     let mut session = with_turns(&["a"]);
     assert_eq!(session.handle_input("/forget 9"), ChatEffect::Forget(id("9")));
     session.forgotten(id("9"));
@@ -156,10 +156,10 @@ fn a_conversation_that_is_forgotten_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_book_is_no_message() {
+fn a_message_has_a_maximum_length() {
     let mut session = session();
     assert!(said(session.handle_input(&"x".repeat(LONGEST_MESSAGE + 1))).contains("longer than 1 MiB"));
-    assert_eq!(said(session.handle_input("/retry")), "Nothing was asked yet.");
+    assert_eq!(said(session.handle_input("/retry")), "No question was asked yet.");
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn settings_change_by_command() {
     session.handle_input("/model default");
     session.handle_input("/agent none");
     assert_eq!(session.settings(), &ChatSettings { model: None, agent: AgentChoice::None, ..changed });
-    assert!(said(session.handle_input("/agent")).contains("by itself"));
-    assert_eq!(said(session.handle_input("/memory")), "The memory is off.");
+    assert!(said(session.handle_input("/agent")).contains("directly"));
+    assert_eq!(said(session.handle_input("/memory")), "Memory is off.");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_file_is_replaced_only_by_the_conversation_it_has() {
 }
 
 #[test]
-fn the_rest_is_left_to_the_terminal() {
+fn other_commands_become_effects() {
     let mut session = session();
     for (line, effect) in [
         ("", ChatEffect::Nothing),
@@ -211,5 +211,5 @@ fn the_rest_is_left_to_the_terminal() {
     ] {
         assert_eq!(session.handle_input(line), effect, "{line}");
     }
-    assert!(said(session.handle_input("/nonsense")).contains("There are /help"));
+    assert!(said(session.handle_input("/nonsense")).contains("Commands: /help"));
 }

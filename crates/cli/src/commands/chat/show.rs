@@ -1,4 +1,4 @@
-//! What is shown besides answers: where one is, and what there is.
+//! Prints the last turn and the help.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::output::style::DIM;
 use crate::output::table;
 use crate::output::text::printable;
 
-/// What was said last, for somebody who comes back.
+/// The last turn of a resumed conversation.
 pub fn show_last(turns: &[Turn], look: Option<MarkdownLook>) -> Result<()> {
     let Some(last) = turns.last() else { return Ok(()) };
     if turns.len() > 1 {
@@ -40,8 +40,8 @@ pub fn show_help() -> Result<()> {
     let facts: Vec<(&str, String)> = facts.iter().map(|(name, does)| (name.as_str(), does.clone())).collect();
     table::print_facts(&facts)?;
     output::note(
-        "A line that ends with \\ goes on, and so does a block of code between ``` lines; Alt-Enter begins a new line. \
-         Ctrl-C stops an answer.",
+        "End a line with \\ to continue it on the next line; a code block between ``` lines continues too. Alt-Enter \
+         inserts a new line. Ctrl-C stops an answer.",
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Who is asked, and on what terms.
+//! The target of questions: the app, and the options of the command line.
 
 use hob_config::AgentKey;
 use hob_core::model::DEFAULT_MODEL;
@@ -31,7 +31,7 @@ impl ChatTarget<'_> {
         self.max_tokens.or(self.app.system.defaults().max_tokens).map(MaxTokens::get)
     }
 
-    /// The person at this machine, who may have everything done.
+    /// The local user, who may use all tools.
     pub fn caller(&self, settings: &ChatSettings) -> Caller {
         let agent = match settings.agent {
             AgentChoice::None => AgentPreference::None,
@@ -62,7 +62,7 @@ impl ChatTarget<'_> {
     }
 }
 
-/// What the command line says about who answers. Tools need an agent to use them.
+/// The initial settings from the command line. Tools need an agent.
 pub fn initial_settings(args: &AnsweringArgs, memory: Switch) -> ChatSettings {
     let agent = match args.agent {
         Some(agent) => agent,

@@ -1,4 +1,4 @@
-//! The terminal's own settings: no echo while an answer is shown, and everything as it was at the end.
+//! Terminal modes: no echo while an answer is shown, and the original modes at the end.
 
 #[cfg(unix)]
 pub use unix::Terminal;
@@ -12,8 +12,8 @@ mod unix {
 
     use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-    /// The terminal as it was found. It is left like that with its value, however that comes about: the line editor may be
-    /// in the middle of a line.
+    /// The original modes of the terminal. Dropping this value restores them, even if the line editor is in the middle of a
+    /// line.
     pub struct Terminal {
         found: Option<Termios>,
     }
@@ -23,13 +23,13 @@ mod unix {
             Terminal { found: tcgetattr(io::stdin()).ok() }
         }
 
-        /// What is typed is not shown, and kept for the next line, until the value is gone.
+        /// Turns the echo off until the returned value is dropped. Typed keys stay in the queue for the next line.
         pub fn echo_off(&self) -> EchoOff<'_> {
             if let Some(found) = &self.found {
                 let mut quiet = found.clone();
-                // Keys are kept as they are: the end of a line, or of everything, is for the line editor to read.
+                // Non-canonical mode leaves Enter and Ctrl-D to the line editor.
                 quiet.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON;
-                // A terminal that does not obey shows what is typed, which is no reason to stop.
+                // If this fails, typed keys are echoed, which is not fatal.
                 let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &quiet);
             }
             EchoOff { terminal: self }
@@ -48,13 +48,13 @@ mod unix {
                 .is_ok_and(|now| self.found.is_some() && !now.local_modes.contains(LocalModes::ICANON));
             self.restore();
             if is_line_open && io::stderr().is_terminal() {
-                // The editor had pasted text put in brackets.
+                // The editor enabled bracketed paste.
                 let _ = io::stderr().write_all(b"\x1b[?2004l\n");
             }
         }
     }
 
-    /// Silence.
+    /// Restores the echo when dropped.
     pub struct EchoOff<'a> {
         terminal: &'a Terminal,
     }
@@ -68,7 +68,7 @@ mod unix {
 
 #[cfg(not(unix))]
 mod other {
-    /// Left to itself.
+    /// Does nothing on this platform.
     pub struct Terminal;
 
     impl Terminal {

@@ -1,4 +1,4 @@
-//! A conversation as a file that people read.
+//! A conversation as Markdown.
 
 use std::fmt::Write;
 

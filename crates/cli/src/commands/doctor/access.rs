@@ -1,4 +1,4 @@
-//! Who may ask the server: this machine only, those with a key, or everybody who reaches it; and which web pages.
+//! Who can use the server: this machine only, callers with a key, or anyone on the network; and which web pages.
 
 use std::net::IpAddr;
 
@@ -15,25 +15,26 @@ pub fn check(server: &ServerConfig) -> DoctorCheck {
         DoctorCheck::new(
             NAME,
             CheckStatus::Good,
-            format!("'hob serve' answers everybody who has its key ({host})"),
+            format!("'hob serve' answers anyone who has the API key ({host})"),
         )
     } else if server.api_key.is_none() && any_page {
-        let message = "'hob serve' answers every web page that a browser here opens ([server] cors_origins has \"*\", no key)";
+        let message = "'hob serve' answers every web page opened in a browser on this machine ([server] cors_origins has \
+                       \"*\", no key)";
         DoctorCheck::new(NAME, CheckStatus::Warning, message)
-            .advise("Set HOB_API_KEY to ask for a key, or name the pages in [server] cors_origins")
+            .advise("Set HOB_API_KEY to require a key, or list the pages in [server] cors_origins")
     } else if server.api_key.is_none() && !server.allowed_hosts.is_empty() {
         let names = server.allowed_hosts.join(", ");
         let message =
             format!("'hob serve' answers anyone who reaches it as {names} ([server] allowed_hosts, no key)");
         DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-            "Set HOB_API_KEY to ask for a key: a tunnel or proxy with that name makes everyone look like this machine",
+            "Set HOB_API_KEY to require a key: a tunnel or proxy with that name makes everyone look like this machine",
         )
     } else if is_inside(host) {
         DoctorCheck::new(NAME, CheckStatus::Good, format!("'hob serve' answers this machine only ({host})"))
     } else {
-        let message = format!("'hob serve' answers everybody who reaches this machine ({host}, no key)");
+        let message = format!("'hob serve' answers anyone on your network ({host}, no API key)");
         DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-            "Set [server] host = \"127.0.0.1\" to keep it to this machine, or HOB_API_KEY to ask for a key",
+            "Set [server] host = \"127.0.0.1\" to limit it to this machine, or HOB_API_KEY to require a key",
         )
     }
 }
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_open_door_is_worth_a_warning() {
+    fn only_an_open_server_is_a_warning() {
         let open = ServerConfig::default();
         let inside = |host: &str| ServerConfig { host: host.into(), ..ServerConfig::default() };
         let locked = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_others_call_by_is_worth_a_warning_without_a_key() {
+    fn allowed_hosts_without_a_key_are_a_warning() {
         let named = |host: &str, api_key: Option<&str>| ServerConfig {
             host: host.into(),
             allowed_hosts: vec!["hob.example.org".into(), "nas".into()],
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_that_is_open_to_every_web_page_is_one_too() {
+    fn a_server_open_to_every_web_page_is_a_warning() {
         let to_all = |api_key: Option<&str>| ServerConfig {
             host: "127.0.0.1".into(),
             cors_origins: vec!["https://app.example.org".into(), "*".into()],

@@ -1,4 +1,4 @@
-//! Messaging, as far as it is switched on: is the gateway there, is WhatsApp linked.
+//! Messaging, if enabled: does the gateway answer, is WhatsApp linked.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use hob_system::channels;
 
 use super::report::{CheckStatus, DoctorCheck};
 
-/// A gateway that is there answers at once.
+/// A healthy gateway answers immediately.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub async fn check(config: &Config, home: &Path) -> Vec<DoctorCheck> {

@@ -1,4 +1,4 @@
-//! The configuration file: can it be read, is it understood, who else may read it.
+//! The configuration file: is it readable, is it valid, can other users read it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,8 +22,9 @@ pub fn check(environment: &Environment) -> (Vec<DoctorCheck>, Option<Config>) {
         }
     };
     let Some(path) = path else {
-        let check = DoctorCheck::new(NAME, CheckStatus::Good, "no file, so everything is at its default")
-            .advise("'hob init' writes one for this machine");
+        let check =
+            DoctorCheck::new(NAME, CheckStatus::Good, "no file; all settings have their default values")
+                .advise("Create one for this machine with 'hob init'");
         return (vec![check], Some(config));
     };
     let mut checks = vec![DoctorCheck::new(NAME, CheckStatus::Good, path.display().to_string())];
@@ -31,7 +32,7 @@ pub fn check(environment: &Environment) -> (Vec<DoctorCheck>, Option<Config>) {
         DoctorCheck::new(NAME, CheckStatus::Warning, warning.to_string()).advise(remedy_of_warning(warning))
     }));
     if holds_key(&config) && others_may_read(&path) {
-        let message = "the file holds a key, and other users of this machine may read it";
+        let message = "the file contains a key, and other users of this machine can read it";
         checks.push(
             DoctorCheck::new(NAME, CheckStatus::Warning, message)
                 .advise(format!("chmod 600 '{}'", path.display())),
@@ -57,27 +58,25 @@ fn remedy_of_warning(warning: &Warning) -> String {
 /// What to do about a file that cannot be used.
 fn remedy(error: &ConfigError) -> String {
     match error {
-        ConfigError::NoHome => "export HOB_HOME=/a/directory/of/yours".to_owned(),
+        ConfigError::NoHome => "export HOB_HOME=/path/to/a/directory".to_owned(),
         ConfigError::Missing { .. } => "Create it with 'hob init', or unset HOB_CONFIG".to_owned(),
         ConfigError::Directory { file } => format!("Move the directory {file} away, then run 'hob init'"),
         ConfigError::Unreadable { file, source } if source.kind() == ErrorKind::PermissionDenied => {
-            format!("Make it yours: 'chown \"$USER\" {file}', then 'chmod 600 {file}'")
+            format!("Take ownership: 'chown \"$USER\" {file}', then 'chmod 600 {file}'")
         }
         ConfigError::Unreadable { file, source } if source.kind() == ErrorKind::NotFound => {
-            format!("{file} is a link that leads nowhere: correct it, or remove it and run 'hob init'")
+            format!("{file} is a broken link: correct it, or remove it and run 'hob init'")
         }
         ConfigError::VariableNotText { variable } => format!("Set {variable} to the key itself, or unset it"),
         ConfigError::Unreadable { .. }
         | ConfigError::TooLarge { .. }
         | ConfigError::NotUtf8 { .. }
         | ConfigError::Syntax { .. }
-        | ConfigError::BadValues(_) => {
-            "Correct the file, or replace it by a new one with 'hob init --force'".to_owned()
-        }
+        | ConfigError::BadValues(_) => "Correct the file, or replace it with 'hob init --force'".to_owned(),
     }
 }
 
-/// Whether a key stands in the file.
+/// Whether the file contains a key.
 fn holds_key(config: &Config) -> bool {
     let engine = &config.engine;
     let servers = [&engine.ollama, &engine.vllm, &engine.sglang, &engine.llamacpp.server, &engine.litellm];

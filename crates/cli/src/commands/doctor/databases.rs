@@ -1,4 +1,4 @@
-//! The databases in Hob's directory: there or not, whole, of our age, free to be written.
+//! The databases in Hob's directory: existing, intact, of a supported version, writable.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use hob_system::{DatabaseKind, DatabaseReport, inspect_databases};
 use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::memory;
 
-/// Looks at them all. An answer needs none of them, so nothing here is worse than a warning. Blocks.
+/// Checks all databases. No answer needs them, so no result is worse than a warning. Blocks.
 pub fn check(home: &Path) -> Vec<DoctorCheck> {
     inspect_databases(home).iter().map(check_one).collect()
 }
@@ -20,14 +20,14 @@ fn check_one(database: &DatabaseReport) -> DoctorCheck {
     let error = match state {
         Ok(None) => {
             let message = match kind {
-                DatabaseKind::Record => "not there yet; the first answer makes it",
-                DatabaseKind::Memory => "not there yet; 'hob memory index PATH' makes it",
+                DatabaseKind::Record => "not created yet (created by the first answer)",
+                DatabaseKind::Memory => "not created yet (created by 'hob memory index PATH')",
             };
             return DoctorCheck::new(name, CheckStatus::Off, message);
         }
         Ok(Some(found)) if found.steps_behind > 0 => {
             let message = format!(
-                "{}, from an older Hob; it is brought up to date when it is next used",
+                "{}, from an older version of Hob; it is migrated when it is next used",
                 memory(found.bytes)
             );
             return DoctorCheck::new(name, CheckStatus::Good, message);
@@ -38,28 +38,30 @@ fn check_one(database: &DatabaseReport) -> DoctorCheck {
     let (message, advice) = match error {
         DatabaseError::Damaged { .. } => {
             let again = match kind {
-                DatabaseKind::Record => "Hob starts with a new one",
-                DatabaseKind::Memory => "fill a new one with 'hob memory index PATH'",
+                DatabaseKind::Record => "Hob creates a new one",
+                DatabaseKind::Memory => "rebuild it with 'hob memory index PATH'",
             };
-            ("the file is damaged, or no database of Hob's".to_owned(), move_away(path, "damaged", again))
+            ("the file is damaged, or is not a Hob database".to_owned(), move_away(path, "damaged", again))
         }
         DatabaseError::Busy { .. } => (
-            "another process keeps it locked".to_owned(),
-            format!("Wait until it is done, or find and stop it: 'fuser {shown}' tells its number"),
+            "another process has locked it".to_owned(),
+            format!("Wait until it is done, or find and stop it: 'fuser {shown}' prints its process ID"),
         ),
         DatabaseError::Newer { found, known, .. } => (
-            format!("it was written by a newer Hob: its version is {found}, and this one knows {known}"),
+            format!(
+                "it was written by a newer Hob: its schema version is {found}, and this Hob supports {known}"
+            ),
             "Update Hob, or set HOB_HOME to another directory".to_owned(),
         ),
         DatabaseError::Full { .. } => {
-            ("there is no space left for it".to_owned(), "Make room on its disk".to_owned())
+            ("its disk is full".to_owned(), "Free some space on its disk".to_owned())
         }
         DatabaseError::Directory { .. }
         | DatabaseError::Create { .. }
         | DatabaseError::Open { .. }
         | DatabaseError::ReadOnly { .. } => (
             "it cannot be opened for reading and writing".to_owned(),
-            format!("Make it yours with 'chown \"$USER\" {shown}' and 'chmod u+rw {shown}'"),
+            format!("Take ownership with 'chown \"$USER\" {shown}' and 'chmod u+rw {shown}'"),
         ),
         DatabaseError::Failed { source, .. } => {
             (format!("it cannot be used: {source}"), move_away(path, "failed", "try again"))
@@ -68,8 +70,8 @@ fn check_one(database: &DatabaseReport) -> DoctorCheck {
     DoctorCheck::new(name, CheckStatus::Warning, message).advise(advice)
 }
 
-/// How to put a database aside so that nothing of it is lost: what was written last may stand in a file beside it, which
-/// belongs to it by its name, and would be taken for a part of the next one.
+/// How to move a database away without losing data: recent writes may be in the -wal file next to it, which SQLite would
+/// otherwise apply to the next database.
 fn move_away(path: &Path, aside: &str, then: &str) -> String {
     let beside = |end: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -84,7 +86,7 @@ fn move_away(path: &Path, aside: &str, then: &str) -> String {
         .collect();
     let mut directory = beside(&format!(".{aside}"));
     for number in 2..100 {
-        // What was put aside before stays as it is.
+        // Earlier copies are kept.
         if !directory.exists() {
             break;
         }

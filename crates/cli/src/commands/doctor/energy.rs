@@ -1,4 +1,4 @@
-//! Whether the energy of answers can be measured here. Says nothing on machines without a meter, which are most.
+//! Whether this machine can measure the energy of answers. Reports nothing on machines without a meter.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hob_telemetry::energy::{EnergySurvey, survey};
 
 use super::report::{CheckStatus, DoctorCheck};
 
-/// A driver that takes longer is not worth the wait.
+/// The longest wait for a driver.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub async fn check(config: &Config) -> Vec<DoctorCheck> {
@@ -19,16 +19,17 @@ pub async fn check(config: &Config) -> Vec<DoctorCheck> {
 
 async fn look(survey: impl FnOnce() -> EnergySurvey + Send + 'static) -> Vec<DoctorCheck> {
     let (found, looked) = tokio::sync::oneshot::channel();
-    // A thread of its own, because the end of the command must not wait for a driver that hangs.
+    // A separate thread, because a driver that hangs must not delay the end of the command.
     std::thread::spawn(move || found.send(survey()));
     match tokio::time::timeout(TIMEOUT, looked).await {
         Ok(Ok(survey)) => checks(&survey),
-        // It panicked, which has been told of already.
+        // The thread panicked, which was already reported.
         Ok(Err(_)) => Vec::new(),
         Err(_) => {
-            let message = format!("the driver of a meter did not answer within {} s", TIMEOUT.as_secs());
-            let advice = "Answers are recorded without their energy. Where 'nvidia-smi' hangs too, restart the machine, or set \
-                          [telemetry] energy = false";
+            let message =
+                format!("the driver of an energy meter did not answer within {} s", TIMEOUT.as_secs());
+            let advice = "Hob does not record energy. If 'nvidia-smi' hangs too, restart the machine, or set [telemetry] \
+                          energy = false";
             vec![DoctorCheck::new("energy", CheckStatus::Warning, message).advise(advice)]
         }
     }
@@ -36,11 +37,10 @@ async fn look(survey: impl FnOnce() -> EnergySurvey + Send + 'static) -> Vec<Doc
 
 fn checks(survey: &EnergySurvey) -> Vec<DoctorCheck> {
     let meters = survey.meters.join(", ");
-    let measured =
-        DoctorCheck::new("energy", CheckStatus::Good, format!("of answers is measured by {meters}"));
+    let measured = DoctorCheck::new("energy", CheckStatus::Good, format!("measured by {meters}"));
     let refused = survey.refused.iter().map(|reason| {
         DoctorCheck::new("energy", CheckStatus::Off, reason)
-            .advise("Answers are recorded without it. docs/telemetry.md says how to let Hob measure")
+            .advise("Hob does not record it. See docs/telemetry.md for how to allow the measurement")
     });
     (!meters.is_empty()).then_some(measured).into_iter().chain(refused).collect()
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_meter_that_hangs_is_no_machine_without_one() {
+    async fn a_meter_that_hangs_is_reported() {
         let (release, held) = mpsc::channel::<()>();
         let told = look(move || {
             // Until the test is over.
@@ -64,12 +64,12 @@ mod tests {
         let [check] = &told[..] else { panic!("{told:?}") };
         assert_eq!(
             (check.status, check.message.as_str()),
-            (CheckStatus::Warning, "the driver of a meter did not answer within 5 s")
+            (CheckStatus::Warning, "the driver of an energy meter did not answer within 5 s")
         );
     }
 
     #[test]
-    fn meters_are_named_and_those_that_refuse_say_why() {
+    fn meters_are_listed_and_refusals_have_a_reason() {
         let survey = EnergySurvey {
             meters: vec!["package-0 (RAPL)".into(), "NVIDIA L40S (NVML)".into()],
             refused: vec!["NVIDIA GTX 1080 does not count its energy".into()],
@@ -79,10 +79,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                (
-                    CheckStatus::Good,
-                    "of answers is measured by package-0 (RAPL), NVIDIA L40S (NVML)".to_owned()
-                ),
+                (CheckStatus::Good, "measured by package-0 (RAPL), NVIDIA L40S (NVML)".to_owned()),
                 (CheckStatus::Off, "NVIDIA GTX 1080 does not count its energy".to_owned()),
             ]
         );

@@ -1,4 +1,4 @@
-//! The engines: who answers, and who would be asked.
+//! The engines: which ones answer, and which one Hob would use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::failure;
 use crate::local;
 use crate::output::number::counted;
 
-/// Who would answer a question now.
+/// The engine that would answer a question now.
 pub enum EngineToAsk<'a> {
     None,
-    /// Somebody whom Hob starts or fetches when it is needed.
+    /// An engine that Hob starts, or a model that Hob downloads, on demand.
     Startable,
     /// An engine that runs, with its models if it lists them.
     Engine(Arc<dyn Engine>, Option<&'a [ModelInfo]>),
@@ -28,13 +28,13 @@ pub enum EngineToAsk<'a> {
 #[derive(Clone, Copy)]
 pub struct EngineExpectations<'a> {
     pub config: &'a Config,
-    /// Whether it matters that the default one does not answer.
+    /// Whether a default engine that does not answer is a problem.
     pub is_default_missed: bool,
-    /// Whether a question could fetch a model where none answers.
+    /// Whether Hob could download a model if no engine answers.
     pub can_fetch: bool,
 }
 
-/// How one engine is. Only those that somebody wants are missed when they do not run.
+/// The check of one engine. An engine that is not running is a problem only if the configuration names it.
 pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> DoctorCheck {
     let EngineExpectations { config, is_default_missed, .. } = expectations;
     let (key, address) = (status.engine.key(), status.engine.address());
@@ -48,7 +48,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
     match &status.state {
         EngineState::Available { models } => {
             let models = counted(models.len(), "model");
-            let place = if address.is_empty() { "in this program" } else { address };
+            let place = if address.is_empty() { "built in" } else { address };
             match status.silent_hosts.as_slice() {
                 [] => DoctorCheck::new(key, CheckStatus::Good, format!("{place}, {models}")),
                 [first, ..] => {
@@ -66,32 +66,32 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
             let status = if is_default { CheckStatus::Bad } else { CheckStatus::Warning };
             let advice = match (refused, key) {
                 (Some(401 | 403), "cloud") => {
-                    "Set the provider's key anew: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY"
-                        .to_owned()
+                    "Set a valid provider key: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY".to_owned()
                 }
-                (Some(401 | 403), _) => format!("Set [engine.{key}] api_key to the key that it wants"),
-                _ => format!("See whether it is {key} that listens there, and what its log says"),
+                (Some(401 | 403), _) => format!("Set [engine.{key}] api_key to a valid key"),
+                _ => format!("Check that {key} listens there, and read its log"),
             };
             DoctorCheck::new(key, status, format!("{address}: {reason}")).advise(advice)
         }
         EngineState::NotConfigured => {
             let message = match key {
-                "embedded" => "has no model yet; 'hob model pull smollm2-135m-instruct' gets one",
-                _ => "no key is set; there are OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY",
+                "embedded" => "no model yet; download one with 'hob model pull smollm2-135m-instruct'",
+                _ => "no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)",
             };
             missing(message.to_owned(), advice::how_to_start(key, address))
         }
-        // On a fresh machine that is so for vLLM, whose usual port is ours too. Nobody misses it there.
-        EngineState::OwnAddress => {
-            missing(format!("{address} is where Hob itself listens"), advice::how_to_part(key))
-        }
+        // vLLM's default port is Hob's own, so this is normal on a fresh machine.
+        EngineState::OwnAddress => missing(
+            format!("skipped, port {} is Hob's own port", config.server.port),
+            advice::how_to_part(key),
+        ),
         EngineState::NotResponding
             if key == EngineKey::Llamacpp.as_str() && config.engine.llamacpp.binary_path.is_some() =>
         {
             DoctorCheck::new(
                 key,
                 CheckStatus::Off,
-                format!("{address} is not running; Hob starts it when it is needed"),
+                format!("{address} is not running; Hob starts it on demand"),
             )
         }
         EngineState::NotResponding => {
@@ -100,11 +100,11 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
     }
 }
 
-/// A setting by which no engine can be made.
+/// A setting with which no engine can be created.
 pub fn check_unmade(error: EngineError) -> DoctorCheck {
     let advice = match &error {
         EngineError::NotConfigured { engine, .. } if engine == EngineKey::Cloud.as_str() => {
-            "Set the provider's key anew, or unset it: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY"
+            "Set a valid provider key, or unset it: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY"
                 .to_owned()
         }
         EngineError::NotConfigured { engine, .. } => {
@@ -142,14 +142,14 @@ pub fn check_choice<'a>(
             let check = match because {
                 SelectionReason::Fallback { instead_of: Some(key) } if !is_default_missed => {
                     let message = format!(
-                        "{} answers; {key}, which 'hob init' recommends here, does not run",
+                        "{} answers; {key}, which 'hob init' recommends here, is not running",
                         engine.key()
                     );
                     DoctorCheck::new(NAME, CheckStatus::Good, message)
-                        .advise(format!("Nothing needs it. For larger models: {}", how_to_have(&key, found)))
+                        .advise(format!("It is optional. For larger models: {}", how_to_have(&key, found)))
                 }
                 SelectionReason::Fallback { instead_of: Some(key) } => {
-                    let message = format!("{} answers in place of {key}", engine.key());
+                    let message = format!("{} answers instead of {key}", engine.key());
                     DoctorCheck::new(NAME, CheckStatus::Warning, message)
                         .advise(format!("Start {key}, or set [engine] default = \"{}\"", engine.key()))
                 }
@@ -177,7 +177,7 @@ pub fn check_choice<'a>(
             let check = DoctorCheck::new(
                 NAME,
                 CheckStatus::Good,
-                format!("Hob starts {} when it is needed", binary.display()),
+                format!("Hob starts {} on demand", binary.display()),
             );
             (EngineToAsk::Startable, check)
         }
@@ -185,41 +185,40 @@ pub fn check_choice<'a>(
             let check = DoctorCheck::new(
                 NAME,
                 CheckStatus::Bad,
-                format!("'{}' is no program that can be started", binary.display()),
+                format!("'{}' is not an executable program", binary.display()),
             )
             .advise("Correct [engine.llamacpp] binary_path, or make the file executable with 'chmod +x'");
             (EngineToAsk::None, check)
         }
-        // Whoever chose nothing is given a model by the first question.
+        // If no engine is configured, the first question downloads a model.
         None if !is_default_missed && has_embedded(found) && !can_fetch => {
-            let message = "none runs, and the small model that the first question would fetch is out of reach: the model hub \
-                           does not answer, and there is no pip to ask instead";
+            let message = "no engine is running, and Hob cannot download its small built-in model: the model hub does not \
+                           answer, and pip is not available";
             let check = DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(
-                "See whether this machine is online, or set HF_ENDPOINT to a hub that it reaches; or start an engine of \
-                 yours, such as with 'ollama serve'; or take in a model file: 'hob model pull FILE.gguf'",
+                "Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an \
+                 engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'",
             );
             (EngineToAsk::None, check)
         }
         None if !is_default_missed && has_embedded(found) => {
             let message =
-                "none runs; the first question fetches a small model (about 100 MB) that Hob runs by itself";
+                "no engine is running; the first question downloads a small built-in model (about 100 MB)";
             let check = DoctorCheck::new(NAME, CheckStatus::Good, message).advise(
-                "Get it now with 'hob model pull smollm2-135m-instruct', or start an engine of yours, such as with \
-                 'ollama serve'",
+                "Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'",
             );
             (EngineToAsk::Startable, check)
         }
         None => {
             let mut advice = remedy(&none);
             if has_embedded(found) {
-                advice += "; or let Hob answer by itself: 'hob model pull smollm2-135m-instruct'";
+                advice += "; or use the embedded engine: 'hob model pull smollm2-135m-instruct'";
             }
             (EngineToAsk::None, DoctorCheck::new(NAME, CheckStatus::Bad, "no engine answers").advise(advice))
         }
     }
 }
 
-/// What to do so that an engine answers.
+/// How to start an engine.
 fn how_to_have(key: &str, found: &[EngineStatus]) -> String {
     let status = found.iter().find(|status| status.engine.key() == key);
     let is_ours = status.is_some_and(|status| matches!(status.state, EngineState::OwnAddress));
@@ -261,12 +260,12 @@ fn has_default_model<'a>(
     first.into_iter().chain(pool).find(has).or(first)
 }
 
-/// Who else answers for models of their own.
+/// The other engines of the pool.
 fn beside(chosen: &Arc<dyn Engine>, config: &Config) -> String {
     let others = config.engine.pool.iter().map(|key| key.as_str()).filter(|key| *key != chosen.key());
     match others.collect::<Vec<_>>().as_slice() {
         [] => String::new(),
-        others => format!(", beside it {}", others.join(", ")),
+        others => format!(", also {}", others.join(", ")),
     }
 }
 
@@ -278,7 +277,7 @@ fn remedy(none: &NoEngine) -> String {
             Some(RejectedEngine { key, address, .. }) => {
                 format!("{key} is tried first. {}", advice::how_to_start(key, address))
             }
-            None => "Configure one in [engine]".to_owned(),
+            None => "Configure an engine in [engine]".to_owned(),
         },
     }
 }

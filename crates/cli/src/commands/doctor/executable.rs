@@ -1,4 +1,4 @@
-//! Whether there is such a program.
+//! Whether a program exists and is executable.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What agents work with, as far as it is switched on: the sandbox, MCP servers, the record of calls.
+//! Optional features, if enabled: the sandbox, MCP servers, telemetry.
 
 use hob_config::{Config, McpTransportConfig};
 use hob_system::check_sandbox;
@@ -6,7 +6,7 @@ use hob_system::check_sandbox;
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};
 
-/// Whether code can be run, where that is wanted.
+/// Whether code can run, if the sandbox is enabled.
 pub async fn sandbox(config: &Config) -> Option<DoctorCheck> {
     const NAME: &str = "sandbox";
     let found = check_sandbox(config).await?;
@@ -17,11 +17,11 @@ pub async fn sandbox(config: &Config) -> Option<DoctorCheck> {
     })
 }
 
-/// Servers whose program is not there. Whether the others work shows when they are started.
+/// Servers whose program does not exist. Other failures show only when a server starts.
 pub fn mcp(config: &Config) -> impl Iterator<Item = DoctorCheck> {
     config.mcp.servers.iter().filter_map(|(name, server)| match &server.transport {
         McpTransportConfig::Command { command, .. } if !is_program(command) => {
-            let message = format!("{name}: there is no program '{}'", command.display());
+            let message = format!("{name}: the program '{}' does not exist", command.display());
             let advice = format!("Install it, or correct [mcp.servers.{name}] command");
             Some(DoctorCheck::new("mcp", CheckStatus::Warning, message).advise(advice))
         }
@@ -29,7 +29,7 @@ pub fn mcp(config: &Config) -> impl Iterator<Item = DoctorCheck> {
     })
 }
 
-/// Worth a line only when it is off: then there are no figures, and nobody should look for them.
+/// Reported only if telemetry is off, because then there are no statistics.
 pub fn telemetry(config: &Config) -> Option<DoctorCheck> {
     let off = DoctorCheck::new(
         "telemetry",

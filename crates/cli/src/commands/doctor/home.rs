@@ -1,4 +1,4 @@
-//! Hob's directory: can it be written, and is there room.
+//! Hob's directory: is it writable, and is there free space.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const NAME: &str = "home";
 /// With less than this a model of ordinary size does not fit.
 const LITTLE: u64 = 1 << 30;
 
-/// Looks at the directory `home`. Makes nothing.
+/// Checks the directory `home`. Creates nothing.
 pub fn check(home: &Path) -> DoctorCheck {
     let shown = home.display();
     if home.is_relative() {
@@ -18,33 +18,39 @@ pub fn check(home: &Path) -> DoctorCheck {
         return DoctorCheck::new(
             NAME,
             CheckStatus::Warning,
-            format!("{shown} is another directory wherever you are"),
+            format!("{shown} is a relative path, which depends on the current directory"),
         )
         .advise(format!("export HOB_HOME='{}'", here.display()));
     }
-    // What is not there yet is made in the nearest directory that is.
+    // A missing directory is created in the nearest existing parent.
     let Some(place) = home.ancestors().find(|place| place.symlink_metadata().is_ok()) else {
-        return DoctorCheck::new(NAME, CheckStatus::Warning, format!("{shown} cannot be made"))
-            .advise("Set HOB_HOME to a directory of yours");
+        return DoctorCheck::new(NAME, CheckStatus::Warning, format!("{shown} cannot be created"))
+            .advise("Set HOB_HOME to a directory that you own");
     };
     if !place.is_dir() {
-        return DoctorCheck::new(NAME, CheckStatus::Warning, format!("{} is no directory", place.display()))
-            .advise("Move it away, or set HOB_HOME to a directory of yours");
+        return DoctorCheck::new(
+            NAME,
+            CheckStatus::Warning,
+            format!("{} is not a directory", place.display()),
+        )
+        .advise("Move it away, or set HOB_HOME to a directory that you own");
     }
     if let Err(reason) = writable(place) {
-        let message = format!("{} cannot be written ({reason}), so nothing can be kept", place.display());
+        let message = format!("{} is not writable ({reason}), so Hob cannot save anything", place.display());
         return DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(format!(
-            "Make it yours with 'chown -R \"$USER\" {shown}', or set HOB_HOME to another directory"
+            "Take ownership with 'chown -R \"$USER\" {shown}', or set HOB_HOME to another directory"
         ));
     }
-    let is_new = if place == home { "" } else { ", not there yet" };
+    let is_new = if place == home { "" } else { ", not created yet" };
     match free_bytes(place) {
         Some(free) if free < LITTLE => DoctorCheck::new(
             NAME,
             CheckStatus::Warning,
-            format!("{shown}: only {} are free on its disk", memory(free)),
+            format!("{shown}: only {} free on its disk", memory(free)),
         )
-        .advise("Make room: 'hob model list' shows what models take, 'hob model rm NAME' removes one"),
+        .advise(
+            "Free some space: 'hob model list' shows the size of each model, 'hob model rm NAME' deletes one",
+        ),
         Some(free) => {
             DoctorCheck::new(NAME, CheckStatus::Good, format!("{shown}{is_new}, {} free", memory(free)))
         }
@@ -63,7 +69,7 @@ fn writable(_: &Path) -> Result<(), std::io::Error> {
     Ok(())
 }
 
-/// What is left for us on the disk of a directory, where the system says it.
+/// The free space on the disk of a directory, if the system reports it.
 #[cfg(unix)]
 fn free_bytes(directory: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(directory).ok()?;

@@ -9,7 +9,7 @@ pub fn check(hardware: &Hardware) -> Vec<DoctorCheck> {
     let mut checks = vec![DoctorCheck::new("machine", CheckStatus::Good, summary(hardware))];
     checks.extend(hardware.notes.iter().map(|note| {
         DoctorCheck::new("machine", CheckStatus::Warning, note)
-            .advise("Graphics cards it knows of are not seen; check its driver")
+            .advise("GPUs that only it reports are not detected; check its driver")
     }));
     checks
 }
@@ -22,7 +22,7 @@ pub fn check_odd_keys(config: &Config) -> impl Iterator<Item = DoctorCheck> {
     })
 }
 
-/// Which providers have a key; the keys themselves are nobody's business.
+/// Which providers have a key. The keys are not shown.
 pub fn check_keys(config: &Config) -> Option<DoctorCheck> {
     let keys = &config.provider_keys;
     let present: Vec<&str> =

@@ -1,4 +1,4 @@
-//! `hob doctor`: looks at everything an answer needs, and says what is wrong and what to do.
+//! `hob doctor`: checks everything that an answer needs, and prints problems with their fixes.
 
 mod access;
 mod channel;
@@ -35,7 +35,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
     let (mut checks, config) = config_file::check(&environment);
     let report = block_on(async {
-        let _waiting = Spinner::start("looking around");
+        let _waiting = Spinner::start("running checks");
         let home = environment.config_dir().ok();
         let (hardware, kept, rest) =
             tokio::join!(detect(), check_home(home.clone()), check_rest(config.as_ref(), home.as_deref()));
@@ -56,12 +56,12 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
 /// Hob's directory and its databases, on a thread that may wait for the disk.
 async fn check_home(home: Option<PathBuf>) -> Vec<DoctorCheck> {
     let Some(home) = home else { return Vec::new() };
-    // A failure is a panic, which has been told of already.
+    // The only possible failure is a panic, which was already reported.
     let check = move || [vec![home::check(&home)], databases::check(&home)].concat();
     tokio::task::spawn_blocking(check).await.unwrap_or_default()
 }
 
-/// Everything that depends on the configuration. Without one that can be read nothing can be said of the rest.
+/// All checks that depend on the configuration. None if it cannot be read.
 async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec<DoctorCheck>)> {
     let (Some(config), Some(home)) = (config, home) else { return Ok((false, Vec::new())) };
     let mut checks: Vec<DoctorCheck> = machine::check_odd_keys(config).collect();
@@ -82,7 +82,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         energy::check(config),
     );
     let is_default_missed = is_default_missed(config, home);
-    // Only where nobody answers would anything be fetched.
+    // Hob downloads a model only if no engine answers.
     let can_fetch = chosen.is_err() && !is_default_missed && local::can_fetch_starter(config, home).await;
     let expectations = engines::EngineExpectations { config, is_default_missed, can_fetch };
     checks.extend(found.iter().map(|status| engines::check(status, expectations)));
@@ -107,7 +107,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(channels);
     checks.extend(features::telemetry(config));
     checks.extend(energy);
-    // Last: it is what a beginner may leave as it is.
+    // Last, because beginners can ignore it.
     checks.push(access::check(&config.server));
     Ok((can_answer, checks))
 }

@@ -1,4 +1,4 @@
-//! The default model: is there one, and does the engine have it.
+//! The default model: is one set, and does the engine have it.
 
 use hob_core::model::AUTO;
 use hob_core::{Engine, ModelInfo, ModelKind};
@@ -12,16 +12,16 @@ const NAME: &str = "model";
 /// Whether a question that names no model can be answered.
 pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&str>) -> (bool, DoctorCheck) {
     let key = engine.key();
-    // Whoever has models can be asked for one of them; the others need one first.
+    // An engine with models can use one of them; other engines need a model first.
     let offered = models.unwrap_or_default().iter().find(|model| model.kind == ModelKind::Text);
     let how_to_get = |wanted: &str| match offered {
-        _ if key == "ollama" => format!("Get it with 'hob model pull {wanted}'"),
+        _ if key == "ollama" => format!("Download it with 'hob model pull {wanted}'"),
         Some(offered) => {
-            format!("Choose one it has: [intelligence] default_model = \"{}\"", one_line(&offered.id))
+            format!("Choose one of its models: [intelligence] default_model = \"{}\"", one_line(&offered.id))
         }
         None => advice::how_to_get_a_model(key).to_owned(),
     };
-    // Where there is nothing to choose from, that is what is missing.
+    // 'auto' without any model counts as no model.
     let wanted = wanted.filter(|wanted| *wanted != AUTO || offered.is_some());
     match (wanted, models) {
         (Some(AUTO), Some(_)) => (
@@ -29,7 +29,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             DoctorCheck::new(
                 NAME,
                 CheckStatus::Good,
-                format!("{AUTO}: one of {key}'s is chosen for each question"),
+                format!("{AUTO}: Hob chooses one of {key}'s models for each question"),
             ),
         ),
         (Some(wanted), Some(models)) if models.iter().any(|model| engine.means(wanted, &model.id)) => {
@@ -39,21 +39,21 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             let check = DoctorCheck::new(
                 NAME,
                 CheckStatus::Bad,
-                format!("{key} has no model '{wanted}', which is the default"),
+                format!("{key} does not have the default model '{wanted}'"),
             );
             (false, check.advise(how_to_get(wanted)))
         }
         (Some(wanted), _) => {
-            (true, DoctorCheck::new(NAME, CheckStatus::Good, format!("{wanted}, which {key} does not list")))
+            (true, DoctorCheck::new(NAME, CheckStatus::Good, format!("{wanted} (not listed by {key})")))
         }
-        // A model that makes vectors is nobody's default: it cannot answer.
+        // An embedding model cannot answer, so it is never the default.
         (None, Some(models)) => match models.iter().find(|model| model.kind == ModelKind::Text) {
             Some(first) => (
                 true,
                 DoctorCheck::new(
                     NAME,
                     CheckStatus::Good,
-                    format!("{}, the first of {key}", one_line(&first.id)),
+                    format!("{}, the first model of {key}", one_line(&first.id)),
                 ),
             ),
             None => {

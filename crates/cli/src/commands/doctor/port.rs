@@ -1,4 +1,4 @@
-//! The port of the server: free, taken by a Hob that runs, or taken by something else.
+//! The port of the server: free, used by a running Hob, or used by another program.
 
 use std::io;
 
@@ -18,25 +18,27 @@ pub async fn check(config: &ServerConfig) -> DoctorCheck {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             match running_server::probe(host, port).await {
                 ServerProbe::Hob { health: 503 } => {
-                    let message = format!("Hob runs on {port} already, but its engine does not answer");
+                    let message = format!("Hob is already running on {port}, but its engine does not answer");
                     DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-                        "Start that engine again, or end and start 'hob serve', which then chooses anew",
+                        "Start that engine again, or restart 'hob serve' so that it selects another one",
                     )
                 }
                 ServerProbe::Hob { .. } => match running_server::unrecorded_calls(host, port).await {
-                    None => DoctorCheck::new(NAME, CheckStatus::Good, format!("Hob runs on {port} already")),
+                    None => {
+                        DoctorCheck::new(NAME, CheckStatus::Good, format!("Hob is already running on {port}"))
+                    }
                     Some(lost) => {
                         let message = format!(
-                            "Hob runs on {port} already, but cannot write hob.db: {} lost so far",
+                            "Hob is already running on {port}, but cannot write hob.db: {} lost so far",
                             counted(lost, "call")
                         );
                         DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-                            "Its log says why; once hob.db can be written, Hob records calls again by itself",
+                            "Its log shows the reason; Hob resumes recording when it can write hob.db again",
                         )
                     }
                 },
                 ServerProbe::OtherProgram | ServerProbe::NoListener => {
-                    DoctorCheck::new(NAME, CheckStatus::Warning, format!("something else listens on {port}"))
+                    DoctorCheck::new(NAME, CheckStatus::Warning, format!("another program listens on {port}"))
                         .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port")
                 }
             }
@@ -51,10 +53,10 @@ pub async fn check(config: &ServerConfig) -> DoctorCheck {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "Ports below 1024 are the system's: set [server] port to a higher one, such as 8000"
+            "Ports below 1024 are reserved: set [server] port to a higher one, e.g. 8000"
         }
         _ => {
-            "Set [server] host to an address of this machine: \"127.0.0.1\" for itself, \"0.0.0.0\" for everybody"
+            "Set [server] host to an address of this machine: \"127.0.0.1\" for local connections only, \"0.0.0.0\" for all"
         }
     }
 }

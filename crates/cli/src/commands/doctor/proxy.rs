@@ -1,4 +1,4 @@
-//! The proxy of the network, if the environment names one. Engines on this machine are asked without it.
+//! The network proxy, if the environment sets one. Engines on this machine are reached without it.
 
 use std::net::IpAddr;
 
@@ -10,11 +10,11 @@ use crate::engine_status::{EngineState, EngineStatus};
 
 const NAME: &str = "proxy";
 
-/// As programs look for them: the small ones go first.
+/// In the usual order: lowercase names first.
 const VARIABLES: [&str; 6] =
     ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// What goes through a proxy, and whether an engine that is silent may be silent because of it.
+/// Whether connections use a proxy, and whether the proxy may be why an engine does not answer.
 pub fn check(found: &[EngineStatus]) -> Option<DoctorCheck> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let variable = VARIABLES.into_iter().find(is_set)?;
@@ -31,15 +31,15 @@ pub fn check(found: &[EngineStatus]) -> Option<DoctorCheck> {
         None => DoctorCheck::new(
             NAME,
             CheckStatus::Good,
-            format!("{variable} is set; what is not on this machine is asked through it"),
+            format!("{variable} is set; connections to other machines go through it"),
         ),
         Some((engine, host)) => DoctorCheck::new(
             NAME,
             CheckStatus::Warning,
-            format!("{engine} at {host} is asked through the proxy of {variable}"),
+            format!("{engine} at {host} is reached through the proxy of {variable}"),
         )
         .advise(format!(
-            "If it is in your own network, add it: export NO_PROXY='{}'",
+            "If it is on your local network, exclude it: export NO_PROXY='{}'",
             joined(&spared, &host)
         )),
     })
@@ -49,7 +49,7 @@ fn joined(spared: &str, host: &str) -> String {
     if spared.is_empty() { host.to_owned() } else { format!("{spared},{host}") }
 }
 
-/// One of its servers that is asked through the proxy: an engine may have several.
+/// The first host of the engine that is reached through the proxy.
 fn lost_behind_proxy(engine: &dyn Engine, spared: &str) -> Option<(String, String)> {
     match engine.members() {
         [] => behind_proxy(engine, spared),
@@ -57,7 +57,7 @@ fn lost_behind_proxy(engine: &dyn Engine, spared: &str) -> Option<(String, Strin
     }
 }
 
-/// The engine and its host, if it is asked through the proxy.
+/// The engine and its host, if it is reached through the proxy.
 fn behind_proxy(engine: &dyn Engine, spared: &str) -> Option<(String, String)> {
     let url = Url::parse(engine.address()).ok()?;
     let host = url.host()?;
@@ -70,7 +70,7 @@ fn behind_proxy(engine: &dyn Engine, spared: &str) -> Option<(String, String)> {
     (!is_here && !is_spared(&host, spared)).then(|| (engine.key().to_owned(), host))
 }
 
-/// As far as names go. A network such as `10.0.0.0/8` counts as sparing nobody, which costs a hint too many.
+/// Compares names only. A network such as `10.0.0.0/8` is not recognised, which costs an unnecessary hint.
 fn is_spared(host: &str, spared: &str) -> bool {
     spared.split(',').map(|entry| entry.trim().trim_start_matches('.')).any(|entry| {
         entry == "*" || entry == host || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'))
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_their_domains_are_spared() {
+    fn names_and_domains_in_no_proxy_are_excluded() {
         for (host, spared, expected) in [
             ("gpu.lan", "gpu.lan", true),
             ("gpu.lan", "localhost, .lan", true),

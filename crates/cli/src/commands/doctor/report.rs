@@ -1,4 +1,4 @@
-//! What was found, what to do next, and how it looks.
+//! The result of the checks, the next step, and how they are printed.
 
 use std::io;
 
@@ -8,22 +8,22 @@ use crate::output;
 use crate::output::style::{BAD, DIM, GOOD, NAME, STRONG, WARNING};
 use crate::output::text::{one_line, printable};
 
-/// What a house in order is for.
+/// The suggestion when everything works.
 const TRY_IT: &str = "hob ask 'Hello'";
 
-/// How something is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
     Good,
-    /// Not there, and not needed.
+    /// Not available, and not needed.
     Off,
     /// It works, but not as it should.
     Warning,
     Bad,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorCheck {
     pub name: String,
@@ -44,7 +44,7 @@ impl DoctorCheck {
     }
 }
 
-/// Everything that was looked at.
+/// All checks.
 #[derive(Debug, Serialize)]
 pub struct DoctorReport {
     /// Whether a question can be answered.
@@ -52,7 +52,7 @@ pub struct DoctorReport {
     can_answer: bool,
     /// The one thing to do next.
     next: String,
-    /// What that is about.
+    /// The check that the next step belongs to.
     #[serde(skip)]
     about: Option<String>,
     checks: Vec<DoctorCheck>,
@@ -128,7 +128,7 @@ enum DoctorVerdict {
     NotReady,
 }
 
-/// What to do about the worst of it; of equals, the first, since each thing needs those before it.
+/// The hint of the worst check; among equals the first, because later checks depend on earlier ones.
 fn next_step(checks: &[DoctorCheck]) -> Option<(&str, &str)> {
     let first = |status| {
         let mut such = checks.iter().filter(move |check| check.status == status);

@@ -6,20 +6,20 @@ use std::ops::Range;
 
 use hob_core::Passage;
 
-/// Characters that stand before the first word that was found.
+/// Characters shown before the first match.
 const BEFORE: usize = 60;
 
 const LEFT_OUT: &str = "…";
 
-/// A stretch of text.
+/// A part of an excerpt.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExcerptPart {
     pub text: String,
-    /// Whether this is what was looked for.
+    /// Whether this part matches the query.
     pub is_hit: bool,
 }
 
-/// About `most` characters, where most of the words that were found are, or from the beginning when none was.
+/// About `most` characters from the part with most matches, or from the beginning if there is none.
 pub fn excerpt(passage: &Passage, most: usize) -> Vec<ExcerptPart> {
     let Passage { text, marks, .. } = passage;
     let first = best_start(text, marks, most.saturating_sub(BEFORE));
@@ -47,7 +47,7 @@ pub fn excerpt(passage: &Passage, most: usize) -> Vec<ExcerptPart> {
     pieces
 }
 
-/// From which mark on most different words are marked within so many bytes; of several, the one with most marks, then the first.
+/// The mark from which most different words follow within so many bytes; among equals the one with most marks, then the first.
 fn best_start(text: &str, marks: &[Range<usize>], within: usize) -> usize {
     let worth = |(index, mark): &(usize, &Range<usize>)| {
         let near: Vec<String> = marks[*index..]
@@ -60,7 +60,7 @@ fn best_start(text: &str, marks: &[Range<usize>], within: usize) -> usize {
     marks.iter().enumerate().max_by_key(worth).map_or(0, |(_, mark)| mark.start)
 }
 
-/// Every run of blanks and line breaks as one blank.
+/// The text with every run of white space as one space.
 fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     for character in text.chars() {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_in_sight_and_marked() {
+    fn matches_are_visible_and_marked() {
         assert_eq!(shown(&passage("Drain\n\nthe boiler.", Some(11..17)), 100), "Drain the [boiler].");
         let far = "ä".repeat(500) + "boiler" + &"z".repeat(500);
         let text = shown(&passage(&far, Some(1000..1006)), 80);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_with_most_of_the_words_is_shown() {
+    fn the_part_with_most_matches_is_shown() {
         let text = format!("Pump. {}The pump, the boiler and the pump.", "z ".repeat(200));
         let found = ["Pump", "pump", "boiler"].into_iter().flat_map(|word| text.match_indices(word));
         let mut marks: Vec<Range<usize>> = found.map(|(at, word)| at..at + word.len()).collect();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_that_was_found_it_is_the_beginning() {
+    fn without_a_match_the_excerpt_is_the_beginning() {
         assert_eq!(shown(&passage("one two three", None), 7), "one two…");
         assert_eq!(shown(&passage("", None), 7), "");
     }

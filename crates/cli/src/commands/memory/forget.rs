@@ -10,12 +10,10 @@ use crate::output::number::counted;
 pub async fn run(config: &Config, path: &str) -> Result<()> {
     let forgotten = super::documents(config, NetworkAccess::Offline)?.forget(path).await?;
     if forgotten.sources == 0 {
-        bail!(
-            "nothing is remembered of {path}. Write the path as it was indexed; 'hob memory search' shows paths."
-        );
+        bail!("{path} is not in memory. Use the path as it was indexed; 'hob memory search' shows paths.");
     }
     output::line(format_args!(
-        "Forgot {}, {}.",
+        "Removed {}, {}.",
         counted(forgotten.sources, "source"),
         counted(forgotten.chunks, "passage")
     ))?;

@@ -28,7 +28,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let shown = Arc::clone(&bar);
     let listener: Listener = Arc::new(move |progress| shown.show(progress));
     let backend = args.backend.unwrap_or_else(|| documents.backend());
-    // Dropping the work is what stops it, and the count with it.
+    // Dropping the work stops it, and the count with it.
     let stop = CancellationToken::new();
     let _dropped = stop.clone().drop_guard();
     count_beside(args.path.clone(), Arc::clone(&listener), stop.clone());
@@ -38,12 +38,13 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
         let mut began = Instant::now();
         let tell = |report: &IndexReport| {
             bar.clear();
-            // A round that found nothing new is not worth a line, but for the first.
+            let skipped = bar.take_skipped();
+            // After the first round, only rounds with changes print a line.
             if is_first || report.indexed + report.removed + report.vectors > 0 {
-                output::note(summary(report, began));
+                output::note(summary(report, began, &skipped));
             }
             if is_first {
-                output::note("Watching for changes; Ctrl-C ends it.");
+                output::note("Watching for changes; press Ctrl-C to stop.");
             }
             is_first = false;
             began = Instant::now();
@@ -54,7 +55,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let began = Instant::now();
     let outcome = documents.index_with(&args.path, indexing).await;
     bar.clear();
-    output::line(summary(&outcome?, began))?;
+    output::line(summary(&outcome?, began, &bar.take_skipped()))?;
     Ok(())
 }
 
@@ -63,23 +64,33 @@ fn count_beside(path: PathBuf, listener: Listener, stop: CancellationToken) {
     tokio::task::spawn_blocking(move || count(&path, &*listener, &stop));
 }
 
-fn summary(report: &IndexReport, began: Instant) -> String {
+/// The outcome in one line, with the names of some skipped files.
+fn summary(report: &IndexReport, began: Instant, skipped_names: &str) -> String {
     let IndexReport { indexed, unchanged, skipped, removed, chunks, bytes, vectors, failed, .. } = report;
-    let seconds = began.elapsed().as_secs_f64();
-    let mut text = format!("Indexed {}", counted(*indexed, "file"));
-    if *indexed > 0 {
-        text += &format!(": {}, {} in {seconds:.1} s", counted(*chunks, "passage"), memory(*bytes));
-    }
-    for (count, what) in [
-        (vectors, if *vectors == 1 { "new vector" } else { "new vectors" }),
-        (unchanged, "unchanged"),
-        (removed, "gone"),
-        (skipped, "skipped"),
-        (failed, "not readable"),
-    ] {
-        if *count > 0 {
-            text += &format!("; {count} {what}");
+    let mut text = if indexed + removed + vectors == 0 {
+        format!("Up to date: {}.", counted(*unchanged, "file"))
+    } else {
+        let mut text = format!("Indexed {}", counted(*indexed, "file"));
+        if *indexed > 0 {
+            let seconds = began.elapsed().as_secs_f64();
+            text += &format!(": {}, {} in {seconds:.1} s", counted(*chunks, "passage"), memory(*bytes));
         }
+        for (count, what) in [
+            (vectors, if *vectors == 1 { "new vector" } else { "new vectors" }),
+            (unchanged, "unchanged"),
+            (removed, "removed"),
+        ] {
+            if *count > 0 {
+                text += &format!("; {count} {what}");
+            }
+        }
+        text + "."
+    };
+    if *skipped > 0 {
+        text += &format!(" Skipped {skipped}: {skipped_names}.");
     }
-    text + "."
+    if *failed > 0 {
+        text += &format!(" Not readable: {failed}.");
+    }
+    text
 }

@@ -1,14 +1,14 @@
-//! How far indexing is, in words. Knows nothing of terminals.
+//! The progress of indexing as text. Knows nothing of terminals.
 
 use std::time::Duration;
 
 use hob_system::documents::Progress;
 use indicatif::{HumanCount, HumanDuration};
 
-/// Before so long nobody can tell how long it will take.
+/// The minimum time before an estimate of the remaining time.
 const EVIDENCE: Duration = Duration::from_secs(2);
 
-/// What was heard so far.
+/// The progress so far.
 #[derive(Debug, Default)]
 pub struct IndexProgressState {
     files: u64,
@@ -17,7 +17,7 @@ pub struct IndexProgressState {
     vectors: Option<Vectors>,
 }
 
-/// Files there are, as far as they are counted.
+/// The number of files, as far as they are counted.
 #[derive(Debug, Clone, Copy)]
 struct Total {
     files: u64,
@@ -33,7 +33,7 @@ struct Vectors {
 }
 
 impl IndexProgressState {
-    /// Takes in what is heard, `elapsed` since the beginning.
+    /// Records progress at `elapsed` since the start.
     pub fn update(&mut self, progress: &Progress<'_>, elapsed: Duration) {
         match progress {
             Progress::Files(report) => (self.files, self.chunks) = (report.files, report.chunks),
@@ -48,7 +48,7 @@ impl IndexProgressState {
         }
     }
 
-    /// How much of how much is done, of the step at hand. The second number may still grow.
+    /// The progress of the current step: done and total. The total may still grow.
     pub fn position(&self) -> (u64, Option<u64>) {
         match (self.vectors, self.total) {
             (Some(vectors), _) => (vectors.done, Some(vectors.of)),
@@ -58,7 +58,7 @@ impl IndexProgressState {
         }
     }
 
-    /// The same for people, with the rate and what is left.
+    /// The progress as text, with the rate and the remaining time.
     pub fn line(&self, elapsed: Duration) -> String {
         let (done, of) = self.position();
         let is_counted = self.vectors.is_some() || self.total.is_some_and(|total| total.is_final);
@@ -90,7 +90,7 @@ fn rate(count: u64, spent: Duration) -> HumanCount {
     HumanCount((count as f64 / spent.as_secs_f64().max(0.001)) as u64)
 }
 
-/// What the rest takes if it goes on as it went.
+/// The remaining time at the current rate.
 fn left(done: u64, of: u64, spent: Duration) -> Option<Duration> {
     if done == 0 || done >= of || spent < EVIDENCE {
         return None;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_said_only_when_everything_is_counted() {
+    fn the_remaining_time_is_shown_only_when_everything_is_counted() {
         let report = IndexReport { files: 1_500, chunks: 6_000, ..IndexReport::default() };
         let files = (Progress::Files(&report), 3 * SECOND);
         let progress_state = heard(&[files]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_have_a_clock_of_their_own() {
+    fn vectors_have_their_own_clock() {
         let report = IndexReport { files: 9, chunks: 900, ..IndexReport::default() };
         let progress_state = heard(&[
             (Progress::Files(&report), 60 * SECOND),

@@ -1,4 +1,4 @@
-//! `hob memory`: the user's documents, taken in and found again. Needs no server, and no engine unless vectors are wanted.
+//! `hob memory`: indexes and searches the user's documents. Needs no server, and an engine only for vectors.
 
 mod excerpt;
 mod forget;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{EventBus, Memory, Schedule};
-use hob_system::channels::{contract, open_channels};
+use hob_core::{EventBus, Memory};
+use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::documents::Documents;
 use hob_system::memory::{HouseMemory, MemoryWiring};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{ChannelService, WorkshopParts};
+use hob_system::{ChannelService, WorkshopParts, hob_database};
 
 use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
@@ -42,7 +42,7 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
                 MemoryCommand::Forget { path } => forget::run(&config, &path).await,
             }
         };
-        // Dropping the work stops it between two files; what was done is kept.
+        // Dropping the work stops it between two files; indexed files stay indexed.
         tokio::select! {
             done = work => done.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
@@ -50,23 +50,24 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
     })
 }
 
-/// The memory as this command line has it.
+/// The memory with the options of the command line.
 fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(Arc::clone(HouseMemory::new(config, &settings::home()?, wiring)?.documents()))
 }
 
-/// What the tools of the house work with where there is no engine.
+/// What the built-in tools need without an engine.
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
     let memory: Arc<dyn Memory> = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
-    let channels = open_channels(config, &home, &EventBus::new())?;
-    let tasks: Arc<dyn Schedule> = Arc::new(open_tasks(&home, task_options(contract(channels.as_ref()))));
+    let channels =
+        open_channels(config, &home, ChannelParts { database: hob_database(&home), bus: EventBus::new() })?;
+    let tasks = open_tasks(&home, task_options(contract(channels.as_ref())));
     Ok(WorkshopParts {
         home: Some(settings::home()?),
         memory: Some(memory),
-        schedule: Some(tasks),
+        tasks: Some(tasks),
         channels: channels.as_ref().map(ChannelService::contract),
         ..WorkshopParts::default()
     })

@@ -1,6 +1,7 @@
-//! Shows how far indexing is: a bar on a terminal, elsewhere a line now and then. What goes wrong is told at once.
+//! Shows the progress of indexing: a bar on a terminal, elsewhere an occasional line. Problems are printed immediately.
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,23 +15,26 @@ use crate::output::text::one_line;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often the figures change on a terminal; more often nobody can read them.
+/// How often the numbers change on a terminal. Faster changes are unreadable.
 const REFRESH: Duration = Duration::from_millis(50);
 
-/// How often there is a line elsewhere, such as in a log. What is done sooner has none.
+/// How often a line is printed elsewhere, such as in a log. Shorter work prints none.
 const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// How many skipped files the summary names.
+const MAX_SKIPPED_NAMES: usize = 3;
 
 /// Which files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedFiles {
-    /// Those that could not be read.
+    /// Files that could not be read.
     Broken,
-    /// Those that were left out, too.
+    /// Skipped files, too.
     Skipped,
 }
 
 impl From<u8> for NamedFiles {
-    /// By how often `-v` was given.
+    /// From the number of `-v` flags.
     fn from(verbose: u8) -> Self {
         if verbose == 0 { NamedFiles::Broken } else { NamedFiles::Skipped }
     }
@@ -51,6 +55,8 @@ struct IndexBarState {
     progress_state: IndexProgressState,
     /// When the figures were last shown, since the beginning.
     shown: Duration,
+    /// Names of skipped files, as many as the summary shows.
+    skipped: Vec<String>,
     is_over: bool,
 }
 
@@ -71,9 +77,13 @@ impl IndexBar {
             Progress::Warning(warning) => {
                 return output::warning(one_line(&format!("{}: {}", warning.path.display(), warning.reason)));
             }
-            Progress::Skipped(skipped) if self.named == NamedFiles::Skipped => {
-                let text = format!("skipped {}: {}", skipped.path.display(), skipped.reason);
-                return output::note(one_line(&text));
+            Progress::Skipped(skipped) => {
+                self.remember_skipped(&skipped.path);
+                if self.named == NamedFiles::Skipped {
+                    let text = format!("skipped {}: {}", skipped.path.display(), skipped.reason);
+                    output::note(one_line(&text));
+                }
+                return;
             }
             _ => {}
         }
@@ -97,7 +107,29 @@ impl IndexBar {
         bar.set_message(line);
     }
 
-    /// Takes the bar away, for good.
+    fn remember_skipped(&self, path: &Path) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.skipped.len() {
+            MAX_SKIPPED_NAMES => state.skipped.push("…".to_owned()),
+            count if count > MAX_SKIPPED_NAMES => {}
+            _ => {
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                state.skipped.push(one_line(&name.to_string_lossy()));
+            }
+        }
+    }
+
+    /// Returns the names of some skipped files for the summary of a round, and starts the next round.
+    pub fn take_skipped(&self) -> String {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = std::mem::take(&mut state.skipped).join(", ");
+        match self.named {
+            NamedFiles::Broken => format!("{names} (-v shows why)"),
+            NamedFiles::Skipped => names,
+        }
+    }
+
+    /// Removes the bar permanently.
     pub fn clear(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_over = true;

@@ -1,4 +1,4 @@
-//! Files that may be hostile are read by a process of their own: this program again, which then does nothing else.
+//! Untrusted files are parsed by a separate process: this program with the command `read-file`.
 
 use std::io;
 use std::process::ExitCode;
@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use hob_system::documents::read::apart::{Apart, serve};
 
-/// How to start that process; `None` where this program does not know its own place.
+/// How to start that process; `None` if the path of this program is unknown.
 pub fn reader() -> Option<Apart> {
     let program = std::env::current_exe().ok()?;
     Some(Apart { program, arguments: vec!["read-file".to_owned()] })
 }
 
-/// Is that process. It needs no settings, so it reads none.
+/// Runs as that process. It needs no settings.
 pub fn read_file() -> Result<ExitCode> {
     serve(io::stdin().lock(), io::stdout().lock()).context("the file cannot be read")?;
     Ok(ExitCode::SUCCESS)

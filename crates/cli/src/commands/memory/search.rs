@@ -20,7 +20,7 @@ const COLUMNS: [Column; 3] = [Column::Numbers("SCORE"), Column::Words("SOURCE"),
 /// Characters of a passage that are shown.
 const SHOWN: usize = 240;
 
-/// On a narrower terminal nobody could read a passage beside its source.
+/// On a narrower terminal, the passage is printed below its source.
 const WIDE: u16 = 100;
 
 pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
@@ -32,7 +32,7 @@ pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
     };
     match (args.json, io::stdout().is_terminal()) {
         (true, _) => output::json(&found)?,
-        (false, _) if found.passages.is_empty() => output::note("Nothing was found."),
+        (false, _) if found.passages.is_empty() => output::note("No passages found."),
         (false, true) if table::terminal_width().is_some_and(|width| width >= WIDE) => print_table(&found)?,
         (false, true) => print_blocks(&found)?,
         (false, false) => print_rows(&found)?,
@@ -90,7 +90,7 @@ fn print_blocks(found: &Found) -> io::Result<()> {
     Ok(())
 }
 
-/// Where somebody sits, so that a path can be said as they would say it.
+/// Shortens paths relative to the current directory and the home directory.
 #[derive(Default)]
 struct ShortPaths {
     directory: Option<PathBuf>,
@@ -102,7 +102,7 @@ impl ShortPaths {
         ShortPaths { directory: std::env::current_dir().ok(), home: std::env::home_dir() }
     }
 
-    /// The place from here, or from home, if it lies below one of them.
+    /// The path relative to the current directory or to the home directory, if it is below one of them.
     fn shortened(&self, place: String) -> String {
         let below = |directory: &Option<PathBuf>| {
             let rest = Path::new(&place).strip_prefix(directory.as_ref()?).ok()?;
@@ -118,8 +118,8 @@ impl ShortPaths {
     }
 }
 
-/// How well a passage fits, as a number that says something by itself. Words have no such measure, and among few documents
-/// their scores are all tiny: there the best passage is 1, and the others are measured by it.
+/// The relevance of a passage as a readable number. Word scores have no scale, and are tiny for few documents: there the best
+/// passage is 1, and the others are relative to it.
 fn score(found: &Found, passage: &Passage) -> String {
     let best = found.passages.first().map_or(0.0, |best| best.score);
     let shown = match found.backend {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_says_something_to_a_person() {
+    fn scores_are_readable() {
         use MemoryBackend::{Hybrid, Sqlite, Vector};
         for (backend, scores, shown) in [
             (Sqlite, &[1.9e-6][..], &["1.00"][..]),
@@ -171,7 +171,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_path_is_said_from_here_or_from_home() {
+    fn paths_are_relative_to_the_current_or_home_directory() {
         let here = ShortPaths { directory: Some("/home/ann/work".into()), home: Some("/home/ann".into()) };
         let said = ["/home/ann/work/notes/a.md:3", "/home/ann/b.pdf page 2", "/srv/c.md:1", "note:12:1"]
             .map(|place| here.shortened(place.to_owned()));

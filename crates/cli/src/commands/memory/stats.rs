@@ -19,7 +19,7 @@ pub async fn run(config: &Config, backend: Option<MemoryBackend>, format: Output
     match format {
         OutputFormat::Json => output::json(&stats)?,
         OutputFormat::Text if stats.sources == 0 => {
-            output::note("Nothing is remembered yet. Fill the memory with 'hob memory index PATH'.");
+            output::note("The memory is empty. Index documents with 'hob memory index PATH'.");
         }
         OutputFormat::Text => table::print_facts(&facts(&stats))?,
     }
@@ -31,23 +31,26 @@ fn facts(stats: &MemoryStats) -> Vec<(&'static str, String)> {
     let models: Vec<String> = stats.embedding_models.iter().map(|model| one_line(model)).collect();
     let vectors = match vectors {
         0 if stats.backend.needs_vectors() => {
-            "none; make them with 'hob memory index PATH -b vector'".to_owned()
+            "none; create them with 'hob memory index PATH -b vector'".to_owned()
         }
         0 => "none".to_owned(),
         some => format!("{some} of {}, by {}", counted(*chunks, "passage"), models.join(", ")),
     };
     let facts = [
         ("Backend", Some(stats.backend.as_str().to_owned())),
-        ("Sources", Some(format!("{sources}, {} among them", counted(*notes, "note")))),
+        ("Sources", Some(format!("{sources}, including {}", counted(*notes, "note")))),
         ("Passages", Some(format!("{chunks}, {}", counted(*tokens, "token")))),
         ("Vectors", Some(vectors)),
-        ("Size", Some(format!("{} read, {} kept", memory(stats.source_bytes), memory(stats.database_bytes)))),
+        (
+            "Size",
+            Some(format!("{} read, {} stored", memory(stats.source_bytes), memory(stats.database_bytes))),
+        ),
         ("Indexed", stats.last_indexed.as_deref().map(without_fraction)),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// The moment as it is told, to the second.
+/// The time without fractions of a second.
 fn without_fraction(moment: &str) -> String {
     moment.parse().map_or_else(|_| one_line(moment), time::to_the_second)
 }

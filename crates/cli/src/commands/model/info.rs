@@ -18,10 +18,10 @@ use crate::output::table::print_facts;
 use crate::output::text::one_line;
 use crate::output::{self, OutputFormat};
 
-/// Names at least this alike, of 1.0, are taken for a slip of the fingers.
+/// Names with at least this similarity, up to 1.0, are suggested.
 const ALIKE: f64 = 0.8;
 
-/// So many of them are offered.
+/// The maximum number of suggestions.
 const MOST_OFFERS: usize = 3;
 
 pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<ExitCode> {
@@ -50,7 +50,7 @@ pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What Ollama tells beyond its list. The list is enough where it does not.
+/// Details that only Ollama's `show` has. Optional: the list is enough.
 async fn ask_ollama(config: &Config, model: &str) -> Result<Option<ModelDetails>> {
     let details = ollama(config)?.show(model).await;
     if let Err(error) = &details {
@@ -64,7 +64,7 @@ struct ModelOnEngine<'a> {
     engine: &'a str,
     address: &'a str,
     model: &'a ModelInfo,
-    /// What only Ollama tells.
+    /// Only for Ollama.
     details: Option<ModelDetails>,
 }
 
@@ -77,13 +77,13 @@ impl ModelOnEngine<'_> {
         self.details.as_ref().and_then(|details| details.context).or(self.model.context)
     }
 
-    /// What is known, and nothing of what is not.
+    /// The known facts.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let details = self.details.clone().unwrap_or_default();
         let quantization = self.model.quantization.clone().or(details.quantization);
         let capabilities = match (details.capabilities.join(", "), self.model.kind) {
             (list, _) if !list.is_empty() => Some(list),
-            (_, ModelKind::Embedding) => Some("embeddings; it writes no answers".to_owned()),
+            (_, ModelKind::Embedding) => Some("embeddings only".to_owned()),
             (_, ModelKind::Text) => None,
         };
         let facts = [
@@ -93,8 +93,8 @@ impl ModelOnEngine<'_> {
             ("Parameters", self.parameters().map(weights)),
             ("Quantisation", quantization),
             ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
-            ("VRAM", self.model.size.map(|size| format!("about {}, and more for its context", memory(size)))),
-            ("Can", capabilities),
+            ("VRAM", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
+            ("Capabilities", capabilities),
             ("Licence", details.license),
         ];
         facts.into_iter().filter_map(|(name, value)| Some((name, one_line(&value?)))).collect()
@@ -126,7 +126,7 @@ pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {
         near => format!(" Did you mean {}?", near.join(", ")),
     };
     anyhow!(
-        "no engine has a model '{name}'.{meant} 'hob model list' shows all, 'hob model pull {name}' downloads it."
+        "no engine has the model '{name}'.{meant} 'hob model list' lists all models, 'hob model pull {name}' downloads it."
     )
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_fingers_finds_the_model() {
+    fn a_typo_suggests_the_model() {
         let known = ["qwen3:8b", "llama3.2:latest", "SmolLM2:latest", "qwen3:4b"];
         assert_eq!(near("lama3.2", known.into_iter()), ["llama3.2:latest"]);
         assert_eq!(near("smolm2", known.into_iter()), ["SmolLM2:latest"]);

@@ -18,7 +18,7 @@ use crate::output::text::one_line;
 use crate::output::{self, OutputFormat};
 use crate::settings;
 
-/// How many models Ollama is asked about at once, and how long it may take for each.
+/// The number of concurrent requests for details, and the timeout of each.
 const QUESTIONS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -51,7 +51,7 @@ pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ollama's list has no context windows, but it knows them. What it does not tell stays open.
+/// Ollama's list has no context lengths, but its details do. Failures are ignored.
 async fn add_contexts(config: &Config, models: &mut [ModelInfo]) -> Result<()> {
     let ollama = ollama(config)?;
     stream::iter(models)
@@ -120,7 +120,7 @@ pub fn describe(engine: &str, model: &ModelInfo) -> Value {
 fn print(listed: &[ModelRow<'_>]) -> Result<()> {
     let rows: Vec<Vec<String>> = listed.iter().map(row).collect();
     if rows.is_empty() {
-        output::note("No engine has a model yet. Get one, such as with 'hob model pull qwen3:0.6b'.");
+        output::note("No engine has a model yet. Download one, e.g. with 'hob model pull qwen3:0.6b'.");
     } else {
         table::print(&COLUMNS, &rows)?;
     }

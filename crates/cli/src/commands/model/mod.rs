@@ -1,4 +1,4 @@
-//! `hob model`: what models there are, and more of them.
+//! `hob model`: lists, downloads, chooses and deletes models.
 
 mod info;
 mod list;
@@ -41,7 +41,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
 async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
     let engines = hob_system::engines(config, &settings::home()?)?;
     let found = {
-        let _waiting = Spinner::start("asking the engines");
+        let _waiting = Spinner::start("querying the engines");
         check_engines(&engines, config).await
     };
     if found
@@ -52,7 +52,7 @@ async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
     }
     let addresses: Vec<String> = found.iter().filter_map(silent).collect();
     let own = match found.iter().any(|status| status.engine.key() == EngineKey::Embedded.as_str()) {
-        true => "; get Hob a model of its own with 'hob model pull smollm2-135m-instruct'",
+        true => ", or download a built-in model with 'hob model pull smollm2-135m-instruct'",
         false => "",
     };
     bail!("no engine answers: {}. Start one of them{own}; or run 'hob doctor'.", addresses.join(", "))

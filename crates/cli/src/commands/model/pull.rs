@@ -1,4 +1,4 @@
-//! `hob model pull`: a download by Ollama, and how far it is.
+//! `hob model pull`: a download by Ollama, with its progress.
 
 mod bars;
 mod lines;
@@ -38,7 +38,8 @@ pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
     if !ollama.health().await {
         let address = ollama.address();
         bail!(
-            "'{model}' is neither in the built-in list nor hf:owner/repo nor a .gguf file, so it is Ollama's, which does not answer on {address}. {}.",
+            "Unknown model '{model}'. Try hf:OWNER/REPO or a .gguf file, or start Ollama to pull from its library. Ollama \
+             does not answer on {address}. {}.",
             advice::how_to_start(ollama.key(), address)
         );
     }
@@ -62,11 +63,11 @@ pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
     show.clear();
     match outcome? {
         None => {
-            output::line(format_args!("{model} is here. Try it: hob ask -m {model} 'Hello'"))?;
+            output::line(format_args!("{model} is ready. Try it: hob ask -m {model} 'Hello'"))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(stop) => {
-            output::note(format_args!("Stopped. 'hob model pull {model}' goes on where it was."));
+            output::note(format_args!("Stopped. 'hob model pull {model}' resumes the download."));
             Ok(stop.exit_code())
         }
     }

@@ -15,9 +15,7 @@ use crate::output::text::one_line;
 
 pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
     if name == DEFAULT_MODEL {
-        bail!(
-            "'{DEFAULT_MODEL}' stands for the model that you choose. Name one that 'hob model list' shows."
-        );
+        bail!("'{DEFAULT_MODEL}' is an alias for the default model. Choose a model from 'hob model list'.");
     }
     let model = match name {
         AUTO => AUTO.to_owned(),
@@ -32,7 +30,7 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
             one_line(overriding)
         ));
     }
-    output::note("A server that is running uses it after its next start.");
+    output::note("A running server uses it after a restart.");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,4 +1,4 @@
-//! `hob router`: what was learnt of models. Reads the file itself, so no server and no engine need to run.
+//! `hob router`: what the router has learned. Reads the database directly, so no server and no engine need to run.
 
 mod reset;
 mod show;
@@ -23,7 +23,7 @@ pub fn run(command: RouterCommand) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says that there is nothing, which is no failure.
+/// Prints that there is no data, which is not a failure.
 fn note_empty() {
-    output::note("Nothing is learnt yet. Ask with --router grpo, or for the model 'auto'.");
+    output::note("The router has learned nothing yet. Use --router grpo, or the model 'auto'.");
 }

@@ -15,7 +15,7 @@ pub fn run(kept: Option<&Routing>, confirmation: Confirmation) -> Result<()> {
         note_empty();
         return Ok(());
     };
-    let what = format!("what was learnt from {} of a model", counted(decisions, "choice"));
+    let what = format!("everything the router learned from {}", counted(decisions, "decision"));
     if !confirmation.is_given(&what)? {
         output::note("Nothing was deleted.");
         return Ok(());

@@ -14,12 +14,12 @@ use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 
-/// All there is to say.
+/// The content of the report.
 #[derive(Serialize)]
 struct RouterReport {
-    /// Who chooses, by the configuration.
+    /// The configured router.
     router: &'static str,
-    /// Choices that are remembered.
+    /// The number of recorded decisions.
     decisions: u64,
     ratings: Ratings,
     classes: Vec<ClassReport>,
@@ -32,7 +32,7 @@ struct ClassReport {
     models: Vec<ModelReport>,
 }
 
-/// How a model has done in a class.
+/// The results of a model in a class.
 #[derive(Debug, PartialEq, Serialize)]
 struct ModelReport {
     model: String,
@@ -41,7 +41,7 @@ struct ModelReport {
     mean_reward: Option<f64>,
     /// How likely it is to be chosen by `grpo`, if all of these models are there.
     probability: f64,
-    /// Whether it is still being tried, however likely it is.
+    /// Whether the router still explores this model, regardless of its probability.
     exploring: bool,
 }
 
@@ -87,7 +87,7 @@ fn of_class(class: QueryClass, record: &ClassRecord) -> ClassReport {
 fn print(report: &RouterReport) -> Result<()> {
     let facts = [
         ("Router", report.router.to_owned()),
-        ("Choices", report.decisions.to_string()),
+        ("Decisions", report.decisions.to_string()),
         ("Ratings", format!("{} good, {} bad", report.ratings.good, report.ratings.bad)),
     ];
     table::print_facts(&facts)?;
@@ -113,7 +113,7 @@ fn rows(class: &ClassReport) -> Vec<Vec<String>> {
             model.samples.to_string(),
             model.mean_reward.map_or_else(|| "-".to_owned(), |reward| format!("{reward:.2}")),
             format!("{:.0} %", model.probability * 100.0),
-            if model.exploring { "being tried".to_owned() } else { String::new() },
+            if model.exploring { "exploring".to_owned() } else { String::new() },
         ]
     };
     class.models.iter().map(row).collect()
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_likeliest_model_comes_first_and_those_being_tried_are_marked() {
+    fn the_most_probable_model_comes_first_and_exploration_is_marked() {
         let class = QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
         let known = |weight, samples| ModelRecord {
             weight,
@@ -144,7 +144,7 @@ mod tests {
         let shown = rows(&of_class(class, &record));
         let expected = [
             ["code/short/english", "large", "5", "0.50", "60 %", ""],
-            ["code/short/english", "new", "0", "-", "20 %", "being tried"],
+            ["code/short/english", "new", "0", "-", "20 %", "exploring"],
             ["code/short/english", "small", "4", "0.50", "20 %", ""],
         ];
         assert_eq!(shown, expected);

@@ -1,9 +1,7 @@
 //! `hob scheduler pause`, `resume` and `cancel`.
 
 use anyhow::Result;
-use hob_core::schedule::Change;
-use hob_core::{Schedule, Task};
-use hob_system::TaskBook;
+use hob_tasks::{Change, Task, TaskBook};
 
 use super::{read_id, with_advice};
 use crate::args::SchedulerTaskArgs;
@@ -13,7 +11,7 @@ use crate::output::time;
 
 pub async fn pause(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
     change(book, args, Change::Pause, |task, _| {
-        format!("{0} is paused. 'hob scheduler resume {0}' lets it go on.", task.id)
+        format!("Paused {0}. Resume it with 'hob scheduler resume {0}'.", task.id)
     })
     .await
 }
@@ -22,15 +20,15 @@ pub async fn resume(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
     change(book, args, Change::Resume, |task, book| match task.next_run {
         Some(at) => {
             let next = time::next_run(at, book.now(), &task.timetable.zone);
-            format!("{} goes on. Its next run is {next}.", task.id)
+            format!("Resumed {}. Its next run is {next}.", task.id)
         }
-        None => format!("{} goes on.", task.id),
+        None => format!("Resumed {}.", task.id),
     })
     .await
 }
 
 pub async fn cancel(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
-    change(book, args, Change::Cancel, |task, _| format!("{} is cancelled, for good.", task.id)).await
+    change(book, args, Change::Cancel, |task, _| format!("Cancelled {}.", task.id)).await
 }
 
 async fn change(

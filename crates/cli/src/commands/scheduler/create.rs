@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, parse_zone};
-use hob_core::{EventBus, NewTask, Permit, Reach, RunEvents, Schedule, Task};
-use hob_system::channels::{contract, open_channels};
+use hob_core::{EventBus, Permit, Reach, RunEvents};
+use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{TaskBook, Workshop};
+use hob_system::{Workshop, hob_database};
+use hob_tasks::{
+    DeliverTo, Missed, NewTask, ScheduleError, ScheduleType, Task, TaskBook, TaskLimits, parse_zone,
+};
 use serde_json::{Value, json};
 
 use super::with_advice;
@@ -22,7 +24,7 @@ use crate::output::text::one_line;
 use crate::output::time;
 use crate::settings;
 
-/// So many of the coming runs show whether the schedule is what was meant.
+/// The number of upcoming runs to show, so that the user can check the schedule.
 const SHOWN_RUNS: usize = 3;
 
 pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
@@ -36,25 +38,29 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
         print(&task, format)?;
         if format == OutputFormat::Text && !config.scheduler.enabled {
             output::note(
-                "It runs while 'hob scheduler start' does, or 'hob serve' with [scheduler] enabled = true.",
+                "The task runs while 'hob scheduler start' is running, or 'hob serve' with [scheduler] enabled = true.",
             );
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// The channels are asked which there are only where the task needs one.
+/// Opens the channels only if the task needs one.
 fn book(config: &Config, task: &NewTask) -> Result<TaskBook> {
     let home = settings::home()?;
     let channels = match task.deliver_to {
-        Some(_) => open_channels(config, &home, &EventBus::new())?,
+        Some(_) => open_channels(
+            config,
+            &home,
+            ChannelParts { database: hob_database(&home), bus: EventBus::new() },
+        )?,
         None => None,
     };
     Ok(open_tasks(&home, task_options(contract(channels.as_ref()))))
 }
 
-/// As typed → as resolved. The person at this machine may have everything done.
-fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, hob_core::ScheduleError> {
+/// As typed → as resolved. The local user may use all tools.
+fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, ScheduleError> {
     let usual =
         NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, Permit::up_to(Reach::Act));
     Ok(NewTask {
@@ -75,7 +81,7 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, hob_core::ScheduleError>
     })
 }
 
-/// A name that nobody has would be found out only when nobody watches.
+/// Without this check, an unknown tool would fail only at the first run.
 async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
     let Some(selected) = task.tools.as_ref().filter(|tools| !tools.is_empty()) else { return Ok(()) };
     let workshop = Workshop::open(config, memory::workshop_parts(config)?);

@@ -1,8 +1,7 @@
 //! `hob scheduler list`.
 
 use anyhow::Result;
-use hob_core::{Schedule, Task, TaskStatus};
-use hob_system::TaskBook;
+use hob_tasks::{Task, TaskBook, TaskStatus};
 use jiff::Timestamp;
 
 use super::with_advice;
@@ -22,13 +21,13 @@ const COLUMNS: [Column; 6] = [
     Column::Words("PROMPT"),
 ];
 
-/// As much of a prompt as tells tasks apart.
+/// The maximum length of a prompt in the table.
 const LONGEST: usize = 60;
 
 /// Which tasks are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskFilter {
-    /// Those that have a future: the active and the paused.
+    /// Active and paused tasks.
     Current,
     All,
     Only(TaskStatus),
@@ -64,15 +63,15 @@ pub async fn run(book: &TaskBook, shown: TaskFilter, format: OutputFormat) -> Re
         let now = book.now();
         table::print(&COLUMNS, &tasks.iter().map(|task| row(task, now)).collect::<Vec<_>>())?;
     } else if of_all == 0 {
-        output::note("There are no tasks yet. 'hob scheduler create' makes one.");
+        output::note("There are no tasks yet. Create one with 'hob scheduler create'.");
     } else {
-        output::note("There are no such tasks.");
+        output::note("There are no matching tasks.");
     }
     let hidden = of_all - tasks.len();
     if shown == TaskFilter::Current && hidden > 0 {
         let are = if hidden == 1 { "is" } else { "are" };
         output::note(format_args!(
-            "{} {are} over and not shown; --all shows everything.",
+            "{} {are} completed or cancelled and not shown; use --all to show everything.",
             counted(hidden, "task")
         ));
     }
@@ -82,7 +81,7 @@ pub async fn run(book: &TaskBook, shown: TaskFilter, format: OutputFormat) -> Re
 fn row(task: &Task, now: Timestamp) -> Vec<String> {
     let next = match (task.status, task.next_run) {
         (TaskStatus::Active, Some(at)) => time::next_run(at, now, &task.timetable.zone),
-        // The one run of a date is under way.
+        // The only run of a one-time task is in progress.
         (TaskStatus::Active, None) => "now".to_owned(),
         (TaskStatus::Paused | TaskStatus::Completed | TaskStatus::Cancelled, _) => "-".to_owned(),
     };

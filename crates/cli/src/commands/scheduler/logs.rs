@@ -1,9 +1,8 @@
 //! `hob scheduler logs`.
 
 use anyhow::Result;
-use hob_core::schedule::RunOutcome;
-use hob_core::{Schedule, TaskRun, Zone};
-use hob_system::TaskBook;
+use hob_core::Zone;
+use hob_tasks::{RunOutcome, TaskBook, TaskRun};
 
 use super::{read_id, with_advice};
 use crate::output;
@@ -14,9 +13,9 @@ use crate::output::time;
 
 const COLUMNS: [Column; 5] = [
     Column::Words("DUE"),
-    Column::Numbers("TRY"),
+    Column::Numbers("ATTEMPT"),
     Column::Words("OUTCOME"),
-    Column::Numbers("TOOK"),
+    Column::Numbers("DURATION"),
     Column::Words("RESULT"),
 ];
 

@@ -1,5 +1,5 @@
-//! `hob scheduler`: tasks that run at a set time. Making, showing and changing them needs no engine and no server: the file
-//! is read and written here, and whoever runs tasks looks into the same file.
+//! `hob scheduler`: scheduled tasks. Creating, showing and changing them needs no engine and no server: the commands use the
+//! database directly, and the process that runs tasks uses the same database.
 
 mod change;
 mod create;
@@ -14,9 +14,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{NoChannels, ScheduleError, TaskId};
+use hob_core::NoChannels;
+use hob_system::Wishes;
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{TaskBook, Wishes};
+use hob_tasks::{ScheduleError, TaskBook, TaskId};
 
 use self::list::TaskFilter;
 use crate::args::{SchedulerCommand, SchedulerEngineArgs};
@@ -65,11 +66,11 @@ fn read_id(text: &str) -> Result<TaskId> {
     TaskId::parse(text).map_err(with_advice)
 }
 
-/// What to do about it, where that is not plain.
+/// The error with a hint, if one helps.
 fn with_advice(error: ScheduleError) -> anyhow::Error {
     let advice = match &error {
-        ScheduleError::NotFound { .. } => Some("'hob scheduler list' shows the tasks there are"),
-        ScheduleError::Running { .. } => Some("'hob scheduler logs ID' shows how far it is"),
+        ScheduleError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
+        ScheduleError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
         ScheduleError::Invalid { .. } | ScheduleError::Refused { .. } | ScheduleError::Unavailable(_) => None,
     };
     match advice {

@@ -1,12 +1,12 @@
-//! `hob scheduler run`: one run now, beside the schedule, and what came of it.
+//! `hob scheduler run`: one run now, outside the schedule, and its result.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hob_core::schedule::RunOutcome;
-use hob_core::{NoChannels, Schedule, TaskRun};
+use hob_core::NoChannels;
 use hob_system::startup::tasks::{open_tasks, task_options};
+use hob_tasks::{RunOutcome, TaskRun};
 
 use super::{read_id, run_settings, with_advice};
 use crate::args::SchedulerRunArgs;
@@ -22,7 +22,7 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let id = read_id(&id)?;
     let (config, wishes) = run_settings(engine)?;
     let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
-    // Before an engine is looked for, which takes its time.
+    // Before the search for an engine, which takes time.
     block_on(async { book.get(&id).await.map_err(with_advice) })?;
     open_app::with_app(&config, &wishes, async |app, signals| {
         let running = async {
@@ -33,7 +33,7 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
         tokio::select! {
             run = &mut running => run.and_then(|run| print(&run, json.into())).map(|()| ExitCode::SUCCESS),
             stop = signals.next() => {
-                // It is written down as interrupted before we leave.
+                // The run is recorded as interrupted before the program ends.
                 app.scheduler.cut();
                 running.await.map(|_| stop.exit_code())
             }
@@ -50,6 +50,6 @@ fn print(run: &TaskRun, format: OutputFormat) -> Result<()> {
     match (run.outcome, &run.error) {
         (Some(RunOutcome::Succeeded), _) => Ok(()),
         (_, Some(error)) => bail!("{error}"),
-        (_, None) => bail!("the run did not succeed"),
+        (_, None) => bail!("the run failed"),
     }
 }

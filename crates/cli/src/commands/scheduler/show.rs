@@ -1,8 +1,7 @@
 //! `hob scheduler show`.
 
 use anyhow::Result;
-use hob_core::{Schedule, Task, TaskStatus};
-use hob_system::TaskBook;
+use hob_tasks::{Task, TaskBook, TaskStatus};
 use jiff::Timestamp;
 
 use super::{read_id, with_advice};
@@ -26,7 +25,7 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     let spec = &task.timetable.spec;
     let next = task.next_run.filter(|_| task.status == TaskStatus::Active);
     let tools = match &task.tools {
-        None => "those that change nothing".to_owned(),
+        None => "tools without side effects".to_owned(),
         Some(tools) if tools.is_empty() => "none".to_owned(),
         Some(tools) => one_line(&tools.join(", ")),
     };
@@ -45,7 +44,7 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         ("Tools", Some(tools)),
         ("Deliver to", deliver_to),
         ("Retries", Some(task.limits.retries.to_string())),
-        ("Time-out", Some(format!("{} s", task.limits.timeout.as_secs()))),
+        ("Timeout", Some(format!("{} s", task.limits.timeout.as_secs()))),
         ("Missed", Some(task.missed.as_str().to_owned())),
         ("Prompt", Some(printable(&task.prompt).into_owned())),
     ];

@@ -1,10 +1,10 @@
-//! `hob scheduler start`: runs tasks until it is told to stop.
+//! `hob scheduler start`: runs tasks until a signal stops it.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_core::{Schedule, TaskStatus};
 use hob_system::Household;
+use hob_tasks::TaskStatus;
 
 use super::{run_settings, with_advice};
 use crate::advice;
@@ -17,12 +17,12 @@ use crate::output::time;
 pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     let (config, wishes) = run_settings(args.engine)?;
     open_app::with_app(&config, &wishes, async |app, signals| {
-        // A book that cannot be read is better known now than at the first slot.
+        // A task database that cannot be read fails now, not at the first run.
         print_summary(app).await?;
         app.scheduler.start();
         signals.next().await;
         let grace = config.server.shutdown_grace;
-        // What has not ended then is cut off when the app closes.
+        // Closing the app stops the remaining runs.
         tokio::select! {
             () = app.scheduler.drain(grace) => {}
             _ = open_app::second_signal("tasks", grace, signals) => {}
@@ -42,7 +42,7 @@ async fn print_summary(app: &Household) -> Result<()> {
     print_facts(&[
         ("Engine", advice::place(engine.key(), engine.address())),
         ("Tasks", counted(tasks.len(), "active task")),
-        ("Next", next.unwrap_or_else(|| "nothing".to_owned())),
+        ("Next", next.unwrap_or_else(|| "none".to_owned())),
     ])?;
     Ok(())
 }

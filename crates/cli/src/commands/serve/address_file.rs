@@ -1,4 +1,5 @@
-//! Where the server listens, written down while it runs: `--port` may have led it elsewhere than the configuration says.
+//! The address file: lists the addresses of running servers, because `--port` overrides the configured port. `hob` and `hob
+//! health` read it.
 
 use std::fs::OpenOptions;
 use std::io::{self, Seek, Write};
@@ -14,7 +15,7 @@ pub struct AddressEntry {
 }
 
 impl AddressEntry {
-    /// Writes the address down. Where that is not possible, the server is only harder to find.
+    /// Adds the address. Failures are only logged: `hob` then finds the server at its configured address only.
     pub fn add(home: &Path, address: SocketAddr) -> Self {
         change(home, |mut addresses| {
             addresses.retain(|other| *other != address);
@@ -41,8 +42,8 @@ fn change(home: &Path, change: impl FnOnce(Vec<SocketAddr>) -> Vec<SocketAddr>) 
     }
 }
 
-/// In place, while no other server of the home does the same. The file stays when it is empty: whoever waits for it would
-/// otherwise write into one that is gone.
+/// Changes the file in place, under a lock. An empty file is kept: a process that waits for the lock would otherwise write
+/// into a deleted file.
 fn try_change(home: &Path, change: impl FnOnce(Vec<SocketAddr>) -> Vec<SocketAddr>) -> io::Result<()> {
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(address_file(home))?;
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_noted_while_the_server_runs() {
+    fn an_address_is_listed_while_the_server_runs() {
         let home = tempfile::tempdir().expect("a directory");
         let listed = || known_addresses(home.path());
         let [one, two, three] = ["0.0.0.0:8000", "[::1]:9000", "[::1]:9001"].map(address);
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_were_killed_do_not_fill_the_note() {
+    fn killed_servers_do_not_fill_the_address_file() {
         let home = tempfile::tempdir().expect("a directory");
         for port in 1..=40 {
             std::mem::forget(AddressEntry::add(home.path(), SocketAddr::from(([127, 0, 0, 1], port))));
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_cannot_be_read_or_written_is_none() {
+    fn an_invalid_address_file_is_ignored() {
         let home = tempfile::tempdir().expect("a directory");
         for odd in [&b"somewhere"[..], b"\xff\xfe", &[b'1'; 1 << 16]] {
             std::fs::write(address_file(home.path()), odd).expect("a file");

@@ -1,4 +1,4 @@
-//! Whether the server can have its address, and what to do where somebody else has it.
+//! Whether the server's address is free, and the hint if it is not.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::running_server::{self, ServerProbe};
 
-/// Tries the address, and leaves it at once.
+/// Binds the address and releases it immediately.
 pub async fn check(server: &ServerConfig) -> Result<()> {
     let ServerConfig { host, port, .. } = server;
     let Err(source) = TcpListener::bind((host.as_str(), *port)).await else { return Ok(()) };
@@ -17,7 +17,7 @@ pub async fn check(server: &ServerConfig) -> Result<()> {
         && let ServerProbe::Hob { .. } = running_server::probe(host, *port).await
     {
         bail!(
-            "Hob runs on {} already. Use that one, or stop it first; a second one needs another port: 'hob serve --port {}'.",
+            "Hob is already running on {}. Use that server, stop it first, or choose another port: 'hob serve --port {}'.",
             running_server::url(host, *port),
             port.checked_add(1).unwrap_or(8000)
         );

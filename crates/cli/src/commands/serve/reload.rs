@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read again. What can change while the server runs does; the rest is named.
+//! SIGHUP: reloads the configuration. Applies the settings that can change at run time, and names the others.
 
 use std::net::SocketAddr;
 
@@ -13,13 +13,13 @@ use crate::output;
 use crate::settings;
 use crate::signals::{ServerSignal, Signals};
 
-/// The settings of a server that runs.
+/// The settings of a running server.
 pub struct RunningSettings {
     control: ServerControl,
     address: SocketAddr,
-    /// What it was started with, which goes before the file.
+    /// The command-line options, which override the file.
     args: ServeArgs,
-    /// What holds now.
+    /// The settings in effect.
     config: Config,
 }
 
@@ -28,13 +28,13 @@ impl RunningSettings {
         RunningSettings { control: server.control(), address: server.address(), args, config: config.clone() }
     }
 
-    /// Reads them again as often as somebody asks for that, until somebody asks for the end.
+    /// Reloads on every SIGHUP, until a signal stops the server.
     pub async fn reload_until_stopped(&mut self, signals: &mut Signals) {
         while signals.next_for_server().await == ServerSignal::Reload {
             match self.reload() {
                 Ok(changes) => changes.print(),
                 Err(error) => output::warning(format_args!(
-                    "the configuration was not reloaded, and the old one stays: {}",
+                    "the configuration was not reloaded; the old one stays in effect: {}",
                     failure::explain(&error)
                 )),
             }
@@ -57,11 +57,11 @@ impl RunningSettings {
     }
 }
 
-/// The keys whose values are others than before.
+/// The keys whose values changed.
 #[derive(Debug, PartialEq, Eq)]
 struct Changes {
     applied: Vec<String>,
-    /// What holds from the start of a server to its end.
+    /// Keys that take effect after a restart.
     after_restart: Vec<String>,
 }
 
@@ -74,9 +74,7 @@ impl Changes {
 
     fn print(&self) {
         match &self.applied[..] {
-            [] => output::note(
-                "configuration reloaded: nothing that can change while the server runs has changed",
-            ),
+            [] => output::note("configuration reloaded: no setting that can change at run time has changed"),
             keys => output::note(format_args!("configuration reloaded: {}", keys.join(", "))),
         }
         if !self.after_restart.is_empty() {
@@ -90,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_change_while_the_server_runs_is_told_from_what_cannot() {
+    fn reloadable_settings_are_separated_from_the_others() {
         let (old, mut new) = (Config::default(), Config::default());
         new.server.cors_origins = vec!["https://app.example.org".into()];
         new.server.port = 9000;

@@ -1,4 +1,4 @@
-//! `hob telemetry export`: every call on record, a row at a time, so that a million of them take no more memory than one.
+//! `hob telemetry export`: every recorded call, streamed row by row, so that memory use does not grow with their number.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -44,7 +44,7 @@ fn write_json(rows: impl Iterator<Item = Result<Row, DatabaseError>>, mut out: i
     out.write_all(b"[")?;
     for row in rows {
         writeln!(out, "{separator}")?;
-        // As an I/O error a reader who left stays recognisable.
+        // As an I/O error, a closed pipe stays recognisable.
         serde_json::to_writer(&mut out, &row?).map_err(io::Error::from)?;
         separator = ",";
     }
@@ -61,7 +61,7 @@ fn write_csv(rows: impl Iterator<Item = Result<Row, DatabaseError>>, out: impl W
     Ok(writer.flush()?)
 }
 
-/// As an I/O error a reader who left stays recognisable.
+/// As an I/O error, a closed pipe stays recognisable.
 fn as_io(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

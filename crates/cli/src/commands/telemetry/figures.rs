@@ -1,4 +1,4 @@
-//! Figures as people read them. Pure.
+//! Statistics formatted for people. Pure.
 
 use std::time::Duration;
 

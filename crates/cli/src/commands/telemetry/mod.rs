@@ -1,4 +1,4 @@
-//! `hob telemetry`: the record of what was asked. Reads the file itself, so no server and no engine need to run.
+//! `hob telemetry`: recorded calls. Reads the database directly, so no server and no engine need to run.
 
 mod clear;
 mod export;
@@ -27,7 +27,7 @@ pub fn run(command: TelemetryCommand) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says that there is nothing, which is no failure.
+/// Prints that there is no data, which is not a failure.
 fn note_empty() {
-    output::note("Nothing is recorded yet.");
+    output::note("No calls are recorded yet.");
 }

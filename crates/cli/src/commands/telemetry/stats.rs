@@ -20,7 +20,7 @@ use crate::output::time::to_the_second;
 /// The days of the sparkline.
 const DAYS: u32 = 14;
 
-/// All there is to say.
+/// The content of the report.
 #[derive(Serialize)]
 struct StatsReport {
     overview: Overview,
@@ -67,7 +67,7 @@ pub fn run(telemetry: Option<&Telemetry>, top: usize, format: OutputFormat) -> R
 
 fn print(report: &StatsReport) -> Result<()> {
     table::print_facts(&overview(report))?;
-    // A column of dashes would tell nobody anything.
+    // The energy column is omitted if nothing was measured.
     let figures = if report.overview.figures.measured > 0 { Tables::WithEnergy } else { Tables::Plain };
     let models =
         report.models.iter().map(|of| (vec![one_line(&of.model), one_line(&of.engine)], &of.figures));
@@ -81,7 +81,7 @@ fn print(report: &StatsReport) -> Result<()> {
     figures.print(&[Column::Words("AGENT")], agents)
 }
 
-/// What the tables tell besides names.
+/// Which columns the tables have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tables {
     Plain,
@@ -112,11 +112,12 @@ impl Tables {
 fn overview(report: &StatsReport) -> Vec<(&'static str, String)> {
     let Overview { recorded_since, figures } = &report.overview;
     let tokens = format!(
-        "{} in ({} from a cache), {} out",
+        "{} in ({} cached), {} out",
         figures.prompt_tokens, figures.cached_tokens, figures.completion_tokens
     );
     let calls = format!("{}, {} failed, {} cancelled", figures.calls, figures.failures, figures.cancelled);
-    let estimated = format!("the tokens of {} are our own count", counted(figures.estimated, "call"));
+    let estimated =
+        format!("the token counts of {} are Hob's own estimates", counted(figures.estimated, "call"));
     let facts = [
         ("Calls", Some(calls)),
         ("Tokens", Some(tokens)),

@@ -132,7 +132,7 @@ fn scripts_without_spaces_flow_too() {
 }
 
 #[test]
-fn a_text_cannot_command_the_terminal() {
+fn text_cannot_control_the_terminal() {
     // Without colours there is nothing to be seen that is not written.
     let plain = MarkdownLook::new(80, false);
     for (text, expected) in [

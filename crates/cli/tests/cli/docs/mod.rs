@@ -1,5 +1,5 @@
 //! The documentation does what it says: the commands of its pages are run as a reader would, in order, and their output is
-//! compared with what the page shows. How fences are marked is told in `page.rs` and in CONTRIBUTING.md.
+//! compared with what the page shows. `page.rs` and CONTRIBUTING.md describe how fences are marked.
 
 mod engine;
 mod likeness;

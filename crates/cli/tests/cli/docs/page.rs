@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_and_settings_are_found_and_told_apart() {
+    fn commands_and_settings_are_distinguished() {
         let page = "\
 # A page
 

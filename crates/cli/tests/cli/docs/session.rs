@@ -1,4 +1,4 @@
-//! A reader at work: a home of their own, a shell, and the servers that a page has them start.
+//! A reader who follows a page: a home directory, a shell, and the servers that the page starts.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Session {
             directories.iter().map(|directory| format!("{}:", directory.display())).collect::<String>()
                 + &std::env::var("PATH").expect("a path");
         let mut settings = toml::from_str(&engines).expect("TOML");
-        // Whoever listens at the usual port of this machine is none of the page's business.
+        // A program at the default port of this machine must not affect the test.
         merge(&mut settings, listening_on(free_port()));
         Session { home, path, settings, places, server: None, _ollama: ollama, _gateway: gateway }
     }

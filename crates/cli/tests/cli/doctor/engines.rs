@@ -27,10 +27,10 @@ async fn an_engine_that_is_down_is_started() {
 }
 
 #[tokio::test]
-async fn somebody_else_on_an_engines_port_is_told() {
+async fn another_program_on_an_engines_port_is_reported() {
     let other = FakeServer::replying(Reply::json(200, "[]")).await;
     let found = Diagnosis::of(&home(&[("ollama", &other.url())])).await;
-    found.shows("ollama", "bad", &other.url()).is_not_ready_and_next_is("See whether it is ollama");
+    found.shows("ollama", "bad", &other.url()).is_not_ready_and_next_is("Check that ollama listens there");
 }
 
 #[tokio::test]
@@ -45,14 +45,16 @@ async fn a_default_model_that_is_missing_is_fetched_or_replaced() {
     let wish = "[intelligence]\ndefault_model = \"nope\"\n";
     let ollama = fakes::ollama().await;
     let found = Diagnosis::of(&adding(home(&[("ollama", &ollama.url())]), wish)).await;
-    found.shows("model", "bad", "ollama has no model 'nope'").is_not_ready_and_next_is("hob model pull nope");
+    found
+        .shows("model", "bad", "ollama does not have the default model 'nope'")
+        .is_not_ready_and_next_is("hob model pull nope");
     let vllm = fakes::vllm().await;
     let found = Diagnosis::of(&adding(home(&[("vllm", &vllm.url())]), wish)).await;
     found.is_not_ready_and_next_is("[intelligence] default_model = \"smollm2\"");
 }
 
 #[tokio::test]
-async fn the_embedded_engine_needs_a_model_that_is_whole() {
+async fn the_embedded_engine_needs_an_intact_model() {
     let chosen = |text: &str| {
         let text = text
             .replace("[engine]\n", &format!("port = {}\n[engine]\ndefault = \"embedded\"\n", free_port()));
@@ -60,7 +62,7 @@ async fn the_embedded_engine_needs_a_model_that_is_whole() {
     };
     let home = chosen(&engines_config(&[]));
     let found = Diagnosis::of(&home).await;
-    found.shows("embedded", "warning", "has no model yet");
+    found.shows("embedded", "warning", "no model yet");
     found.is_not_ready_and_next_is("hob model pull smollm2-135m-instruct");
 
     fs::create_dir(home.directory().join("models")).expect("a directory");
@@ -76,32 +78,35 @@ async fn the_embedded_engine_needs_a_model_that_is_whole() {
 }
 
 #[tokio::test]
-async fn a_default_engine_on_our_own_port_is_moved() {
+async fn a_default_engine_on_hobs_own_port_gets_a_hint() {
     let port = free_port();
     let found = Diagnosis::of(&home_with_port(&[("vllm", &format!("http://localhost:{port}"))], port)).await;
-    found.shows("vllm", "warning", "is where Hob itself listens");
-    assert!(found.advice_on("vllm").is_some_and(|advice| advice.contains("another port")), "{found:#?}");
+    found.shows("vllm", "warning", "is Hob's own port");
+    assert!(
+        found.advice_on("vllm").is_some_and(|advice| advice.contains("Change one of the two ports")),
+        "{found:#?}"
+    );
     assert!(!found.ok);
 }
 
 #[tokio::test]
-async fn an_engine_on_our_own_port_that_nobody_asked_for_needs_no_advice() {
+async fn an_unconfigured_engine_on_hobs_own_port_needs_no_hint() {
     let (ollama, port) = (fakes::ollama().await, free_port());
     let own = format!("http://localhost:{port}");
     let found = Diagnosis::of(&home_with_port(&[("ollama", &ollama.url()), ("vllm", &own)], port)).await;
-    found.shows("vllm", "off", "is where Hob itself listens").is_ready_and_next_is("hob ask");
+    found.shows("vllm", "off", "is Hob's own port").is_ready_and_next_is("hob ask");
     assert_eq!(found.advice_on("vllm"), None);
 }
 
 #[tokio::test]
 async fn the_cloud_without_a_key_says_which_there_are() {
     let found = Diagnosis::of(&home(&[("cloud", "")])).await;
-    found.shows("cloud", "warning", "no key is set");
+    found.shows("cloud", "warning", "no API key is set");
     found.is_not_ready_and_next_is("Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY");
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_right_is_told_without_showing_it() {
+async fn an_invalid_key_is_reported_without_showing_it() {
     let ollama = fakes::ollama().await;
     let home = home(&[("ollama", &ollama.url())]);
     for (key, words) in [
@@ -118,7 +123,7 @@ async fn a_key_that_cannot_be_right_is_told_without_showing_it() {
 }
 
 #[tokio::test]
-async fn a_key_that_no_header_can_carry_is_told_with_its_place() {
+async fn a_key_that_no_header_can_carry_is_reported_with_its_location() {
     let ollama = fakes::ollama().await;
     let text = engines_config(&[("ollama", &ollama.url())]);
     let text = text.replace("[engine.vllm]", "[engine.vllm]\napi_key = \"s3cret\\nline\"");
@@ -128,12 +133,12 @@ async fn a_key_that_no_header_can_carry_is_told_with_its_place() {
 }
 
 #[tokio::test]
-async fn an_engine_that_refuses_our_key_is_told_from_one_that_is_down() {
+async fn a_refused_key_is_distinguished_from_an_engine_that_is_down() {
     let refusal = r#"{"error": {"message": "Incorrect API key provided", "type": "invalid_request_error"}}"#;
     let locked = FakeServer::replying(Reply::json(401, refusal)).await;
     let found = Diagnosis::of(&home(&[("vllm", &locked.url())])).await;
     found.shows("vllm", "bad", "vllm answered 401: Incorrect API key provided");
-    found.is_not_ready_and_next_is("Set [engine.vllm] api_key to the key that it wants");
+    found.is_not_ready_and_next_is("Set [engine.vllm] api_key to a valid key");
 
     let home = home(&[("cloud", "")]);
     let text = fs::read_to_string(home.config_file()).expect("a file");
@@ -144,15 +149,15 @@ async fn an_engine_that_refuses_our_key_is_told_from_one_that_is_down() {
     command.env("OPENAI_API_KEY", "sk-abcdefghijklmnopqrstuvwxyz");
     let found = Diagnosis::from(command).await;
     found.shows("cloud", "bad", "answered 401: Incorrect API key provided");
-    found.is_not_ready_and_next_is("Set the provider's key anew");
+    found.is_not_ready_and_next_is("Set a valid provider key");
 }
 
 #[tokio::test]
-async fn an_engine_that_is_ill_says_so_itself() {
+async fn an_unhealthy_engine_reports_its_own_reason() {
     let ill = FakeServer::replying(Reply::json(500, r#"{"error": "out of memory"}"#)).await;
     let found = Diagnosis::of(&home(&[("ollama", &ill.url())])).await;
     found.shows("ollama", "bad", "ollama answered 500: out of memory");
-    found.is_not_ready_and_next_is("what its log says");
+    found.is_not_ready_and_next_is("read its log");
 }
 
 #[tokio::test]
@@ -167,20 +172,22 @@ async fn an_address_may_lack_its_scheme_but_is_suspected_when_it_lacks_its_port(
 }
 
 #[tokio::test]
-async fn a_fresh_machine_that_could_fetch_no_model_is_told_so() {
+async fn a_fresh_machine_that_cannot_download_a_model_is_not_ready() {
     let home = home(&[]);
     let nothing = home.directory().join("nothing");
     fs::create_dir(&nothing).expect("a directory");
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("PATH", &nothing);
     let found = Diagnosis::from(command).await;
-    found.shows("engine", "bad", "is out of reach").is_not_ready_and_next_is("set HF_ENDPOINT");
+    found
+        .shows("engine", "bad", "cannot download its small built-in model")
+        .is_not_ready_and_next_is("set HF_ENDPOINT");
 
     let hub = FakeServer::replying(Reply::new(200, "application/octet-stream", "")).await;
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("PATH", &nothing).env("HF_ENDPOINT", hub.url());
     let found = Diagnosis::from(command).await;
-    found.shows("engine", "good", "the first question fetches a small model");
+    found.shows("engine", "good", "the first question downloads a small built-in model");
     let asked: Vec<String> = hub.requests().into_iter().map(|request| request.method).collect();
     assert_eq!(asked, ["HEAD"], "nothing is fetched to find out");
 }

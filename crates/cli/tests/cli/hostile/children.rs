@@ -184,7 +184,7 @@ async fn tools_that_describe_the_hardware_get_no_key() {
     spies.seen("nvidia-smi", &ran);
 }
 
-/// Somebody unpacks an archive, goes there and pulls a model.
+/// A user unpacks an archive, changes into it and pulls a model.
 #[tokio::test]
 async fn a_pip_py_in_the_current_directory_is_not_run() {
     let home = Home::empty();

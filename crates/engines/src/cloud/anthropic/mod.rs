@@ -8,13 +8,12 @@ mod request;
 use async_trait::async_trait;
 use hob_core::{
     EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    Warning,
+    ReplyMode, Warning,
 };
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::access::ProviderAccess;
-use crate::openai_compat::request::Delivery;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
@@ -49,10 +48,10 @@ impl Anthropic {
     async fn ask(
         &self,
         request: &GenerateRequest,
-        delivery: Delivery,
+        reply_mode: ReplyMode,
     ) -> Result<(Response, Vec<Warning>), EngineError> {
-        let body =
-            request::body(request, delivery).map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
+        let body = request::body(request, reply_mode)
+            .map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
         let response = self.endpoint.post("/v1/messages", json).await?;
         let accepted = self.endpoint.accept(response).await;
@@ -71,7 +70,7 @@ impl Engine for Anthropic {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let (response, warnings) = self.ask(request, Delivery::Whole).await?;
+        let (response, warnings) = self.ask(request, ReplyMode::Complete).await?;
         let body = self.endpoint.body(response).await?;
         let generation = answer::read(&body, &request.model)
             .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
@@ -79,7 +78,7 @@ impl Engine for Anthropic {
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let (response, warnings) = self.ask(request, Delivery::Streamed).await?;
+        let (response, warnings) = self.ask(request, ReplyMode::Streamed).await?;
         Ok(GenerationStream {
             warnings,
             deltas: deltas(&self.endpoint, response, AnthropicDecoder::default()),

@@ -1,12 +1,11 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
-use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition, Warning};
+use hob_core::{GenerateRequest, ReplyMode, ResponseFormat, ToolChoice, ToolDefinition, Warning};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::messages::{Block, Conversation, WireTurn};
 use crate::cloud::translate;
-use crate::openai_compat::request::Delivery;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// Anthropic's own fields that a caller may add to a request. `output_config` is merged with the field that a
@@ -63,7 +62,7 @@ struct Tool<'a> {
 }
 
 /// Translates `request` into Anthropic's format, or names the field that the format lacks.
-pub(super) fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body<'_>, UnsupportedField> {
+pub(super) fn body(request: &GenerateRequest, reply_mode: ReplyMode) -> Result<Body<'_>, UnsupportedField> {
     let sampling = &request.sampling;
     translate::refuse([
         ("n", request.answers() > 1),
@@ -84,7 +83,7 @@ pub(super) fn body(request: &GenerateRequest, delivery: Delivery) -> Result<Body
         max_tokens: request.max_tokens().unwrap_or(DEMANDED_MAX_TOKENS),
         system,
         messages: turns,
-        stream: delivery == Delivery::Streamed,
+        stream: reply_mode == ReplyMode::Streamed,
         temperature,
         top_p: sampling.top_p,
         stop_sequences: &sampling.stop,

@@ -3,11 +3,11 @@ use hob_core::{Content, Image, JsonSchema, MaxTokens, Message, Part, Role, Sampl
 use super::*;
 
 fn written(request: &GenerateRequest) -> Value {
-    serde_json::to_value(body(request, Delivery::Whole).unwrap()).unwrap()
+    serde_json::to_value(body(request, ReplyMode::Complete).unwrap()).unwrap()
 }
 
 fn refused(request: &GenerateRequest) -> String {
-    body(request, Delivery::Whole).unwrap_err().field
+    body(request, ReplyMode::Complete).unwrap_err().field
 }
 
 fn asking(messages: Vec<Message>) -> GenerateRequest {
@@ -64,7 +64,7 @@ fn every_parameter_that_has_a_counterpart_is_sent() {
         ]),
         ..hi()
     };
-    let body = serde_json::to_value(body(&request, Delivery::Streamed).unwrap()).unwrap();
+    let body = serde_json::to_value(body(&request, ReplyMode::Streamed).unwrap()).unwrap();
     assert_eq!(
         body,
         json!({
@@ -260,7 +260,7 @@ fn what_no_api_documents_is_left_out_and_named() {
         extra: extra(json!({ "future_field": 1, "store": true, "metadata": { "user_id": "ann" } })),
         ..asking(vec![message])
     };
-    let body = body(&request, Delivery::Whole).unwrap();
+    let body = body(&request, ReplyMode::Complete).unwrap();
     let ignored: Vec<String> = body.ignored.iter().map(|warning| warning.text().into_owned()).collect();
     assert_eq!(ignored, ["ignored=future_field", "ignored=messages[].cache_control", "ignored=store"]);
     assert_eq!(serde_json::to_value(&body).unwrap()["metadata"], json!({ "user_id": "ann" }));

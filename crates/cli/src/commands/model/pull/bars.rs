@@ -9,7 +9,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::{MAX_LAYERS, PullDisplay};
 use crate::output::text::one_line;
 
-const BAR: &str = "{prefix:.cyan} {bar:30.green/dim} {binary_bytes:>11} of {binary_total_bytes:<11} {binary_bytes_per_sec:.dim} {eta:.dim}";
+const BAR: &str = "{prefix:.cyan} {bar:30.green/dim} {binary_bytes:>11} of {binary_total_bytes:<11} \
+                   {binary_bytes_per_sec:.dim} {eta:.dim}";
 const STATUS: &str = "{spinner:.cyan} {msg:.dim}";
 
 pub struct LayerBars {
@@ -27,7 +28,7 @@ impl Default for LayerBars {
     }
 }
 
-/// The plain bar stands in for a template that cannot be read.
+/// Falls back to the default style if the template is invalid.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -44,7 +45,7 @@ impl PullDisplay for LayerBars {
             }
             let bar = ProgressBar::new(total).with_style(style(BAR)).with_prefix(super::short(digest));
             let bar = self.all.insert_before(&self.status, bar);
-            // What is here already from an earlier try says nothing of the speed.
+            // Bytes from an earlier attempt do not count for the speed.
             bar.set_position(step.completed.unwrap_or(0));
             bar.reset_eta();
             self.layers.insert(digest.clone(), bar);

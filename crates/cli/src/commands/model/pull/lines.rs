@@ -12,12 +12,12 @@ use crate::output::text::one_line;
 #[derive(Default)]
 pub struct LayerLines {
     last_status: String,
-    /// How many quarters of each layer were told of.
+    /// How many quarters of each layer were printed.
     layers: HashMap<String, u64>,
 }
 
 impl LayerLines {
-    /// The line for a step; `None` when it is too little news.
+    /// The line for a step; `None` if the progress is too small.
     fn news(&mut self, step: &OllamaPullProgress) -> Option<String> {
         let (Some(digest), Some(total)) = (&step.digest, step.total) else {
             let status = one_line(&step.status);
