@@ -14,7 +14,6 @@ pub mod embed;
 pub mod engine;
 pub mod event;
 pub mod generate;
-pub mod inference;
 pub mod message;
 pub mod model;
 pub mod model_reason;
@@ -45,7 +44,6 @@ pub use generate::{
     ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
     is_annotation, is_documented_field, is_documented_message_field,
 };
-pub use inference::{Ending, Energy, Inference, InferenceLog, Unrecorded};
 pub use message::{Content, Image, Message, Part, Role, ToolCall};
 pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
 pub use model_reason::ModelReason;

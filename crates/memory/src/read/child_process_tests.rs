@@ -6,7 +6,8 @@ use super::*;
 use crate::read::samples;
 
 fn apart() -> Limits {
-    let arguments = ["--exact", "read::child_process::tests::the_process_apart_serves", "--ignored", "--nocapture"];
+    let arguments =
+        ["--exact", "read::child_process::tests::the_process_apart_serves", "--ignored", "--nocapture"];
     let arguments = arguments.map(str::to_owned).to_vec();
     Limits {
         apart: Some(Apart { program: std::env::current_exe().unwrap(), arguments }),

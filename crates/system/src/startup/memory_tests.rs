@@ -4,9 +4,10 @@ use std::sync::Mutex;
 
 use hob_core::{
     AgentPreference, Caller, Engine, Event, GenerateRequest, MemoryUse, Message, Permit, Reach,
-    RequestSource, Role, Unrecorded,
+    RequestSource, Role,
 };
 use hob_memory::Note;
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
