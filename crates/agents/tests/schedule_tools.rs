@@ -10,7 +10,7 @@ use hob_agents::capability_tools::schedule_tools;
 use hob_core::schedule::Change;
 use hob_core::{
     NewTask, Permit, Reach, RunEvents, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus, ToolCall,
-    ToolResult, Tools,
+    ToolResult, ToolRunner,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};

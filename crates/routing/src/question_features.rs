@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hob_core::routing::{Language, Length, Query, QueryClass, Topic};
-use hob_core::{Content, GenerateRequest, MaxTokens, Message, Part, Role};
+use hob_core::{Content, ContentPart, GenerateRequest, MaxTokens, Message, Role};
 
 /// Bytes of a message that are looked at. What a question is like shows early.
 const LOOKED_AT: usize = 16 * 1024;
@@ -66,8 +66,8 @@ fn bytes(message: &Message) -> u64 {
         Content::Parts(parts) => parts
             .iter()
             .map(|part| match part {
-                Part::Text(text) => text.len() as u64,
-                Part::Image(_) | Part::Other(_) => 0,
+                ContentPart::Text(text) => text.len() as u64,
+                ContentPart::Image(_) | ContentPart::Other(_) => 0,
             })
             .sum(),
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
-use hob_config::{Config, EngineKey};
+use hob_config::{Config, EngineName};
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
@@ -48,7 +48,7 @@ const LLM_TOOL: &str = "llm";
 #[derive(Clone, Default)]
 pub struct Wishes {
     /// This engine and no other.
-    pub engine: Option<EngineKey>,
+    pub engine: Option<EngineName>,
     /// What to do on a machine where nothing answers and nothing was chosen.
     pub first_run: FirstRun,
     /// How files are read that nobody should read inside a server; `None` reads them here.
@@ -279,7 +279,7 @@ fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
 async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine> {
     match &config.memory.embedding_model {
         Some(model) => pool.engine_for(Some(model)).await,
-        None => Arc::clone(pool.with_key(EngineKey::Embedded.as_str()).unwrap_or(pool.selected())),
+        None => Arc::clone(pool.with_key(EngineName::Embedded.as_str()).unwrap_or(pool.selected())),
     }
 }
 
@@ -309,7 +309,7 @@ async fn llm_tool(pool: &EnginePool, default: &DefaultModel, accounts: &Accounts
 pub fn is_default_missed(config: &Config, home: &Path) -> bool {
     let engine = &config.engine;
     // Where there is no record, or it does not tell, saying too much is better than too little.
-    let has_answered = |key: EngineKey| {
+    let has_answered = |key: EngineName| {
         !config.telemetry.enabled || has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true)
     };
     engine.is_chosen() || engine.default.is_some_and(has_answered)
@@ -336,8 +336,8 @@ async fn start_managed(config: &Config, wishes: &Wishes) -> Result<Option<Manage
     let llamacpp = &config.engine.llamacpp;
     let Some(binary) = &llamacpp.binary_path else { return Ok(None) };
     let preferred = wishes.engine.or(config.engine.default);
-    let in_pool = wishes.engine.is_none() && config.engine.pool.contains(&EngineKey::Llamacpp);
-    if preferred.is_some_and(|key| key != EngineKey::Llamacpp) && !in_pool {
+    let in_pool = wishes.engine.is_none() && config.engine.pool.contains(&EngineName::Llamacpp);
+    if preferred.is_some_and(|key| key != EngineName::Llamacpp) && !in_pool {
         return Ok(None);
     }
     let options = ManagedOptions {

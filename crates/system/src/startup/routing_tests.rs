@@ -74,10 +74,8 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
 
 #[test]
 fn an_answer_of_the_cloud_costs_what_its_model_does() {
-    let measurements = RecordMeasurements {
-        record: Record::default(),
-        database: hob_database(std::path::Path::new("never-opened")),
-    };
+    let measurements =
+        RecordMeasurements { record: Record::default(), database: hob_database(Path::new("never-opened")) };
     let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
     assert!(measurements.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
     assert_eq!(measurements.price("a model that nobody has heard of", usage), None);
