@@ -6,4 +6,4 @@
 set -euo pipefail
 
 # With optimisation: times are what this is about.
-exec cargo run --quiet --profile measure -p hob-store --example scheduler_bench -- "$@"
+exec cargo run --quiet --profile measure -p hob-tasks --example scheduler_bench -- "$@"

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_engines::HealthCache;
-use hob_system::{Record, Scheduler, System};
+use hob_system::{Record, System};
+use hob_tasks::Scheduler;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
 use hob_core::{UtcDay, Zone};
 use hob_db::Database;
-use hob_store::{HOB_MIGRATIONS, Prices, Telemetry};
+use hob_store::telemetry::MIGRATIONS;
+use hob_store::{Prices, Telemetry};
 
 const DAYS: u64 = 365;
 const BATCH: u64 = 2048;
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Telemetry, Box<dyn Error>> {
-    let telemetry = Telemetry::new(Database::open(path, HOB_MIGRATIONS)?, Prices::standard());
+    let telemetry = Telemetry::new(Database::open(path, &[MIGRATIONS])?, Prices::standard());
     let filling = Instant::now();
     let mut next = 0;
     while next < rows {

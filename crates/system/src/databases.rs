@@ -1,14 +1,26 @@
-//! The databases: where they are, and their state for `hob doctor`.
+//! The databases: where they are, which tables they have, and their state for `hob doctor`.
 
 use std::path::{Path, PathBuf};
 
-use hob_db::{DatabaseError, DatabaseState, LazyDatabase, inspect};
-use hob_store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
+use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
+use hob_store::{chats, conversations, routing, telemetry};
 
 use crate::memory;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
+
+/// The tables of `hob.db`: calls, tasks, conversations and what was learnt of models.
+pub const HOB_MIGRATIONS: &[Migrations] = &[
+    telemetry::MIGRATIONS,
+    hob_tasks::MIGRATIONS,
+    conversations::MIGRATIONS,
+    routing::MIGRATIONS,
+    chats::MIGRATIONS,
+];
+
+/// The tables of `memory.db`: the user's documents. A file of its own, because it is large and can be rebuilt.
+pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_store::memory::MIGRATIONS];
 
 /// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
 pub fn hob_database(home: &Path) -> LazyDatabase {

@@ -18,6 +18,7 @@ use hob_memory::read::apart::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_store::has_answered;
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use thiserror::Error;
 
 use crate::accounts::Accounts;
@@ -31,7 +32,6 @@ use crate::local_models::{self, DownloadProgressFn};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::record::Record;
-use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use crate::startup::routing::open_router;
 use crate::startup::tasks::task_options;
 use crate::startup::telemetry::telemetry_options;
@@ -169,7 +169,7 @@ impl Household {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
                 memory: Some(memory.contract()),
-                schedule: Some(Arc::new(tasks.clone())),
+                tasks: Some(tasks.clone()),
                 channels: channels.as_ref().map(ChannelService::contract),
             },
         );

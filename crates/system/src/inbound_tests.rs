@@ -8,13 +8,13 @@ use hob_core::{
     ToolError, ToolSpec,
 };
 use hob_db::Database;
-use hob_store::HOB_MIGRATIONS;
 use hob_testkit::{EngineAsk, Gateway, GatewayScript, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::*;
 use crate::channel_service::{ChannelOptions, ChannelService};
+use crate::databases::HOB_MIGRATIONS;
 
 /// A tool that does nothing.
 struct Prop(ToolSpec);

@@ -30,7 +30,6 @@ mod prompt_size_tests;
 mod record;
 mod route;
 pub mod routing;
-pub mod scheduler;
 pub mod startup;
 mod system;
 #[cfg(test)]
@@ -40,7 +39,9 @@ mod workshop;
 
 pub use channel_service::ChannelService;
 pub use chats::open_chats;
-pub use databases::{DatabaseKind, DatabaseReport, hob_database, inspect_databases};
+pub use databases::{
+    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
+};
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
@@ -58,7 +59,6 @@ pub use images::ImageFetcher;
 pub use lane::{Lane, Wish, lane};
 pub use record::{Record, TelemetryOptions};
 pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
-pub use scheduler::{Scheduler, TaskBook};
 pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

@@ -9,11 +9,11 @@ use hob_core::{
     ToolDefinition, Unrecorded,
 };
 use hob_memory::tokens;
+use hob_tasks::TaskOptions;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use crate::memory::{HouseMemory, MemoryWiring};
-use crate::scheduler::TaskOptions;
 use crate::startup::tasks::open_tasks;
 use crate::{System, SystemParts, Workshop, WorkshopParts};
 
@@ -37,7 +37,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         llm: Some(llm),
         memory: Some(memory.contract()),
         channels: Some(Arc::new(NoChannels)),
-        schedule: Some(Arc::new(open_tasks(home.path(), TaskOptions::default()))),
+        tasks: Some(open_tasks(home.path(), TaskOptions::default())),
     };
     let workshop = Workshop::open(&config, parts);
     let tools = workshop.tools().unwrap();

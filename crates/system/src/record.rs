@@ -170,8 +170,8 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
+    use crate::databases::HOB_MIGRATIONS;
     use hob_core::{Ending, FinishReason, RequestSource, Usage};
-    use hob_store::HOB_MIGRATIONS;
 
     use super::*;
 

@@ -4,17 +4,18 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_core::schedule::{DeliverTo, RunOutcome, ScheduleType};
 use hob_core::{
     Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog,
-    NewTask, NoChannels, Permit, Reach, RequestSource, Schedule, Tool, ToolError, ToolSpec,
+    NoChannels, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
-use hob_store::HOB_MIGRATIONS;
+use hob_tasks::{
+    DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskBook,
+};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use crate::scheduler::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use crate::databases::HOB_MIGRATIONS;
 use crate::startup::tasks::task_options;
 use crate::system::{System, SystemParts};
 

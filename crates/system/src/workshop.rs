@@ -4,17 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
-use hob_agents::capability_tools::{channel_tools, memory_tools, schedule_tools};
+use hob_agents::capability_tools::{channel_tools, memory_tools};
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
-use hob_core::{
-    AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Schedule, Tool, ToolRunner,
-};
+use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
 };
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
+use hob_tasks::{TaskBook, task_tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -63,8 +62,8 @@ pub struct WorkshopParts {
     pub memory: Option<Arc<dyn Memory>>,
     /// For the tools of messaging.
     pub channels: Option<Arc<dyn Channels>>,
-    /// For the tools of the scheduler.
-    pub schedule: Option<Arc<dyn Schedule>>,
+    /// For the tools of tasks.
+    pub tasks: Option<TaskBook>,
 }
 
 /// The tools of the house and the MCP servers behind some of them.
@@ -202,8 +201,8 @@ fn built_in(config: &Config, parts: WorkshopParts) -> Vec<Arc<dyn Tool>> {
     if let Some(memory) = parts.memory {
         tools.extend(memory_tools(&memory, files));
     }
-    if let Some(schedule) = parts.schedule {
-        tools.extend(schedule_tools(&schedule));
+    if let Some(tasks) = parts.tasks {
+        tools.extend(task_tools(&tasks));
     }
     tools
 }

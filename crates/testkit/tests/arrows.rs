@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "models", "net", "server", "system"]),
+    ("cli", &["config", "core", "db", "models", "net", "server", "system", "tasks"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -25,15 +25,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "system"]),
+    ("server", &["config", "core", "engines", "system", "tasks"]),
     ("store", &["core", "db"]),
     (
         "system",
         &[
             "agents", "channel", "config", "core", "db", "engines", "llama", "mcp", "memory", "models",
-            "net", "routing", "sandbox", "store",
+            "net", "routing", "sandbox", "store", "tasks",
         ],
     ),
+    ("tasks", &["core", "db"]),
     ("text", &[]),
 ];
 
@@ -49,7 +50,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "store"]),
+    ("rusqlite", &["db", "store", "tasks"]),
     ("rustls", &["net"]),
 ];
 

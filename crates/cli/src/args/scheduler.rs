@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use hob_config::EngineName;
-use hob_core::TaskStatus;
+use hob_tasks::TaskStatus;
 
 use super::values::{AgentChoice, agents, engines, whole};
 

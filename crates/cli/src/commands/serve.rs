@@ -14,7 +14,8 @@ use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_server::{Server, ServerParts, raise_open_files};
-use hob_system::{Household, Scheduler, SelectionReason, System};
+use hob_system::{Household, SelectionReason, System};
+use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;

@@ -7,11 +7,11 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{Extensions, StatusCode};
-use hob_core::schedule::{Change, DeliverTo, Field, Missed, ScheduleType, TaskLimits, parse_zone};
-use hob_core::{
-    NewTask, Permit, Reach, RunEvents, Schedule, ScheduleError, Task, TaskId, TaskRun, TaskStatus,
+use hob_core::{Permit, Reach, RunEvents};
+use hob_tasks::{
+    Change, DeliverTo, Field, Missed, NewTask, ScheduleError, ScheduleType, Scheduler, Task, TaskId,
+    TaskLimits, TaskRun, TaskStatus, parse_zone,
 };
-use hob_system::Scheduler;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 

@@ -8,10 +8,10 @@ use hob_core::{
     RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::{Database, DatabaseError};
-use hob_store::HOB_MIGRATIONS;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::databases::HOB_MIGRATIONS;
 use crate::system::{System, SystemParts};
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;

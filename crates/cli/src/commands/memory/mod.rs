@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{EventBus, Memory, Schedule};
+use hob_core::{EventBus, Memory};
 use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::documents::Documents;
 use hob_system::memory::{HouseMemory, MemoryWiring};
@@ -63,11 +63,11 @@ pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
     let home = settings::home()?;
     let channels =
         open_channels(config, &home, ChannelParts { database: hob_database(&home), bus: EventBus::new() })?;
-    let tasks: Arc<dyn Schedule> = Arc::new(open_tasks(&home, task_options(contract(channels.as_ref()))));
+    let tasks = open_tasks(&home, task_options(contract(channels.as_ref())));
     Ok(WorkshopParts {
         home: Some(settings::home()?),
         memory: Some(memory),
-        schedule: Some(tasks),
+        tasks: Some(tasks),
         channels: channels.as_ref().map(ChannelService::contract),
         ..WorkshopParts::default()
     })

@@ -1,9 +1,7 @@
 //! `hob scheduler pause`, `resume` and `cancel`.
 
 use anyhow::Result;
-use hob_core::schedule::Change;
-use hob_core::{Schedule, Task};
-use hob_system::TaskBook;
+use hob_tasks::{Change, Task, TaskBook};
 
 use super::{read_id, with_advice};
 use crate::args::SchedulerTaskArgs;

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::schedule::{DeliverTo, Missed, ScheduleType, TaskLimits, parse_zone};
-use hob_core::{EventBus, NewTask, Permit, Reach, RunEvents, Schedule, Task};
+use hob_core::{EventBus, Permit, Reach, RunEvents};
 use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{TaskBook, Workshop, hob_database};
+use hob_system::{Workshop, hob_database};
+use hob_tasks::{
+    DeliverTo, Missed, NewTask, ScheduleError, ScheduleType, Task, TaskBook, TaskLimits, parse_zone,
+};
 use serde_json::{Value, json};
 
 use super::with_advice;
@@ -58,7 +60,7 @@ fn book(config: &Config, task: &NewTask) -> Result<TaskBook> {
 }
 
 /// As typed → as resolved. The local user may use all tools.
-fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, hob_core::ScheduleError> {
+fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, ScheduleError> {
     let usual =
         NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, Permit::up_to(Reach::Act));
     Ok(NewTask {

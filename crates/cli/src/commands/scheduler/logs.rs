@@ -1,9 +1,8 @@
 //! `hob scheduler logs`.
 
 use anyhow::Result;
-use hob_core::schedule::RunOutcome;
-use hob_core::{Schedule, TaskRun, Zone};
-use hob_system::TaskBook;
+use hob_core::Zone;
+use hob_tasks::{RunOutcome, TaskBook, TaskRun};
 
 use super::{read_id, with_advice};
 use crate::output;

@@ -14,9 +14,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{NoChannels, ScheduleError, TaskId};
+use hob_core::NoChannels;
+use hob_system::Wishes;
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{TaskBook, Wishes};
+use hob_tasks::{ScheduleError, TaskBook, TaskId};
 
 use self::list::TaskFilter;
 use crate::args::{SchedulerCommand, SchedulerEngineArgs};

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hob_core::schedule::RunOutcome;
-use hob_core::{NoChannels, Schedule, TaskRun};
+use hob_core::NoChannels;
 use hob_system::startup::tasks::{open_tasks, task_options};
+use hob_tasks::{RunOutcome, TaskRun};
 
 use super::{read_id, run_settings, with_advice};
 use crate::args::SchedulerRunArgs;

@@ -1,8 +1,7 @@
 //! `hob scheduler show`.
 
 use anyhow::Result;
-use hob_core::{Schedule, Task, TaskStatus};
-use hob_system::TaskBook;
+use hob_tasks::{Task, TaskBook, TaskStatus};
 use jiff::Timestamp;
 
 use super::{read_id, with_advice};

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_core::{Schedule, TaskStatus};
 use hob_system::Household;
+use hob_tasks::TaskStatus;
 
 use super::{run_settings, with_advice};
 use crate::advice;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hob_db::{Database, Migrations};
-use hob_system::store::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
+use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 

@@ -1,0 +1,36 @@
+//! Where the results of tasks go. Knows no channel.
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::task::DeliverTo;
+
+/// Sends the results of tasks to the targets that they name.
+#[async_trait]
+pub trait Deliver: Send + Sync {
+    /// Refuses a target that does not exist. A target that cannot be checked now is accepted.
+    async fn check(&self, target: &str) -> Result<(), DeliverError>;
+
+    /// Sends a result.
+    async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError>;
+}
+
+/// Why a result cannot be delivered, in words for the log of its task.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct DeliverError(pub String);
+
+/// Delivers nothing.
+pub struct NoDelivery;
+
+#[async_trait]
+impl Deliver for NoDelivery {
+    async fn check(&self, target: &str) -> Result<(), DeliverError> {
+        let shown: String = target.chars().take(60).collect();
+        Err(DeliverError(format!("there is no channel '{shown}'")))
+    }
+
+    async fn deliver(&self, _text: &str, to: &DeliverTo) -> Result<(), DeliverError> {
+        self.check(&to.channel).await
+    }
+}

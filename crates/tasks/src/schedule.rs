@@ -1,0 +1,188 @@
+//! When a task runs: what was asked for, in which time zone, and the next slot after a moment. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use hob_core::Zone;
+use jiff::civil::DateTime;
+use jiff::{SignedDuration, Timestamp, Unit};
+
+use crate::cron::CronSpec;
+use crate::types::{Field, ScheduleError};
+
+/// The longest interval: beyond it nobody waits.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 366 * 86_400);
+
+/// The kinds of schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScheduleType {
+    Cron,
+    Interval,
+    Once,
+}
+
+impl ScheduleType {
+    pub const ALL: [ScheduleType; 3] = [ScheduleType::Cron, ScheduleType::Interval, ScheduleType::Once];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ScheduleType::Cron => "cron",
+            ScheduleType::Interval => "interval",
+            ScheduleType::Once => "once",
+        }
+    }
+
+    /// Reads the word that the API and the command line use.
+    pub fn parse(word: &str) -> Result<Self, ScheduleError> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(|| {
+            let shown: String = word.chars().take(60).collect();
+            ScheduleError::invalid(Field::ScheduleType, format!("'{shown}' is none of cron, interval, once"))
+        })
+    }
+}
+
+/// Reads the IANA name of a time zone.
+pub fn parse_zone(name: &str) -> Result<Zone, ScheduleError> {
+    let name = name.trim();
+    Zone::named(name).ok_or_else(|| {
+        let shown: String = name.chars().take(60).collect();
+        let reason = format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC");
+        ScheduleError::invalid(Field::Timezone, reason)
+    })
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScheduleSpec {
+    /// Boxed, because what an expression was read into is large.
+    Cron(Box<CronSpec>),
+    /// Every so often, on a grid that begins when the task was made.
+    Interval {
+        every: Duration,
+        text: String,
+    },
+    Once {
+        at: Timestamp,
+        text: String,
+    },
+}
+
+impl ScheduleSpec {
+    /// Reads the value of a schedule; `zone` is where a date without an offset is.
+    pub fn parse(kind: ScheduleType, value: &str, zone: &Zone) -> Result<Self, ScheduleError> {
+        let text = value.trim();
+        let spec = match kind {
+            ScheduleType::Cron => CronSpec::parse(text).map(|cron| ScheduleSpec::Cron(Box::new(cron))),
+            ScheduleType::Interval => {
+                parse_interval(text).map(|every| ScheduleSpec::Interval { every, text: text.to_owned() })
+            }
+            ScheduleType::Once => {
+                parse_date(text, zone).map(|at| ScheduleSpec::Once { at, text: text.to_owned() })
+            }
+        };
+        spec.map_err(|reason| ScheduleError::invalid(Field::ScheduleValue, reason))
+    }
+
+    pub fn kind(&self) -> ScheduleType {
+        match self {
+            ScheduleSpec::Cron(_) => ScheduleType::Cron,
+            ScheduleSpec::Interval { .. } => ScheduleType::Interval,
+            ScheduleSpec::Once { .. } => ScheduleType::Once,
+        }
+    }
+
+    /// As it was written.
+    pub fn value(&self) -> &str {
+        match self {
+            ScheduleSpec::Cron(cron) => cron.as_str(),
+            ScheduleSpec::Interval { text, .. } | ScheduleSpec::Once { text, .. } => text,
+        }
+    }
+}
+
+impl fmt::Display for ScheduleSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.value())
+    }
+}
+
+/// A schedule in its place: all that the next slot depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timetable {
+    pub spec: ScheduleSpec,
+    pub zone: Zone,
+    /// From where intervals are counted.
+    pub anchor: Timestamp,
+}
+
+impl Timetable {
+    /// The first slot later than `after`.
+    pub fn next_run(&self, after: Timestamp) -> Option<Timestamp> {
+        match &self.spec {
+            ScheduleSpec::Cron(cron) => cron.next_after(self.zone.time_zone(), after),
+            ScheduleSpec::Interval { every, .. } => next_on_grid(self.anchor, *every, after),
+            ScheduleSpec::Once { at, .. } => Some(*at).filter(|at| *at > after),
+        }
+    }
+
+    /// The next slots after a moment.
+    pub fn upcoming(&self, after: Timestamp) -> impl Iterator<Item = Timestamp> {
+        std::iter::successors(self.next_run(after), |slot| self.next_run(*slot))
+    }
+}
+
+/// Counted from the anchor every time, so that no lateness adds up.
+fn next_on_grid(anchor: Timestamp, every: Duration, after: Timestamp) -> Option<Timestamp> {
+    let every = i128::try_from(every.as_nanos()).ok().filter(|every| *every > 0)?;
+    let passed = after.as_nanosecond().checked_sub(anchor.as_nanosecond())?;
+    let steps = (passed.div_euclid(every) + 1).max(1);
+    Timestamp::from_nanosecond(anchor.as_nanosecond().checked_add(steps.checked_mul(every)?)?).ok()
+}
+
+/// Seconds as a number, or a duration in words such as `1h 30m`.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let shown: String = text.chars().take(60).collect();
+    let every = match text.parse::<f64>() {
+        Ok(seconds) if !seconds.is_finite() || seconds <= 0.0 => {
+            return Err(format!("an interval of {shown} s is not possible; it has to be more than 0"));
+        }
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+        Err(_) => {
+            let words = text.parse::<SignedDuration>().map_err(|_| {
+                format!(
+                    "'{shown}' is no interval; write seconds such as 3600, or a duration such as '1h 30m'"
+                )
+            })?;
+            Duration::try_from(words)
+                .ok()
+                .filter(|every| !every.is_zero())
+                .ok_or_else(|| format!("an interval of {shown} is not possible; it has to be more than 0"))?
+        }
+    };
+    if every < Duration::from_secs(1) {
+        return Err(format!("an interval of {shown} is too short; the shortest is 1 second"));
+    }
+    if every > LONGEST_INTERVAL {
+        return Err(format!("an interval of {shown} is too long; the longest is ten years"));
+    }
+    // A grid that is as fine as what is kept of it.
+    Ok(Duration::from_millis(u64::try_from(every.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// An ISO 8601 date and time. Without an offset it is what the clocks of the zone show.
+fn parse_date(text: &str, zone: &Zone) -> Result<Timestamp, String> {
+    let as_kept = |at: Timestamp| at.round(Unit::Microsecond).unwrap_or(at);
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(as_kept(at));
+    }
+    // With an offset it would have been a moment already.
+    let shown: String = text.chars().take(60).collect();
+    let wrong =
+        || format!("'{shown}' is no date; write one such as 2027-01-31T09:00 or 2027-01-31T09:00:00+01:00");
+    let local: DateTime = text.parse().map_err(|_| wrong())?;
+    zone.time_zone().to_ambiguous_timestamp(local).compatible().map(as_kept).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+#[path = "schedule_tests.rs"]
+mod tests;

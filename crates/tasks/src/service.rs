@@ -1,0 +1,221 @@
+//! Creates, lists and changes tasks. Runs none.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hob_core::{Clock, SystemClock, Zone};
+use hob_db::{ChangeWatch, DatabaseError, LazyDatabase};
+use jiff::Timestamp;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::deliver::{Deliver, NoDelivery};
+use crate::store::Tasks;
+use crate::task::{NewTask, Task, TaskRun};
+use crate::types::{Change, Field, ScheduleError, TaskId, TaskStatus};
+
+/// Letters of an id. Without those that look alike, as people type ids.
+const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
+const ID_LENGTH: usize = 8;
+
+/// The tasks of a database. Cheap to clone; all clones are the same book. The database is opened when it is first needed.
+#[derive(Clone)]
+pub struct TaskBook {
+    inner: Arc<Inner>,
+}
+
+/// What a [`TaskBook`] needs besides its database.
+pub struct TaskOptions {
+    pub clock: Arc<dyn Clock>,
+    /// The zone of tasks that name none.
+    pub zone: Zone,
+    /// Where results are sent; a task with another target is refused.
+    pub deliver: Arc<dyn Deliver>,
+    /// The agents that a task may name; `none` needs no agent.
+    pub agents: Vec<String>,
+    /// Other names of these agents, which no error lists.
+    pub agent_aliases: Vec<String>,
+}
+
+impl Default for TaskOptions {
+    /// The clock and the zone of this machine, no targets and no agents.
+    fn default() -> Self {
+        TaskOptions {
+            clock: Arc::new(SystemClock),
+            zone: Zone::system(),
+            deliver: Arc::new(NoDelivery),
+            agents: Vec::new(),
+            agent_aliases: Vec::new(),
+        }
+    }
+}
+
+struct Inner {
+    database: LazyDatabase,
+    options: TaskOptions,
+    /// Told when something may be due that was not.
+    changed: Notify,
+    /// What runs in this process, and how to stop it.
+    running: Mutex<HashMap<TaskId, CancellationToken>>,
+}
+
+impl TaskBook {
+    pub fn new(database: impl Into<LazyDatabase>, options: TaskOptions) -> Self {
+        let inner =
+            Inner { database: database.into(), options, changed: Notify::new(), running: Mutex::default() };
+        TaskBook { inner: Arc::new(inner) }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.inner.options.clock.now()
+    }
+
+    /// Whether a task was ever made here. Creates nothing.
+    pub fn exists(&self) -> bool {
+        self.inner.database.exists()
+    }
+
+    /// Checks a new task and saves it.
+    pub async fn create(&self, mut task: NewTask) -> Result<Task, ScheduleError> {
+        if !self.has_agent(&task.agent) {
+            let shown: String = task.agent.chars().take(60).collect();
+            let known = self.inner.options.agents.join(", ");
+            let reason = format!("there is no agent '{shown}'; there are {known}");
+            return Err(ScheduleError::invalid(Field::Agent, reason));
+        }
+        task.timezone.get_or_insert_with(|| self.inner.options.zone.clone());
+        let task = task.plan(new_id()?, self.now())?;
+        if let Some(to) = &task.deliver_to {
+            // A target that does not exist would be noticed only when the task runs.
+            let checked = self.delivery().check(&to.channel).await;
+            checked.map_err(|error| ScheduleError::invalid(Field::Channel, error.to_string()))?;
+        }
+        let kept = task.clone();
+        self.work(move |tasks| tasks.insert(&kept)).await?;
+        self.tell_of_change();
+        Ok(task)
+    }
+
+    /// All tasks, or those in one state: first those that run next.
+    pub async fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, ScheduleError> {
+        if !self.exists() {
+            return Ok(Vec::new());
+        }
+        self.work(move |tasks| tasks.list(status)).await
+    }
+
+    pub async fn get(&self, id: &TaskId) -> Result<Task, ScheduleError> {
+        let not_found = || ScheduleError::NotFound { id: id.to_string() };
+        if !self.exists() {
+            return Err(not_found());
+        }
+        let wanted = id.clone();
+        self.work(move |tasks| tasks.get(&wanted)).await?.ok_or_else(not_found)
+    }
+
+    /// Pauses, resumes or cancels; the task as it is then. A cancelled task that runs is stopped.
+    pub async fn change(&self, id: &TaskId, change: Change) -> Result<Task, ScheduleError> {
+        self.get(id).await?;
+        let (wanted, now) = (id.clone(), self.now());
+        let task = self.work(move |tasks| tasks.change(&wanted, change, now)).await??;
+        if task.status == TaskStatus::Cancelled {
+            self.stop(id);
+        }
+        self.tell_of_change();
+        Ok(task)
+    }
+
+    /// The newest `limit` runs of a task, newest first.
+    pub async fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, ScheduleError> {
+        self.get(id).await?;
+        let wanted = id.clone();
+        self.work(move |tasks| tasks.runs(&wanted, limit)).await
+    }
+
+    /// Removes a task and its log for good. A run of it is stopped.
+    pub async fn delete(&self, id: &TaskId) -> Result<(), ScheduleError> {
+        let wanted = id.clone();
+        let deleted = self.work(move |tasks| tasks.delete(&wanted)).await?;
+        self.stop(id);
+        if deleted { Ok(()) } else { Err(ScheduleError::NotFound { id: id.to_string() }) }
+    }
+
+    /// Works with the database on a thread that may wait.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Tasks) -> Result<T, DatabaseError> + Send + 'static,
+    ) -> Result<T, ScheduleError> {
+        let inner = Arc::clone(&self.inner);
+        let done = tokio::task::spawn_blocking(move || inner.tasks().and_then(|tasks| work(&tasks))).await;
+        match done {
+            Ok(done) => done.map_err(|error| ScheduleError::Unavailable(Box::new(error))),
+            Err(error) => Err(ScheduleError::Unavailable(Box::new(error))),
+        }
+    }
+
+    /// Where results are sent.
+    pub(crate) fn delivery(&self) -> &dyn Deliver {
+        self.inner.options.deliver.as_ref()
+    }
+
+    /// Whether a task may name this agent.
+    fn has_agent(&self, name: &str) -> bool {
+        let TaskOptions { agents, agent_aliases, .. } = &self.inner.options;
+        name == "none" || agents.iter().chain(agent_aliases).any(|known| known == name)
+    }
+
+    /// Notices tasks that other processes make or change; `None` where there can be no others.
+    pub(crate) async fn watch(&self) -> Result<Option<ChangeWatch>, ScheduleError> {
+        self.work(|tasks| tasks.watch()).await
+    }
+
+    /// Waits until something may be due.
+    pub(crate) async fn changed(&self) {
+        self.inner.changed.notified().await;
+    }
+
+    pub(crate) fn tell_of_change(&self) {
+        self.inner.changed.notify_one();
+    }
+
+    /// Notes that a task runs here. The token is cancelled when the task is.
+    pub(crate) fn note_run(&self, id: &TaskId) -> Noted<'_> {
+        let token = CancellationToken::new();
+        self.running().insert(id.clone(), token.clone());
+        Noted { book: self, id: id.clone(), token }
+    }
+
+    fn stop(&self, id: &TaskId) {
+        if let Some(token) = self.running().get(id) {
+            token.cancel();
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<TaskId, CancellationToken>> {
+        self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn tasks(&self) -> Result<Tasks, DatabaseError> {
+        Ok(Tasks::new(self.database.open()?))
+    }
+}
+
+/// A run that can be stopped, for as long as this lives.
+pub(crate) struct Noted<'a> {
+    book: &'a TaskBook,
+    id: TaskId,
+    pub(crate) token: CancellationToken,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.book.running().remove(&self.id);
+    }
+}
+
+fn new_id() -> Result<TaskId, ScheduleError> {
+    let letter = || char::from(LETTERS[fastrand::usize(..LETTERS.len())]);
+    TaskId::parse(&std::iter::repeat_with(letter).take(ID_LENGTH).collect::<String>())
+}

@@ -1,0 +1,163 @@
+//! Real processes on one file, and some that are killed. The test program starts itself as the other processes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use hob_db::{Database, DatabaseError};
+use jiff::SignedDuration;
+
+use super::simulation_tests::{check, log};
+use super::tests::{after, asked, claimant, planned, success};
+use super::{Claimed, MIGRATIONS, Tasks};
+use crate::schedule::ScheduleType;
+use crate::task::{RunOutcome, Task};
+
+/// Tells the other process which file it is about, and who it is.
+const FILE: &str = "HOB_TEST_STORE";
+const OWNER: &str = "HOB_TEST_OWNER";
+
+/// The other processes end when every slot up to here has run.
+const UNTIL: i64 = 3000;
+
+fn open(path: &Path) -> Tasks {
+    Tasks::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
+}
+
+fn file() -> (tempfile::TempDir, PathBuf) {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("hob.db");
+    (root, path)
+}
+
+fn start(what: &str, path: &Path, owner: &str) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", &format!("store::processes_tests::{what}"), "--ignored"])
+        .env(FILE, path)
+        .env(OWNER, owner)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("started")
+}
+
+fn of_this_process() -> (Tasks, String) {
+    let path = PathBuf::from(std::env::var_os(FILE).expect("only started by another test"));
+    (open(&path), std::env::var(OWNER).expect("a name"))
+}
+
+/// Tries again while the other process holds the database, as the scheduler does at its next poll. Both write without a pause, and
+/// SQLite promises no turns: on a busy machine one of them can wait for longer than a write does.
+fn once_free<T>(work: impl Fn() -> Result<T, DatabaseError>) -> T {
+    loop {
+        match work() {
+            Err(DatabaseError::Busy { .. }) => std::thread::yield_now(),
+            done => return done.expect("the store works"),
+        }
+    }
+}
+
+/// Ten tasks that run every ten seconds or so.
+fn fill(tasks: &Tasks) -> Vec<Task> {
+    let planned: Vec<Task> = (0..10)
+        .map(|number| {
+            planned(&format!("t{number}"), asked(ScheduleType::Interval, &(10 + number).to_string()))
+        })
+        .collect();
+    tasks.insert_all(&planned).expect("kept");
+    planned
+}
+
+#[test]
+#[ignore = "a process that the other tests start"]
+fn runs_whatever_is_due() {
+    let (tasks, owner) = of_this_process();
+    let owner = claimant(&owner);
+    loop {
+        // The clock of this world is always at the next slot, and past the lease of whoever was killed.
+        let Some(now) = once_free(|| tasks.next_due()) else {
+            once_free(|| tasks.interrupt_expired(after(UNTIL + 3600), Duration::from_secs(30)));
+            continue;
+        };
+        if now > after(UNTIL) {
+            return;
+        }
+        for Claimed { run, .. } in once_free(|| tasks.claim_due(now, 3, &owner)) {
+            assert!(once_free(|| tasks.finish(run.id, &success(), now, &owner)));
+        }
+    }
+}
+
+#[test]
+#[ignore = "a process that the other tests start and kill"]
+fn claims_and_then_hangs() {
+    let (tasks, owner) = of_this_process();
+    assert_eq!(tasks.claim_due(after(60), 1, &claimant(&owner)).expect("claimed").len(), 1);
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn two_processes_on_one_store_run_every_slot_once() {
+    let (_root, path) = file();
+    let tasks = open(&path);
+    let planned = fill(&tasks);
+    let children: Vec<Child> = ["one", "two"].map(|owner| start("runs_whatever_is_due", &path, owner)).into();
+    for mut child in children {
+        assert!(child.wait().expect("it ends").success());
+    }
+    for task in &planned {
+        check(task, &log(&tasks, task), after(UNTIL));
+    }
+    let owners: i64 = tasks
+        .database
+        .read(|connection| {
+            connection.query_row("SELECT count(DISTINCT owner) FROM task_run", [], |row| row.get(0))
+        })
+        .expect("read");
+    assert_eq!(owners, 2, "both took part");
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_moment_costs_no_slot() {
+    let (_root, path) = file();
+    let tasks = open(&path);
+    let planned = fill(&tasks);
+    for (number, milliseconds) in [40, 90, 20, 150, 60, 110].into_iter().enumerate() {
+        let mut child = start("runs_whatever_is_due", &path, &format!("victim-{number}"));
+        // Killed in the midst of whatever it does: this is no wait for anything to happen.
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        let gone = tasks.interrupt_expired(after(UNTIL + 3600), Duration::from_secs(30)).expect("looked");
+        assert!(gone.len() <= 3, "no more than it had claimed");
+    }
+    assert!(start("runs_whatever_is_due", &path, "last").wait().expect("it ends").success());
+    for task in &planned {
+        check(task, &log(&tasks, task), after(UNTIL));
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_with_its_process_is_logged_as_interrupted() {
+    let (_root, path) = file();
+    let tasks = open(&path);
+    let task = planned("t", asked(ScheduleType::Interval, "60"));
+    tasks.insert(&task).expect("kept");
+    let mut child = start("claims_and_then_hangs", &path, "victim");
+    while tasks.runs(&task.id, 1).expect("read").is_empty() {
+        assert!(child.try_wait().expect("a process").is_none(), "it hangs");
+        std::thread::yield_now();
+    }
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+
+    let rescuer = claimant("rescuer");
+    assert_eq!(tasks.claim_due(after(80), 9, &rescuer).expect("claimed"), [], "its lease still holds");
+    let lease = Duration::from_secs(30);
+    let gone = tasks.interrupt_expired(after(91), lease).expect("looked");
+    assert_eq!((gone[0].slot, gone[0].outcome), (after(60), Some(RunOutcome::Interrupted)));
+    assert_eq!(tasks.claim_due(after(91), 9, &rescuer).expect("claimed"), [], "it is not run again");
+    let next = tasks.claim_due(after(120) + SignedDuration::from_millis(5), 9, &rescuer).expect("claimed");
+    assert_eq!(next[0].run.slot, after(120));
+}

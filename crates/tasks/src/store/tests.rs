@@ -1,0 +1,452 @@
+//! Tasks in the database: kept whole, changed as allowed, claimed once.
+
+use std::time::Duration;
+
+use hob_core::{Permit, Reach, Zone};
+use hob_db::Database;
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::schedule::ScheduleType;
+use crate::task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
+use crate::types::{Change, TaskId, TaskStatus};
+
+pub(in crate::store) fn at(text: &str) -> Timestamp {
+    text.parse().expect("a moment")
+}
+
+pub(in crate::store) fn noon() -> Timestamp {
+    at("2026-11-15T12:00:00Z")
+}
+
+pub(in crate::store) fn after(seconds: i64) -> Timestamp {
+    noon() + SignedDuration::from_secs(seconds)
+}
+
+pub(in crate::store) fn tasks() -> Tasks {
+    Tasks::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+}
+
+pub(in crate::store) fn claimant(owner: &str) -> Claimant {
+    Claimant { owner: owner.to_owned(), lease: Duration::from_secs(30), grace: Duration::from_secs(60) }
+}
+
+pub(in crate::store) fn asked(kind: ScheduleType, value: &str) -> NewTask {
+    NewTask::new("say hello", kind, value, Permit::up_to(Reach::Act))
+}
+
+pub(in crate::store) fn planned(id: &str, task: NewTask) -> Task {
+    task.plan(TaskId::parse(id).expect("an id"), noon()).expect("a good task")
+}
+
+fn kept(id: &str, task: NewTask) -> (Tasks, TaskId) {
+    let (tasks, task) = (tasks(), planned(id, task));
+    tasks.insert(&task).expect("kept");
+    (tasks, task.id)
+}
+
+/// Every ten minutes.
+fn often() -> NewTask {
+    asked(ScheduleType::Interval, "600")
+}
+
+pub(in crate::store) fn success() -> RunEnd {
+    RunEnd { outcome: RunOutcome::Succeeded, result: Some("hello".into()), error: None, retry: Retry::IfLeft }
+}
+
+fn failure() -> RunEnd {
+    RunEnd { outcome: RunOutcome::Failed, result: None, error: Some("no luck".into()), retry: Retry::IfLeft }
+}
+
+/// Claims the one task that is due.
+fn claim(tasks: &Tasks, now: Timestamp) -> Option<Claimed> {
+    let mut claimed = tasks.claim_due(now, 10, &claimant("a")).expect("claimed");
+    assert!(claimed.len() <= 1);
+    claimed.pop()
+}
+
+fn finish(tasks: &Tasks, claimed: &Claimed, end: &RunEnd, now: Timestamp) {
+    assert!(tasks.finish(claimed.run.id, end, now, &claimant("a")).expect("finished"));
+}
+
+fn status(tasks: &Tasks, id: &TaskId) -> (TaskStatus, Option<Timestamp>) {
+    let task = tasks.get(id).expect("read").expect("there");
+    (task.status, task.next_run)
+}
+
+#[test]
+fn a_task_comes_back_as_it_was_kept() {
+    let zone = Zone::named("Europe/Berlin").expect("a zone");
+    let full = NewTask {
+        timezone: Some(zone),
+        agent: "react".into(),
+        tools: Some(vec!["calculator".into(), "web_fetch".into()]),
+        deliver_to: Some(DeliverTo { channel: "telegram".into(), conversation: Some("7".into()) }),
+        limits: TaskLimits { retries: 3, timeout: Duration::from_millis(1500) },
+        missed: Missed::Skip,
+        metadata: [("by".to_owned(), "me".into())].into_iter().collect(),
+        permit: Permit {
+            most: Reach::Read,
+            also: vec!["x".into()],
+            only: Some(vec!["y".into()]),
+            except: vec!["z".into()],
+            tainted: true,
+        },
+        ..asked(ScheduleType::Cron, "30 2 * * MON-FRI")
+    };
+    let tasks = tasks();
+    for (id, task) in [
+        ("full", full),
+        ("plain", often()),
+        ("date", asked(ScheduleType::Once, "2027-01-01T00:00:00.123456Z")),
+    ] {
+        let task = planned(id, task);
+        tasks.insert(&task).expect("kept");
+        assert_eq!(tasks.get(&task.id).expect("read"), Some(task));
+    }
+    assert_eq!(tasks.get(&TaskId::parse("nobody").expect("an id")).expect("read"), None);
+    let order: Vec<String> =
+        tasks.list(None).expect("listed").into_iter().map(|task| task.id.to_string()).collect();
+    assert_eq!(order, ["plain", "full", "date"], "the next first");
+    assert_eq!(tasks.list(Some(TaskStatus::Paused)).expect("listed"), []);
+}
+
+#[test]
+fn a_slot_is_claimed_once_and_the_task_moves_on() {
+    let (tasks, id) = kept("t", often());
+    assert_eq!(claim(&tasks, after(599)), None);
+    assert_eq!(tasks.next_due().expect("read"), Some(after(600)));
+    let claimed = claim(&tasks, after(601)).expect("due");
+    assert_eq!(
+        (claimed.run.slot, claimed.run.attempt, claimed.task.next_run),
+        (after(600), 1, Some(after(1200)))
+    );
+    assert_eq!(claim(&tasks, after(602)), None, "it is taken");
+    assert_eq!(claim(&tasks, after(5000)), None, "a task never overlaps itself");
+    assert_eq!(tasks.next_due().expect("read"), None);
+    finish(&tasks, &claimed, &success(), after(610));
+    assert_eq!(tasks.next_due().expect("read"), Some(after(1200)));
+    let runs = tasks.runs(&id, 10).expect("read");
+    assert_eq!(
+        runs,
+        [TaskRun {
+            finished_at: Some(after(610)),
+            outcome: Some(RunOutcome::Succeeded),
+            result: Some("hello".into()),
+            ..claimed.run
+        }]
+    );
+}
+
+#[test]
+fn slots_that_were_missed_are_made_up_for_by_one_run_or_by_none() {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(10_000)).expect("due");
+    assert_eq!((claimed.run.slot, claimed.task.next_run), (after(600), Some(after(10_200))));
+    finish(&tasks, &claimed, &success(), after(10_001));
+    assert_eq!(claim(&tasks, after(10_100)), None);
+    assert_eq!(tasks.runs(&id, 10).expect("read").len(), 1);
+
+    let (tasks, id) = kept("t", NewTask { missed: Missed::Skip, ..often() });
+    assert_eq!(claim(&tasks, after(10_000)), None);
+    assert_eq!(status(&tasks, &id), (TaskStatus::Active, Some(after(10_200))));
+    assert!(claim(&tasks, after(10_230)).is_some(), "a little late is not missed");
+
+    let date = NewTask { missed: Missed::Skip, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") };
+    let (tasks, id) = kept("t", date);
+    assert_eq!(claim(&tasks, after(36_000)), None);
+    assert_eq!(status(&tasks, &id), (TaskStatus::Completed, None));
+}
+
+#[test]
+fn once_ends_completed_when_it_has_run() {
+    let (tasks, id) = kept("t", asked(ScheduleType::Once, "2026-11-15T13:00Z"));
+    let claimed = claim(&tasks, after(3600)).expect("due");
+    assert_eq!(status(&tasks, &id), (TaskStatus::Active, None));
+    finish(&tasks, &claimed, &failure(), after(3610));
+    assert_eq!(status(&tasks, &id), (TaskStatus::Completed, None));
+    assert_eq!(claim(&tasks, after(100_000)), None);
+}
+
+/// The task runs once while the clock is ahead by so many seconds.
+fn ran_ahead(seconds: i64) -> (Tasks, TaskId) {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(seconds)).expect("due");
+    assert_eq!(claimed.run.slot, after(600));
+    finish(&tasks, &claimed, &success(), after(seconds + 1));
+    (tasks, id)
+}
+
+#[test]
+fn a_clock_that_is_put_back_a_little_runs_no_slot_again() {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(1210)).expect("due");
+    assert_eq!(claimed.run.slot, after(600), "it makes up for 1200, too");
+    finish(&tasks, &claimed, &success(), after(1211));
+    for seconds in [1209, 1190, 1150, 1000, 950] {
+        assert_eq!(tasks.recalculate_carried_ahead(after(seconds)).expect("looked"), []);
+    }
+    assert_eq!(claim(&tasks, after(1205)), None);
+    assert!(tasks.change(&id, Change::Pause, after(1190)).expect("changed").is_ok());
+    let resumed = tasks.change(&id, Change::Resume, after(1190)).expect("changed").expect("allowed");
+    assert_eq!(resumed.next_run, Some(after(1800)), "not even after a pause");
+    assert_eq!(claim(&tasks, after(1799)), None);
+    assert_eq!(claim(&tasks, after(1800)).expect("due").run.slot, after(1800));
+}
+
+#[test]
+fn a_clock_that_was_ahead_once_does_not_stop_a_task() {
+    const YEAR: i64 = 365 * 86_400;
+    let (tasks, id) = ran_ahead(YEAR);
+    // While the clock cannot be believed, nothing is undone.
+    assert_eq!(claim(&tasks, after(1300)), None);
+    let recalculated = tasks.recalculate_carried_ahead(after(590)).expect("looked");
+    let expected =
+        Recalculated { task: id, ahead: SignedDuration::from_secs(YEAR - 590), next_run: Some(after(1200)) };
+    assert_eq!(recalculated, [expected], "the slot of 600 has run already");
+    assert_eq!(tasks.recalculate_carried_ahead(after(591)).expect("looked"), [], "once is enough");
+    assert_eq!(claim(&tasks, after(700)), None);
+    for slot in [1200, 1800, 2400] {
+        let claimed = claim(&tasks, after(slot)).expect("due");
+        assert_eq!(claimed.run.slot, after(slot));
+        finish(&tasks, &claimed, &success(), after(slot + 1));
+    }
+}
+
+#[test]
+fn resuming_a_task_goes_by_the_clock_of_today() {
+    let (tasks, id) = ran_ahead(365 * 86_400);
+    assert!(tasks.change(&id, Change::Pause, after(500)).expect("changed").is_ok());
+    let resumed = tasks.change(&id, Change::Resume, after(510)).expect("changed").expect("allowed");
+    assert_eq!(resumed.next_run, Some(after(1200)), "the slot of 600 has run already");
+    let claimed = claim(&tasks, after(1200)).expect("due");
+    finish(&tasks, &claimed, &success(), after(1201));
+    assert_eq!(status(&tasks, &id).1, Some(after(1800)));
+}
+
+#[test]
+fn a_task_that_was_made_or_is_tried_again_by_a_wrong_clock_runs_all_the_same() {
+    let limits = TaskLimits { retries: 1, ..TaskLimits::default() };
+    let (tasks, _) = kept("t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
+    let claimed = claim(&tasks, after(90 * 86_400)).expect("due");
+    finish(&tasks, &claimed, &failure(), after(90 * 86_400));
+    assert_eq!(claim(&tasks, after(4000)), None);
+    assert_eq!(tasks.recalculate_carried_ahead(after(4000)).expect("looked").len(), 1);
+    assert_eq!(claim(&tasks, after(4000)).expect("its second try").run.attempt, 2);
+
+    let tasks = self::tasks();
+    let ahead = often().plan(TaskId::parse("t").expect("an id"), after(86_400)).expect("a good task");
+    tasks.insert(&ahead).expect("kept");
+    assert_eq!(tasks.recalculate_carried_ahead(noon()).expect("looked")[0].next_run, Some(after(600)));
+    assert_eq!(claim(&tasks, after(600)).expect("due").run.slot, after(600));
+}
+
+#[test]
+fn a_run_under_way_is_not_begun_again_by_a_clock_that_is_put_right() {
+    let (tasks, _) = kept("t", often());
+    let claimed = claim(&tasks, after(86_400)).expect("due");
+    assert_eq!(tasks.recalculate_carried_ahead(after(700)).expect("looked").len(), 1);
+    assert_eq!(claim(&tasks, after(1200)), None, "it still runs");
+    finish(&tasks, &claimed, &success(), after(1210));
+    assert_eq!(claim(&tasks, after(1211)).expect("due").run.slot, after(1200));
+}
+
+#[test]
+fn a_run_whose_process_is_gone_is_logged_as_interrupted_and_not_run_again() {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(600)).expect("due");
+    let lease = Duration::from_secs(30);
+    assert_eq!(tasks.interrupt_expired(after(629), lease).expect("looked"), []);
+    assert_eq!(tasks.renew(claimed.run.id, after(620), &claimant("a")).expect("renewed"), Renewal::Held);
+    assert_eq!(tasks.interrupt_expired(after(640), lease).expect("looked"), [], "it is alive");
+    let gone = tasks.interrupt_expired(after(651), lease).expect("looked");
+    assert_eq!((gone.len(), gone[0].outcome), (1, Some(RunOutcome::Interrupted)));
+    assert_eq!(tasks.runs(&id, 10).expect("read"), gone);
+    assert_eq!(tasks.renew(claimed.run.id, after(652), &claimant("a")).expect("renewed"), Renewal::Lost);
+    assert!(
+        !tasks.finish(claimed.run.id, &success(), after(653), &claimant("a")).expect("finished"),
+        "too late"
+    );
+    assert_eq!(claim(&tasks, after(700)), None);
+    assert_eq!(claim(&tasks, after(1200)).expect("due").run.slot, after(1200));
+}
+
+#[test]
+fn a_lease_from_before_the_clock_was_put_back_does_not_hold_for_ever() {
+    let (tasks, _) = kept("t", often());
+    claim(&tasks, after(86_400)).expect("due");
+    let gone = tasks.interrupt_expired(after(700), Duration::from_secs(30)).expect("looked");
+    assert_eq!(gone.len(), 1);
+}
+
+#[test]
+fn only_its_owner_ends_a_run() {
+    let (tasks, _) = kept("t", often());
+    let claimed = claim(&tasks, after(600)).expect("due");
+    assert!(!tasks.finish(claimed.run.id, &success(), after(601), &claimant("b")).expect("finished"));
+    assert_eq!(tasks.renew(claimed.run.id, after(601), &claimant("b")).expect("renewed"), Renewal::Lost);
+}
+
+#[test]
+fn what_fails_is_tried_again_as_often_as_allowed_and_ever_later() {
+    let (tasks, id) =
+        kept("t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
+    let first = claim(&tasks, after(600)).expect("due");
+    finish(&tasks, &first, &failure(), after(605));
+    assert_eq!(claim(&tasks, after(634)), None);
+    let second = claim(&tasks, after(635)).expect("due");
+    assert_eq!((second.run.slot, second.run.attempt), (after(600), 2));
+    // Interrupted counts as failed.
+    assert_eq!(tasks.interrupt_expired(after(700), Duration::from_secs(30)).expect("looked").len(), 1);
+    let third = claim(&tasks, after(760)).expect("due");
+    assert_eq!((third.run.slot, third.run.attempt), (after(600), 3));
+    finish(&tasks, &third, &failure(), after(770));
+    assert_eq!(claim(&tasks, after(1199)), None, "no tries are left");
+    let next = claim(&tasks, after(1200)).expect("due");
+    assert_eq!((next.run.slot, next.run.attempt), (after(1200), 1));
+    let outcomes: Vec<_> = tasks.runs(&id, 10).expect("read").into_iter().map(|run| run.outcome).collect();
+    use RunOutcome::{Failed, Interrupted};
+    assert_eq!(outcomes, [None, Some(Failed), Some(Interrupted), Some(Failed)]);
+    assert_eq!([1, 2, 3, 30].map(|attempt| back_off(attempt).as_secs()), [30, 60, 120, 3600]);
+}
+
+#[test]
+fn what_must_not_be_repeated_is_not() {
+    let (tasks, _) =
+        kept("t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
+    let claimed = claim(&tasks, after(600)).expect("due");
+    finish(&tasks, &claimed, &RunEnd { retry: Retry::Never, ..failure() }, after(605));
+    assert_eq!(claim(&tasks, after(1199)), None);
+}
+
+#[test]
+fn a_paused_task_waits_and_a_resumed_one_goes_on_from_then() {
+    let (tasks, id) = kept("t", often());
+    let paused = tasks.change(&id, Change::Pause, after(10)).expect("changed").expect("allowed");
+    assert_eq!(paused.status, TaskStatus::Paused);
+    assert_eq!(claim(&tasks, after(5000)), None);
+    assert_eq!(tasks.next_due().expect("read"), None);
+    let resumed = tasks.change(&id, Change::Resume, after(5000)).expect("changed").expect("allowed");
+    assert_eq!((resumed.status, resumed.next_run), (TaskStatus::Active, Some(after(5400))));
+    assert_eq!(claim(&tasks, after(5399)), None);
+    assert!(claim(&tasks, after(5400)).is_some());
+
+    let (tasks, id) = kept("t", asked(ScheduleType::Once, "2026-11-15T13:00Z"));
+    tasks.change(&id, Change::Pause, after(10)).expect("changed").expect("allowed");
+    tasks.change(&id, Change::Resume, after(7200)).expect("changed").expect("allowed");
+    assert_eq!(claim(&tasks, after(7200)).expect("a date is not lost").run.slot, after(3600));
+
+    let limits = TaskLimits { retries: 1, ..TaskLimits::default() };
+    let (tasks, id) = kept("t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
+    let first = claim(&tasks, after(3600)).expect("due");
+    finish(&tasks, &first, &failure(), after(3601));
+    tasks.change(&id, Change::Pause, after(3602)).expect("changed").expect("allowed");
+    assert_eq!(claim(&tasks, after(7200)), None);
+    tasks.change(&id, Change::Resume, after(7200)).expect("changed").expect("allowed");
+    let second = claim(&tasks, after(7200)).expect("nor is its second try");
+    finish(&tasks, &second, &success(), after(7201));
+    assert_eq!(status(&tasks, &id).0, TaskStatus::Completed);
+}
+
+#[test]
+fn a_cancelled_task_stays_cancelled_and_its_run_is_told() {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(600)).expect("due");
+    tasks.change(&id, Change::Cancel, after(610)).expect("changed").expect("allowed");
+    assert_eq!(tasks.renew(claimed.run.id, after(611), &claimant("a")).expect("renewed"), Renewal::Cancelled);
+    finish(&tasks, &claimed, &RunEnd { outcome: RunOutcome::Cancelled, ..failure() }, after(612));
+    assert_eq!(status(&tasks, &id), (TaskStatus::Cancelled, None));
+    assert_eq!(claim(&tasks, after(100_000)), None);
+    for change in [Change::Pause, Change::Resume] {
+        let refused = tasks.change(&id, change, after(700)).expect("asked").expect_err("refused");
+        assert_eq!(refused.to_string(), "a cancelled task stays cancelled");
+    }
+    let refused = tasks.claim_now(&id, after(700), &claimant("a")).expect("asked").expect_err("refused");
+    assert_eq!(refused.to_string(), "a cancelled task stays cancelled");
+}
+
+#[test]
+fn a_pause_during_a_run_lets_the_run_end() {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(600)).expect("due");
+    tasks.change(&id, Change::Pause, after(601)).expect("changed").expect("allowed");
+    let resumed = tasks.change(&id, Change::Resume, after(1300)).expect("changed").expect("allowed");
+    assert_eq!(resumed.next_run, Some(after(1800)));
+    assert_eq!(claim(&tasks, after(1900)), None, "it still runs");
+    finish(&tasks, &claimed, &success(), after(1901));
+    assert_eq!(claim(&tasks, after(1902)).expect("due").run.slot, after(1800));
+}
+
+#[test]
+fn a_run_beside_the_schedule_leaves_it_as_it_is() {
+    let (tasks, id) = kept("t", often());
+    let claimed = tasks.claim_now(&id, after(10), &claimant("a")).expect("asked").expect("allowed");
+    assert_eq!((claimed.run.slot, claimed.task.next_run), (after(10), Some(after(600))));
+    let again = tasks.claim_now(&id, after(11), &claimant("b")).expect("asked").expect_err("refused");
+    assert_eq!(again.to_string(), "the task 't' is running already");
+    assert_eq!(claim(&tasks, after(605)), None, "never beside itself");
+    finish(&tasks, &claimed, &failure(), after(606));
+    let on_schedule = claim(&tasks, after(607)).expect("due");
+    assert_eq!(on_schedule.run.slot, after(600));
+    finish(&tasks, &on_schedule, &success(), after(608));
+    // Another at the very moment of a slot finds a slot of its own.
+    let at_once = tasks.claim_now(&id, after(600), &claimant("a")).expect("asked").expect("allowed");
+    assert!(at_once.run.slot > after(600));
+    finish(&tasks, &at_once, &success(), after(609));
+    assert_eq!(status(&tasks, &id).1, Some(after(1200)));
+}
+
+#[test]
+fn a_deleted_task_is_gone_with_its_runs() {
+    let (tasks, id) = kept("t", often());
+    let claimed = claim(&tasks, after(600)).expect("due");
+    assert!(tasks.delete(&id).expect("deleted"));
+    assert!(!tasks.delete(&id).expect("nothing to do"));
+    assert_eq!(tasks.renew(claimed.run.id, after(601), &claimant("a")).expect("renewed"), Renewal::Lost);
+    assert_eq!(tasks.runs(&id, 10).expect("read"), []);
+}
+
+#[test]
+fn the_log_of_a_busy_task_does_not_grow_for_ever() {
+    let (tasks, id) = kept("t", asked(ScheduleType::Interval, "1"));
+    for second in 1..=1200 {
+        let claimed = claim(&tasks, after(second)).expect("due");
+        finish(&tasks, &claimed, &success(), after(second));
+    }
+    let runs = tasks.runs(&id, 5000).expect("read");
+    assert_eq!((runs.len(), runs[0].slot), (1000, after(1200)));
+    assert_eq!(tasks.runs(&id, 3).expect("read").len(), 3);
+}
+
+#[test]
+fn a_clock_may_show_anything() {
+    let far = at("9999-12-30T00:00:00Z");
+    let moments = [Timestamp::MIN, Timestamp::UNIX_EPOCH, noon(), far];
+    for made in moments {
+        for shown in moments {
+            let tasks = tasks();
+            for (id, kind, value) in [
+                ("cron", ScheduleType::Cron, "*/10 * * * *"),
+                ("interval", ScheduleType::Interval, "600"),
+                ("once", ScheduleType::Once, "2027-01-01T00:00Z"),
+            ] {
+                // At the end of time nothing is left to be planned.
+                let Ok(task) = asked(kind, value).plan(TaskId::parse(id).expect("an id"), made) else {
+                    continue;
+                };
+                tasks.insert(&task).expect("kept");
+            }
+            tasks.recalculate_carried_ahead(shown).expect("looked");
+            for claimed in tasks.claim_due(shown, 10, &claimant("a")).expect("claimed") {
+                tasks.renew(claimed.run.id, shown, &claimant("a")).expect("renewed");
+            }
+            tasks.interrupt_expired(shown, Duration::from_secs(30)).expect("looked");
+            tasks.recalculate_carried_ahead(noon()).expect("looked");
+            for task in tasks.list(None).expect("listed") {
+                let _ = tasks.change(&task.id, Change::Pause, shown).expect("asked");
+                let _ = tasks.change(&task.id, Change::Resume, noon()).expect("asked");
+            }
+            tasks.next_due().expect("read");
+        }
+    }
+}

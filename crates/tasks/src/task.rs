@@ -1,0 +1,309 @@
+//! A task and its runs.
+
+use std::time::Duration;
+
+use hob_core::{Permit, Reach, Zone};
+use jiff::{Timestamp, Unit};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::schedule::{ScheduleSpec, ScheduleType, Timetable};
+use crate::types::{Field, ScheduleError, TaskId, TaskStatus};
+
+const LONGEST_PROMPT: usize = 256 * 1024;
+const MOST_TOOLS: usize = 64;
+const LONGEST_NAME: usize = 128;
+const LARGEST_METADATA: usize = 16 * 1024;
+const MOST_RETRIES: u32 = 10;
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+/// What becomes of slots that passed while nobody ran tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Missed {
+    /// One run makes up for all of them.
+    #[default]
+    Once,
+    /// Nothing: the next slot is the next run.
+    Skip,
+}
+
+impl Missed {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Missed::Once => "once",
+            Missed::Skip => "skip",
+        }
+    }
+
+    pub fn parse(word: &str) -> Result<Self, ScheduleError> {
+        match word {
+            "once" => Ok(Missed::Once),
+            "skip" => Ok(Missed::Skip),
+            other => {
+                let shown: String = other.chars().take(60).collect();
+                Err(ScheduleError::invalid(Field::Missed, format!("'{shown}' is neither once nor skip")))
+            }
+        }
+    }
+}
+
+/// Where a result goes besides the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliverTo {
+    pub channel: String,
+    pub conversation: Option<String>,
+}
+
+/// How hard a run is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskLimits {
+    /// How often a run that failed or was interrupted is tried again.
+    pub retries: u32,
+    /// How long one try may take.
+    pub timeout: Duration,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        TaskLimits { retries: 0, timeout: Duration::from_secs(600) }
+    }
+}
+
+/// A task as somebody asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTask {
+    pub prompt: String,
+    pub schedule_type: ScheduleType,
+    pub schedule_value: String,
+    /// Where the schedule's clock is; `None` for where whoever keeps the task is, which is UTC if nobody knows.
+    pub timezone: Option<Zone>,
+    /// The name of an agent.
+    pub agent: String,
+    /// The tools that its runs may use; `None` for those that change nothing.
+    pub tools: Option<Vec<String>>,
+    pub deliver_to: Option<DeliverTo>,
+    pub limits: TaskLimits,
+    pub missed: Missed,
+    pub metadata: Map<String, Value>,
+    /// What whoever asks may use. The task's runs never reach further.
+    pub permit: Permit,
+}
+
+impl NewTask {
+    /// With everything else as usual.
+    pub fn new(
+        prompt: impl Into<String>,
+        schedule_type: ScheduleType,
+        schedule_value: impl Into<String>,
+        permit: Permit,
+    ) -> Self {
+        NewTask {
+            prompt: prompt.into(),
+            schedule_type,
+            schedule_value: schedule_value.into(),
+            timezone: None,
+            agent: "simple".to_owned(),
+            tools: None,
+            deliver_to: None,
+            limits: TaskLimits::default(),
+            missed: Missed::default(),
+            metadata: Map::new(),
+            permit,
+        }
+    }
+
+    /// The task, ready to be kept, or what is wrong with it.
+    pub fn plan(self, id: TaskId, now: Timestamp) -> Result<Task, ScheduleError> {
+        self.check()?;
+        // As exact as it will be kept.
+        let now = now.round(Unit::Microsecond).unwrap_or(now);
+        let zone = self.timezone.unwrap_or(Zone::UTC);
+        let spec = ScheduleSpec::parse(self.schedule_type, &self.schedule_value, &zone)?;
+        let timetable = Timetable { spec, zone, anchor: now };
+        let Some(next_run) = timetable.next_run(now) else {
+            let reason = match &timetable.spec {
+                ScheduleSpec::Once { text, .. } => format!("'{text}' is in the past"),
+                other => format!("'{other}' never comes"),
+            };
+            return Err(ScheduleError::invalid(Field::ScheduleValue, reason));
+        };
+        Ok(Task {
+            id,
+            prompt: self.prompt,
+            timetable,
+            agent: self.agent,
+            tools: self.tools,
+            deliver_to: self.deliver_to,
+            limits: self.limits,
+            missed: self.missed,
+            metadata: self.metadata,
+            permit: self.permit,
+            status: TaskStatus::Active,
+            next_run: Some(next_run),
+            last_run: None,
+            created_at: now,
+        })
+    }
+
+    fn check(&self) -> Result<(), ScheduleError> {
+        let refuse = |field, reason: &str| Err(ScheduleError::invalid(field, reason));
+        if self.prompt.trim().is_empty() {
+            return refuse(Field::Prompt, "the prompt is empty");
+        }
+        if self.prompt.len() > LONGEST_PROMPT {
+            return refuse(Field::Prompt, "the prompt is longer than 256 KiB");
+        }
+        let is_name = |name: &str| !name.trim().is_empty() && name.len() <= LONGEST_NAME;
+        if !is_name(&self.agent) {
+            return refuse(Field::Agent, "the agent has no name that could be one");
+        }
+        if let Some(tools) = &self.tools
+            && (tools.len() > MOST_TOOLS || !tools.iter().all(|tool| is_name(tool)))
+        {
+            return refuse(
+                Field::Tools,
+                "tools are named, at most 64 of them, with 128 letters each at most",
+            );
+        }
+        if let Some(DeliverTo { channel, conversation }) = &self.deliver_to
+            && (!is_name(channel) || conversation.as_ref().is_some_and(|name| name.len() > 1024))
+        {
+            return refuse(Field::Channel, "the channel has no name that could be one");
+        }
+        if self.limits.retries > MOST_RETRIES {
+            return refuse(Field::Retries, "a run is tried again 10 times at most");
+        }
+        if self.limits.timeout < Duration::from_secs(1) || self.limits.timeout > LONGEST_TIMEOUT {
+            return refuse(Field::Timeout, "a run may take between 1 and 86400 seconds");
+        }
+        let metadata = serde_json::to_string(&self.metadata).map_or(usize::MAX, |text| text.len());
+        if metadata > LARGEST_METADATA {
+            return refuse(Field::Metadata, "the metadata is larger than 16 KiB");
+        }
+        Ok(())
+    }
+}
+
+/// A task that is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    pub id: TaskId,
+    pub prompt: String,
+    pub timetable: Timetable,
+    pub agent: String,
+    pub tools: Option<Vec<String>>,
+    pub deliver_to: Option<DeliverTo>,
+    pub limits: TaskLimits,
+    pub missed: Missed,
+    pub metadata: Map<String, Value>,
+    pub permit: Permit,
+    pub status: TaskStatus,
+    /// The slot to come.
+    pub next_run: Option<Timestamp>,
+    /// When it was last begun.
+    pub last_run: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+impl Task {
+    /// What its runs may use: the selected tools, as far as whoever made the task could reach. Nobody watches a run, so
+    /// without a selection there are only tools that change nothing.
+    pub fn run_permit(&self) -> Permit {
+        let permit = self.permit.clone();
+        match &self.tools {
+            None => Permit { most: permit.most.min(Reach::Read), also: Vec::new(), ..permit },
+            Some(chosen) => {
+                let may = |tool: &&String| permit.only.as_ref().is_none_or(|only| only.contains(tool));
+                Permit { only: Some(chosen.iter().filter(may).cloned().collect()), ..permit }
+            }
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunOutcome {
+    Succeeded,
+    Failed,
+    /// It was killed in its middle.
+    Interrupted,
+    /// Its task was cancelled.
+    Cancelled,
+}
+
+impl RunOutcome {
+    pub const ALL: [RunOutcome; 4] =
+        [RunOutcome::Succeeded, RunOutcome::Failed, RunOutcome::Interrupted, RunOutcome::Cancelled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunOutcome::Succeeded => "succeeded",
+            RunOutcome::Failed => "failed",
+            RunOutcome::Interrupted => "interrupted",
+            RunOutcome::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// One try at one slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRun {
+    pub id: i64,
+    pub task_id: TaskId,
+    /// The time it was due.
+    pub slot: Timestamp,
+    /// The first is 1.
+    pub attempt: u32,
+    pub started_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+    /// `None` while it runs.
+    pub outcome: Option<RunOutcome>,
+    pub result: Option<String>,
+    pub error: Option<String>,
+}
+
+impl Serialize for Task {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("prompt", &self.prompt)?;
+        map.serialize_entry("schedule_type", self.timetable.spec.kind().as_str())?;
+        map.serialize_entry("schedule_value", self.timetable.spec.value())?;
+        map.serialize_entry("timezone", self.timetable.zone.name())?;
+        map.serialize_entry("agent", &self.agent)?;
+        map.serialize_entry("tools", &self.tools)?;
+        map.serialize_entry("channel", &self.deliver_to.as_ref().map(|to| &to.channel))?;
+        map.serialize_entry("conversation_id", &self.deliver_to.as_ref().map(|to| &to.conversation))?;
+        map.serialize_entry("retries", &self.limits.retries)?;
+        map.serialize_entry("timeout", &self.limits.timeout.as_secs_f64())?;
+        map.serialize_entry("missed", self.missed.as_str())?;
+        map.serialize_entry("status", self.status.as_str())?;
+        map.serialize_entry("next_run", &self.next_run.map(|at| at.to_string()))?;
+        map.serialize_entry("last_run", &self.last_run.map(|at| at.to_string()))?;
+        map.serialize_entry("created_at", &self.created_at.to_string())?;
+        map.serialize_entry("metadata", &self.metadata)?;
+        map.end()
+    }
+}
+
+impl Serialize for TaskRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("task_id", &self.task_id)?;
+        map.serialize_entry("slot", &self.slot.to_string())?;
+        map.serialize_entry("attempt", &self.attempt)?;
+        map.serialize_entry("started_at", &self.started_at.to_string())?;
+        map.serialize_entry("finished_at", &self.finished_at.map(|at| at.to_string()))?;
+        map.serialize_entry("success", &self.outcome.map(|outcome| outcome == RunOutcome::Succeeded))?;
+        map.serialize_entry("outcome", self.outcome.map_or("running", RunOutcome::as_str))?;
+        map.serialize_entry("result", &self.result)?;
+        map.serialize_entry("error", &self.error)?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+#[path = "task_tests.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+//! `pause_scheduled_task`, `resume_scheduled_task`, `cancel_scheduled_task`: one tool in three forms.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::told;
+use crate::service::TaskBook;
+use crate::types::{Change, TaskId};
+
+/// Each form: its name, what it does, and in which words.
+const FORMS: [(&str, Change, &str); 3] = [
+    ("pause_scheduled_task", Change::Pause, "Pauses a task. It runs again when it is resumed."),
+    ("resume_scheduled_task", Change::Resume, "Resumes a task. Its next run is recalculated."),
+    ("cancel_scheduled_task", Change::Cancel, "Cancels a task for good. A run under way is stopped."),
+];
+
+/// The tool in one of its forms.
+pub struct ChangeTask {
+    tasks: TaskBook,
+    change: Change,
+    spec: ToolSpec,
+}
+
+impl ChangeTask {
+    /// All forms.
+    pub fn all(tasks: &TaskBook) -> impl Iterator<Item = Arc<dyn Tool>> {
+        FORMS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
+            let spec = ToolSpec {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                parameters: json!({
+                    "type": "object",
+                    "properties": { "task_id": { "type": "string", "description": "From list_scheduled_tasks" } },
+                    "required": ["task_id"],
+                    "additionalProperties": false
+                }),
+                reach: Reach::Act,
+                effect: Effect::Persists,
+                untrusted_output: false,
+                timeout: None,
+            };
+            Arc::new(ChangeTask { tasks: tasks.clone(), change, spec })
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    task_id: String,
+}
+
+#[async_trait]
+impl Tool for ChangeTask {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { task_id } = tool_arguments::read(arguments)?;
+        let id = TaskId::parse(&task_id).map_err(told)?;
+        let task = self.tasks.change(&id, self.change).await.map_err(told)?;
+        let next_run = task.next_run.map(|at| at.to_string());
+        Ok(json!({ "task_id": task.id, "next_run": next_run, "status": task.status.as_str() }).to_string())
+    }
+}

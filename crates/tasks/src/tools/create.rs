@@ -1,0 +1,98 @@
+//! `schedule_task`: has a question asked later, once or again and again.
+
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::told;
+use crate::schedule::{ScheduleType, parse_zone};
+use crate::service::TaskBook;
+use crate::task::NewTask;
+
+/// The tool.
+pub struct ScheduleTask {
+    tasks: TaskBook,
+}
+
+impl ScheduleTask {
+    pub fn new(tasks: TaskBook) -> Self {
+        ScheduleTask { tasks }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    prompt: String,
+    schedule_type: String,
+    schedule_value: String,
+    timezone: Option<String>,
+    agent: Option<String>,
+    tools: Option<Vec<String>>,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+    name: "schedule_task".to_owned(),
+    description: "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It is answered later without \
+                      this conversation, so it must hold everything that is needed then."
+           .to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "prompt": { "type": "string", "description": "What is to be done, with all it needs" },
+            "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
+            "schedule_value": {
+                "type": "string",
+                "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
+            },
+            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
+            "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
+            "tools": {
+                "type": ["array", "null"], "items": { "type": "string" }, "description": "Names of the tools that it may use; by default those that change nothing"
+            }
+        },
+        "required": ["prompt", "schedule_type", "schedule_value"],
+        "additionalProperties": false
+    }),
+    reach: Reach::Act,
+    effect: Effect::Persists,
+    untrusted_output: false,
+    timeout: None,
+}
+});
+
+#[async_trait]
+impl Tool for ScheduleTask {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["agent"]
+    }
+
+    /// Whoever cannot be told apart may have nothing done but computing.
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.call_for(arguments, &Permit::up_to(Reach::Pure)).await
+    }
+
+    /// The task can use what its maker can, and no more.
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
+        let asked: Arguments = tool_arguments::read(arguments)?;
+        let kind = ScheduleType::parse(&asked.schedule_type).map_err(told)?;
+        let usual = NewTask::new(asked.prompt, kind, asked.schedule_value, permit.clone());
+        let task = NewTask {
+            timezone: asked.timezone.as_deref().map(parse_zone).transpose().map_err(told)?,
+            agent: asked.agent.unwrap_or(usual.agent.clone()),
+            tools: asked.tools,
+            ..usual
+        };
+        let task = self.tasks.create(task).await.map_err(told)?;
+        let next_run = task.next_run.map(|at| at.to_string());
+        Ok(json!({ "task_id": task.id, "next_run": next_run, "status": task.status.as_str() }).to_string())
+    }
+}

@@ -1,0 +1,86 @@
+//! `list_scheduled_tasks`: what is planned.
+
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::told;
+use crate::service::TaskBook;
+use crate::types::TaskStatus;
+
+/// A model is told of so many at most, the next ones first.
+const MOST: usize = 50;
+
+/// As much of a prompt as tells tasks apart.
+const SHOWN: usize = 120;
+
+/// The tool.
+pub struct ListTasks {
+    tasks: TaskBook,
+}
+
+impl ListTasks {
+    pub fn new(tasks: TaskBook) -> Self {
+        ListTasks { tasks }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    status: Option<String>,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    name: "list_scheduled_tasks".to_owned(),
+    description: "Lists scheduled tasks. Gives id, prompt, schedule, status and next run.".to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "status": {
+                "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null], "description": "Only tasks in this state; all by default" }
+        },
+        "additionalProperties": false
+    }),
+    reach: Reach::Act,
+    effect: Effect::None,
+    // A prompt may come from a run that had read text from outside.
+    untrusted_output: true,
+    timeout: None,
+});
+
+#[async_trait]
+impl Tool for ListTasks {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["status"]
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { status } = tool_arguments::read(arguments)?;
+        let status = status.as_deref().map(TaskStatus::parse).transpose().map_err(told)?;
+        let tasks = self.tasks.list(status).await.map_err(told)?;
+        let listed: Vec<Value> = tasks
+            .iter()
+            .take(MOST)
+            .map(|task| {
+                json!({
+                    "task_id": task.id,
+                    "prompt": task.prompt.chars().take(SHOWN).collect::<String>(),
+                    "schedule_type": task.timetable.spec.kind().as_str(),
+                    "schedule_value": task.timetable.spec.value(),
+                    "timezone": task.timetable.zone.name(),
+                    "status": task.status.as_str(),
+                    "next_run": task.next_run.map(|at| at.to_string()),
+                })
+            })
+            .collect();
+        Ok(json!({ "total": tasks.len(), "tasks": listed }).to_string())
+    }
+}

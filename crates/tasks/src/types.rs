@@ -1,0 +1,217 @@
+//! The id and the states of a task, the changes that each state allows, and why a task is refused. Pure.
+
+use std::fmt;
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// Names a task.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct TaskId(String);
+
+impl TaskId {
+    const LONGEST: usize = 64;
+
+    /// Reads an id as people write it. Whether there is such a task is another question.
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        let is_good = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        if text.is_empty() || text.len() > Self::LONGEST || !text.chars().all(is_good) {
+            let shown: String = text.chars().take(60).filter(|letter| !letter.is_control()).collect();
+            return Err(ScheduleError::NotFound { id: shown });
+        }
+        Ok(TaskId(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The state a task is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskStatus {
+    Active,
+    Paused,
+    /// It has run and will not again.
+    Completed,
+    /// For good.
+    Cancelled,
+}
+
+impl TaskStatus {
+    pub const ALL: [TaskStatus; 4] =
+        [TaskStatus::Active, TaskStatus::Paused, TaskStatus::Completed, TaskStatus::Cancelled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskStatus::Active => "active",
+            TaskStatus::Paused => "paused",
+            TaskStatus::Completed => "completed",
+            TaskStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// Reads the word that the API and the command line use.
+    pub fn parse(word: &str) -> Result<Self, ScheduleError> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word).ok_or_else(|| {
+            let shown: String = word.chars().take(60).collect();
+            let reason = format!("'{shown}' is none of active, paused, completed, cancelled");
+            ScheduleError::invalid(Field::Status, reason)
+        })
+    }
+
+    /// The state after `change`, or why there is none.
+    pub fn after(self, change: Change) -> Result<Self, ScheduleError> {
+        match (change, self) {
+            (Change::Pause, TaskStatus::Active) => Ok(TaskStatus::Paused),
+            (Change::Resume, TaskStatus::Paused) => Ok(TaskStatus::Active),
+            (Change::Cancel, TaskStatus::Active | TaskStatus::Paused) => Ok(TaskStatus::Cancelled),
+            (change, from) => Err(ScheduleError::Refused { change, from }),
+        }
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// What can be done to a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Change {
+    Pause,
+    Resume,
+    Cancel,
+    /// Running it now, beside its schedule.
+    Run,
+}
+
+/// The part of a new task that is wrong, by the name it has everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    Prompt,
+    ScheduleType,
+    ScheduleValue,
+    Timezone,
+    Agent,
+    Tools,
+    Channel,
+    Retries,
+    Timeout,
+    Missed,
+    Metadata,
+    Status,
+}
+
+impl Field {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Field::Prompt => "prompt",
+            Field::ScheduleType => "schedule_type",
+            Field::ScheduleValue => "schedule_value",
+            Field::Timezone => "timezone",
+            Field::Agent => "agent",
+            Field::Tools => "tools",
+            Field::Channel => "channel",
+            Field::Retries => "retries",
+            Field::Timeout => "timeout",
+            Field::Missed => "missed",
+            Field::Metadata => "metadata",
+            Field::Status => "status",
+        }
+    }
+}
+
+/// Why a task was not made, found or changed.
+#[derive(Debug, Error)]
+pub enum ScheduleError {
+    #[error("{reason}")]
+    Invalid { field: Field, reason: String },
+
+    #[error("there is no task '{id}'")]
+    NotFound { id: String },
+
+    #[error("{}", refusal(*change, *from))]
+    Refused { change: Change, from: TaskStatus },
+
+    #[error("the task '{id}' is running already")]
+    Running { id: TaskId },
+
+    #[error("the tasks cannot be read or written")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ScheduleError {
+    pub fn invalid(field: Field, reason: impl Into<String>) -> Self {
+        ScheduleError::Invalid { field, reason: reason.into() }
+    }
+}
+
+fn refusal(change: Change, from: TaskStatus) -> &'static str {
+    match (change, from) {
+        (Change::Cancel, TaskStatus::Cancelled) => "the task is cancelled already",
+        (_, TaskStatus::Cancelled) => "a cancelled task stays cancelled",
+        (Change::Pause, TaskStatus::Paused) => "the task is paused already",
+        (Change::Resume, TaskStatus::Active) => "the task is active already",
+        (Change::Pause, TaskStatus::Completed) => {
+            "a completed task does not run again, so there is nothing to pause"
+        }
+        (_, TaskStatus::Completed) => "a completed task stays completed",
+        (Change::Run, _) => "the task cannot be run now",
+        (Change::Pause | Change::Cancel, TaskStatus::Active)
+        | (Change::Resume | Change::Cancel, TaskStatus::Paused) => {
+            "the task was changed by somebody else at the same time; try again"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_change_as_documented_and_refusals_say_why() {
+        use Change::{Cancel, Pause, Resume};
+        use TaskStatus::{Active, Cancelled, Completed, Paused};
+        let mut table = Vec::new();
+        for from in TaskStatus::ALL {
+            for change in [Pause, Resume, Cancel] {
+                table.push(from.after(change).map_err(|error| error.to_string()));
+            }
+        }
+        let refused = |words: &str| Err(words.to_owned());
+        let expected = [
+            Ok(Paused),
+            refused("the task is active already"),
+            Ok(Cancelled),
+            refused("the task is paused already"),
+            Ok(Active),
+            Ok(Cancelled),
+            refused("a completed task does not run again, so there is nothing to pause"),
+            refused("a completed task stays completed"),
+            refused("a completed task stays completed"),
+            refused("a cancelled task stays cancelled"),
+            refused("a cancelled task stays cancelled"),
+            refused("the task is cancelled already"),
+        ];
+        assert_eq!(table, expected);
+        assert_eq!(Completed.as_str(), "completed");
+    }
+
+    #[test]
+    fn an_id_that_could_not_be_one_is_not_found_and_not_repeated_whole() {
+        for bad in ["", "a b", "../x", "x".repeat(65).as_str(), "\u{1b}[2J", "ü"] {
+            let error = TaskId::parse(bad).unwrap_err().to_string();
+            assert!(error.starts_with("there is no task '") && error.len() < 100, "{error}");
+            assert!(!error.contains('\u{1b}'));
+        }
+        assert_eq!(TaskId::parse("task-7f_2").unwrap().as_str(), "task-7f_2");
+    }
+}
