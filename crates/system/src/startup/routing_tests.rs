@@ -1,7 +1,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use hob_core::routing::{Decision, Language, Length, QueryClass, Topic};
 use hob_core::{Ending, FinishReason, Inference};
+use hob_routing::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision};
 use hob_store::{Prices, Routing};
 
 use super::*;
@@ -37,13 +37,17 @@ impl Home {
     }
 }
 
-fn decision(run: &str, seconds: u64) -> Decision {
-    Decision {
+fn decision(run: &str, seconds: u64) -> RoutingDecision {
+    RoutingDecision {
         run: run.into(),
         decided: at(seconds),
         source: RequestSource::Ask,
         policy: "grpo".into(),
-        class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },
+        class: QuestionClass {
+            topic: QuestionTopic::Code,
+            length: QuestionLength::Short,
+            language: QuestionLanguage::English,
+        },
         engine: "ollama".into(),
         model: "a".into(),
         rivals: vec!["a".into(), "b".into()],
