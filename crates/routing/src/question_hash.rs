@@ -121,8 +121,9 @@ mod tests {
     fn the_same_words_about_another_picture_are_another_question() {
         let about = |url: &str| {
             let mut request = asking("");
-            let picture = Part::Image(Image { url: url.into(), detail: None });
-            request.messages[0].content = Content::Parts(vec![Part::Text("What is this?".into()), picture]);
+            let picture = ContentPart::Image(Image { url: url.into(), detail: None });
+            request.messages[0].content =
+                Content::Parts(vec![ContentPart::Text("What is this?".into()), picture]);
             question_hash(&request)
         };
         let head = "data:image/png;base64,";
