@@ -15,7 +15,6 @@ pub mod engine;
 pub mod engine_error;
 pub mod event;
 pub mod generate;
-pub mod inference;
 pub mod memory;
 pub mod message;
 pub mod model;
@@ -48,7 +47,6 @@ pub use generate::{
     JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
     Usage, is_annotation, is_documented_field, is_documented_message_field,
 };
-pub use inference::{Ending, Energy, Inference, InferenceLog, Unrecorded};
 pub use memory::{
     Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
     Passage, PassagePlace,
