@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "models", "net", "server", "system", "tasks"]),
+    ("cli", &["config", "core", "db", "models", "net", "routing", "server", "system", "tasks"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -25,8 +25,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "system", "tasks"]),
-    ("store", &["core", "db"]),
+    ("server", &["config", "core", "engines", "routing", "system", "tasks"]),
+    // Its tables hold the types of routing.
+    ("store", &["core", "db", "routing"]),
     (
         "system",
         &[
