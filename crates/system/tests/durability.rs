@@ -4,9 +4,10 @@
 
 use hob_db::Database;
 use hob_store::chats::ChatId;
-use hob_store::{Chats, Conversations, Prices, Routing, Telemetry};
+use hob_store::{Chats, Conversations, Routing};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
+use hob_telemetry::{Prices, Telemetry};
 
 /// SQLite's FULL brings each commit to the disk, NORMAL does not.
 fn survives_power_cut(database: &Database) -> bool {
