@@ -17,7 +17,7 @@ use hob_memory::ChunkOptionsError;
 use hob_memory::read::apart::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
-use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{Accounts, Metered, Origin, Record, Traces, has_answered};
 use thiserror::Error;
 
@@ -30,7 +30,7 @@ use crate::engines::{beside, engines};
 use crate::local_models::{self, DownloadProgressFn};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::startup::routing::open_router;
-use crate::startup::tasks::task_options;
+use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::system::{System, SystemParts};
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
@@ -148,7 +148,7 @@ impl Household {
         let memory = HouseMemory::new(config, home, wiring)?;
         let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
         let channels = channels::open_channels(config, home, parts)?;
-        let tasks = TaskBook::new(database.clone(), task_options(channels::contract(channels.as_ref())));
+        let tasks = task_service(database.clone(), task_options(channels::contract(channels.as_ref())));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
@@ -188,7 +188,7 @@ impl Household {
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
-            book: tasks,
+            tasks,
             ask: Arc::clone(&system) as Arc<dyn Ask>,
             bus: system.bus().clone(),
             options: SchedulerOptions {

@@ -13,7 +13,7 @@ use hob_mcp::{
     serve_stdio,
 };
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
-use hob_tasks::{TaskBook, task_tools};
+use hob_tasks::{TaskService, task_tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -63,7 +63,7 @@ pub struct WorkshopParts {
     /// For the tools of messaging.
     pub channels: Option<Arc<dyn Channels>>,
     /// For the tools of tasks.
-    pub tasks: Option<TaskBook>,
+    pub tasks: Option<TaskService>,
 }
 
 /// The tools of the house and the MCP servers behind some of them.

@@ -163,7 +163,7 @@ mod tests {
         let inside = steps(&[llamacpp(), status("embedded", answers())]);
         assert_eq!(inside[0], "The embedded engine answers with a model that is already downloaded.");
         let beside = steps(&[status("ollama", answers()), llamacpp()]);
-        assert!(beside[0].starts_with("ollama answers, "), "{beside:?}");
+        assert!(beside[0].starts_with("ollama is running at "), "{beside:?}");
         assert_eq!(steps(&[llamacpp()])[0], "No engine is running yet.");
         assert!(steps(&[status("llamacpp", answers())])[0].starts_with("hob ask"));
     }
