@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use hob_agents::ToolSet;
 use hob_core::{
-    AllowedRoots, Event, EventBus, Permit, Reach, RunEvents, Subscription, ToolCall, ToolResult, Tools,
+    AllowedRoots, Event, EventBus, Permit, Reach, RunEvents, Subscription, ToolCall, ToolResult, ToolRunner,
 };
 use hob_memory::{DocumentParts, Documents, IndexOptions, MemoryBackend, NoEmbedder, Note, memory_tools};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_config::{Config, EngineKey, MemoryBackendKey};
+use hob_config::{Config, EngineName, MemoryBackendName};
 use hob_core::{Engine, EventBus};
 use hob_memory::read::child_process::Apart;
 use hob_memory::{
@@ -90,17 +90,17 @@ impl ConfiguredEmbedder {
             let chosen = choose(&engines, &self.config, &Wishes::default()).await;
             return chosen.map(|chosen| chosen.engine).map_err(|error| error.to_string());
         }
-        let ours = engines.iter().find(|engine| engine.key() == EngineKey::Embedded.as_str());
+        let ours = engines.iter().find(|engine| engine.key() == EngineName::Embedded.as_str());
         let engine = ours.or(engines.first()).ok_or_else(|| "there is no engine at all".to_owned())?;
         Ok(Arc::clone(engine))
     }
 }
 
-fn backend(key: MemoryBackendKey) -> MemoryBackend {
+fn backend(key: MemoryBackendName) -> MemoryBackend {
     match key {
-        MemoryBackendKey::Sqlite => MemoryBackend::Sqlite,
-        MemoryBackendKey::Vector => MemoryBackend::Vector,
-        MemoryBackendKey::Hybrid => MemoryBackend::Hybrid,
+        MemoryBackendName::Sqlite => MemoryBackend::Sqlite,
+        MemoryBackendName::Vector => MemoryBackend::Vector,
+        MemoryBackendName::Hybrid => MemoryBackend::Hybrid,
     }
 }
 
