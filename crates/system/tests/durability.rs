@@ -4,9 +4,10 @@
 
 use hob_db::Database;
 use hob_store::chats::ChatId;
-use hob_store::{Chats, Conversations, Prices, Routing, Telemetry};
+use hob_store::{Chats, Conversations, Routing};
 use hob_system::HOB_MIGRATIONS;
-use hob_tasks::store::Tasks;
+use hob_tasks::store::{SqliteTaskStore, TaskStore};
+use hob_telemetry::{Prices, Telemetry};
 
 /// SQLite's FULL brings each commit to the disk, NORMAL does not.
 fn survives_power_cut(database: &Database) -> bool {
@@ -25,7 +26,7 @@ fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
         assert!(!survives_power_cut(&database));
     };
     record();
-    Tasks::new(database.clone()).insert_all(&[]).expect("kept");
+    SqliteTaskStore::new(database.clone()).insert_all(&[]).expect("kept");
     assert!(survives_power_cut(&database), "a task");
     record();
     Conversations::new(database.clone()).settle(1).expect("settled");

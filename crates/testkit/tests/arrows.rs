@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "models", "net", "routing", "server", "system", "tasks"]),
+    ("cli", &["config", "core", "db", "models", "net", "routing", "server", "system", "tasks", "telemetry"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -25,17 +25,32 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "routing", "system", "tasks"]),
+    ("server", &["config", "core", "engines", "routing", "system", "tasks", "telemetry"]),
     // Its tables hold the types of routing.
     ("store", &["core", "db", "routing"]),
     (
         "system",
         &[
-            "agents", "channel", "config", "core", "db", "engines", "llama", "mcp", "memory", "models",
-            "net", "routing", "sandbox", "store", "tasks",
+            "agents",
+            "channel",
+            "config",
+            "core",
+            "db",
+            "engines",
+            "llama",
+            "mcp",
+            "memory",
+            "models",
+            "net",
+            "routing",
+            "sandbox",
+            "store",
+            "tasks",
+            "telemetry",
         ],
     ),
     ("tasks", &["core", "db"]),
+    ("telemetry", &["core", "db", "net"]),
     ("text", &[]),
 ];
 
@@ -45,13 +60,13 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channel"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channel", "telemetry"]),
     ("tokio-tungstenite", &["channel"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "store", "tasks"]),
+    ("rusqlite", &["db", "store", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

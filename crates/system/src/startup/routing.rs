@@ -4,14 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_config::{Config, RouterKey};
+use hob_config::{Config, RouterName};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
-use hob_store::Telemetry;
-use hob_store::telemetry::Row;
+use hob_telemetry::store::Row;
+use hob_telemetry::{Record, Telemetry};
 
 use crate::databases::hob_database;
-use crate::record::Record;
 use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.
@@ -34,10 +33,10 @@ fn router_book(database: LazyDatabase, record: Record) -> RouterBook {
     RouterBook::new(database, Some(Arc::new(measurements)))
 }
 
-fn policy(key: RouterKey) -> PolicyName {
+fn policy(key: RouterName) -> PolicyName {
     match key {
-        RouterKey::Heuristic => PolicyName::Heuristic,
-        RouterKey::Grpo => PolicyName::Grpo,
+        RouterName::Heuristic => PolicyName::Heuristic,
+        RouterName::Grpo => PolicyName::Grpo,
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
-    Agent, AgentOutcome, Answered, Ask, AskError, Caller, DeltaStream, EngineError, GenerateRequest,
-    GenerationStream, ModelReason, ReplyMode, Warning,
+    Agent, AgentOutcome, AnswerWarning, Answered, Ask, AskError, Caller, DeltaStream, EngineError,
+    GenerateRequest, GenerationStream, ModelReason, ReplyMode,
 };
 
 use super::System;
@@ -14,7 +14,7 @@ use super::run::Asked;
 use crate::caller_policy::admit;
 use crate::lane::{Lane, Wish, lane};
 use crate::route::Route;
-use crate::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
+use hob_telemetry::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
 
 /// An answer under way.
 pub struct Streaming {
@@ -24,7 +24,7 @@ pub struct Streaming {
     pub model: String,
     /// Why this model; `None` when it is the one that was asked for.
     pub reason: Option<ModelReason>,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<AnswerWarning>,
     pub deltas: DeltaStream,
 }
 

@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use hob_config::ServerConfig;
 use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels, Zone};
 use hob_server::ServerParts;
+use hob_system::System;
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{Record, System};
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
+use hob_telemetry::Record;
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ impl TaskServer {
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
         let system = Arc::new(System::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
-            book: open_tasks(
+            tasks: open_tasks(
                 home.path(),
                 TaskOptions { zone: Zone::UTC, ..task_options(Arc::new(Telegram)) },
             ),
