@@ -13,10 +13,7 @@ use crate::read::{Source, read};
 
 /// What the variables of the environment are for, in the order of the page.
 const EXPLAINED: &[(&str, &str)] = &[
-    (
-        "HOB_HOME",
-        "Directory for Hob's files: configuration, models, databases. The default is `~/.hob`.",
-    ),
+    ("HOB_HOME", "Directory for Hob's files: configuration, models, databases. The default is `~/.hob`."),
     ("HOB_CONFIG", "Path of the configuration file. The default is `config.toml` in that directory."),
     ("HOB_API_KEY", "API key that clients must send; overrides `[server] api_key`."),
     ("OPENAI_API_KEY", "API key for OpenAI, or for the service in `[engine.cloud] openai_host`."),

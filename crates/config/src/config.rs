@@ -100,7 +100,11 @@ impl Section for Config {
         keys.section("memory", memory, "The memory: documents indexed with 'hob memory index'.");
         keys.section("channel", channel, "Messaging through a gateway.");
         keys.section("scheduler", scheduler, "Tasks that run at a set time.");
-        keys.section("sandbox", sandbox, "The sandbox for code that models write: no network, read-only mounts.");
+        keys.section(
+            "sandbox",
+            sandbox,
+            "The sandbox for code that models write: no network, read-only mounts.",
+        );
         keys.section("tools", tools, "Permissions of agents' tools.");
         keys.section("mcp", mcp, "MCP servers (Model Context Protocol), whose tools agents may use.");
         keys.section("telemetry", telemetry, "The record of calls, and traces.");
