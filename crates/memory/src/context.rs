@@ -125,7 +125,7 @@ fn fitting(text: &str, room: usize) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::types::PassagePlace;
+    use crate::types::PositionUnit;
     use proptest::prelude::*;
 
     use super::*;
@@ -136,7 +136,7 @@ mod tests {
             title: "Heating".into(),
             text: text.into(),
             position: 0,
-            place: PassagePlace::Line,
+            place: PositionUnit::Line,
             line: 12,
             end_line: 14,
             tokens: 5,

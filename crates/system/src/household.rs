@@ -14,7 +14,7 @@ use hob_engines::selection::{
 };
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
-use hob_memory::read::child_process::Apart;
+use hob_memory::read::child_process::ReaderProcess;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
@@ -48,7 +48,7 @@ pub struct Wishes {
     /// What to do on a machine where nothing answers and nothing was chosen.
     pub first_run: FirstRun,
     /// How files are read that nobody should read inside a server; `None` reads them here.
-    pub reader: Option<Apart>,
+    pub reader: Option<ReaderProcess>,
 }
 
 /// Whether a machine without any engine is given a small model to start with.

@@ -18,7 +18,7 @@ use hob_core::{
     Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, ListedModel, ModelInfo,
     ModelReason, NoChannels,
 };
-use hob_memory::Documents;
+use hob_memory::MemoryService;
 use hob_telemetry::metrics::Totals;
 use hob_telemetry::{Accounts, InferenceLog, Meters, Spans};
 
@@ -66,7 +66,7 @@ pub struct System {
     totals: Option<Arc<Totals>>,
     spans: Spans,
     meters: Meters,
-    memory: Option<Arc<Documents>>,
+    memory: Option<Arc<MemoryService>>,
     channels: Arc<dyn Channels>,
     /// Chooses where the model is `auto`.
     router: Router,
@@ -124,7 +124,7 @@ impl System {
     }
 
     /// The same with a memory.
-    pub fn with_memory(self, memory: Arc<Documents>) -> Self {
+    pub fn with_memory(self, memory: Arc<MemoryService>) -> Self {
         System { memory: Some(memory), ..self }
     }
 
@@ -225,7 +225,7 @@ impl System {
     }
 
     /// The user's documents, where the house has a memory at all.
-    pub fn memory(&self) -> Option<&Arc<Documents>> {
+    pub fn memory(&self) -> Option<&Arc<MemoryService>> {
         self.memory.as_ref()
     }
 

@@ -12,7 +12,7 @@ use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
 };
-use hob_memory::{Documents, memory_tools};
+use hob_memory::{MemoryService, memory_tools};
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
 use hob_tasks::{TaskService, task_tools};
 use thiserror::Error;
@@ -60,7 +60,7 @@ pub struct WorkshopParts {
     /// For the tool `llm`.
     pub llm: Option<LlmOptions>,
     /// For the tools of the memory.
-    pub memory: Option<Arc<Documents>>,
+    pub memory: Option<Arc<MemoryService>>,
     /// For the tools of messaging.
     pub channels: Option<Arc<dyn Channels>>,
     /// For the tools of tasks.

@@ -1,6 +1,6 @@
 //! Asks a question of every backend, and says how good the answers are.
 
-use hob_memory::{Documents, MemoryBackend, MemoryQuery, Passage};
+use hob_memory::{MemoryBackend, MemoryQuery, MemoryService, Passage};
 use serde::Serialize;
 
 use crate::Result;
@@ -47,7 +47,7 @@ impl Answered {
     }
 }
 
-pub async fn ask(memory: &Documents, set: &Set, question: &Question) -> Result<Answered> {
+pub async fn ask(memory: &MemoryService, set: &Set, question: &Question) -> Result<Answered> {
     Ok(Answered {
         question: question.clone(),
         words: answer(memory, set, question, MemoryBackend::Sqlite).await?,
@@ -57,7 +57,7 @@ pub async fn ask(memory: &Documents, set: &Set, question: &Question) -> Result<A
 }
 
 async fn answer(
-    memory: &Documents,
+    memory: &MemoryService,
     set: &Set,
     question: &Question,
     backend: MemoryBackend,
@@ -74,7 +74,7 @@ async fn answer(
 }
 
 async fn search(
-    memory: &Documents,
+    memory: &MemoryService,
     question: &Question,
     backend: MemoryBackend,
     top_k: usize,
@@ -100,7 +100,7 @@ struct Entry {
     is_right: bool,
 }
 
-pub async fn listed(memory: &Documents, set: &Set, question: &Question) -> Result<Listed> {
+pub async fn listed(memory: &MemoryService, set: &Set, question: &Question) -> Result<Listed> {
     /// As many as any fusion would want.
     const LISTED: usize = 100;
     let entry = |passage: Passage| Entry {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::Config;
-use hob_memory::{Documents, Indexing, MemoryBackend};
+use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
 use hob_system::FirstRun;
 use hob_system::startup::memory::{MemoryWiring, open_memory};
 use serde::Serialize;
@@ -71,15 +71,15 @@ fn arguments() -> Result<Arguments> {
     Ok(arguments)
 }
 
-fn memory(home: &Path) -> Result<Arc<Documents>> {
+fn memory(home: &Path) -> Result<Arc<MemoryService>> {
     let first_use = FirstRun::Fetch(Arc::new(|_| {}));
     let wiring = MemoryWiring { first_use, ..MemoryWiring::default() };
     Ok(open_memory(&Config::default(), home, wiring)?)
 }
 
 /// Takes the set's files in, asks its questions of each backend, and forgets the files again.
-async fn judge_set(memory: &Documents, set: &Set, lists: Option<&str>) -> Result<Report> {
-    let indexing = Indexing {
+async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Result<Report> {
+    let indexing = IndexRequest {
         backend: MemoryBackend::Hybrid,
         listener: Arc::new(|_| {}),
         stop: CancellationToken::new(),

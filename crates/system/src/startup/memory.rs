@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_config::{Config, EngineName, MemoryBackendName};
 use hob_core::{Engine, EventBus};
-use hob_memory::read::child_process::Apart;
+use hob_memory::read::child_process::ReaderProcess;
 use hob_memory::{
-    ChunkOptions, ChunkOptionsError, ContextBudget, DocumentParts, Documents, Embedder, EmbedderSource,
-    IndexOptions, Limits, MemoryBackend, MemoryError,
+    ChunkOptions, ChunkOptionsError, ContextBudget, Embedder, EmbedderSource, IndexOptions, MemoryBackend,
+    MemoryError, MemoryOptions, MemoryService, ReadLimits,
 };
 use tokio::sync::OnceCell;
 
@@ -29,7 +29,7 @@ pub struct MemoryWiring {
     /// Whether Hob may then download the model that makes them.
     pub first_use: FirstRun,
     /// The process that reads files which a server should not read itself; `None` reads them in this process.
-    pub reader: Option<Apart>,
+    pub reader: Option<ReaderProcess>,
 }
 
 /// The memory as the configuration wants it. Opens nothing yet. `home` is where Hob keeps its files.
@@ -37,15 +37,15 @@ pub fn open_memory(
     config: &Config,
     home: &Path,
     wiring: MemoryWiring,
-) -> Result<Arc<Documents>, ChunkOptionsError> {
+) -> Result<Arc<MemoryService>, ChunkOptionsError> {
     let settings = &config.memory;
     let budget = ContextBudget { passages: settings.context_passages, tokens: settings.context_tokens };
-    Ok(Arc::new(Documents::new(DocumentParts {
+    Ok(Arc::new(MemoryService::new(MemoryOptions {
         database: home.join(FILE),
         backend: backend(settings.backend),
-        options: IndexOptions {
+        index: IndexOptions {
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
-            limits: Limits { apart: wiring.reader, ..Limits::default() },
+            limits: ReadLimits { reader_process: wiring.reader, ..ReadLimits::default() },
             private: vec![home.canonicalize().unwrap_or_else(|_| home.to_owned())],
         },
         context: settings.context.then_some(budget),

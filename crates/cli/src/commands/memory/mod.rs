@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use hob_config::Config;
 use hob_core::EventBus;
-use hob_memory::Documents;
+use hob_memory::MemoryService;
 use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::memory::{MemoryWiring, open_memory};
 use hob_system::startup::tasks::{open_tasks, task_options};
@@ -51,7 +51,7 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
 }
 
 /// The memory with the options of the command line.
-fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> {
+fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryService>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(open_memory(config, &settings::home()?, wiring)?)
