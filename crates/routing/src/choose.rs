@@ -1,7 +1,8 @@
 //! Chooses by a policy among the models that can take a question.
 
-use hob_core::routing::{Candidate, Choice, Lot, Query};
-use hob_core::{ModelReason, NoSuitableModel, RouterPolicy};
+use hob_core::{ModelReason, NoSuitableModel};
+
+use crate::types::{Candidate, Choice, Lot, Query, RouterPolicy};
 
 /// A question of up to so many tokens, with its answer, is taken to fit into a context that nobody tells: few engines serve less.
 const FITS_ANYWHERE: u64 = 4096;

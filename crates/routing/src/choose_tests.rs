@@ -1,7 +1,6 @@
-use hob_core::routing::{Language, Length, QueryClass, Topic};
-
 use super::*;
-use crate::Heuristic;
+use crate::heuristic::Heuristic;
+use crate::question_class::{Language, Length, QueryClass, Topic};
 
 const QUESTION: Query = Query {
     class: QueryClass { topic: Topic::Plain, length: Length::Short, language: Language::English },

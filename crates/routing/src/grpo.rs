@@ -7,8 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use hob_core::routing::{Candidate, Choice, ClassRecord, Lot, Query};
-use hob_core::{ModelReason, RouterPolicy};
+use hob_core::ModelReason;
+
+use crate::records::ClassRecord;
+use crate::types::{Candidate, Choice, Lot, Query, RouterPolicy};
 
 /// Until a model was chosen so often in a class, it is tried. Not until it has so many rewards: one that never earns any, because
 /// its engine is away or refuses, would be tried for ever.

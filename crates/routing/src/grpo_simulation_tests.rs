@@ -2,9 +2,10 @@
 //! have earned, less what the chosen one did.
 
 use fastrand::Rng;
-use hob_core::routing::{Knowledge, Language, Length, QueryClass, Topic};
 
 use super::*;
+use crate::question_class::{Language, Length, QueryClass, Topic};
+use crate::records::Knowledge;
 
 const MODELS: [&str; 4] = ["tiny", "coder", "medium", "large"];
 

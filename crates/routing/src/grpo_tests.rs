@@ -1,6 +1,6 @@
-use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Topic};
-
 use super::*;
+use crate::question_class::{Language, Length, QueryClass, Topic};
+use crate::records::ModelRecord;
 
 const QUESTION: Query = Query {
     class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },

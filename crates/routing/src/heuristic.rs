@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
-use hob_core::routing::{Candidate, Choice, Length, Lot, MadeFor, Query, Topic};
-use hob_core::{ModelReason, RouterPolicy};
+use hob_core::ModelReason;
+
+use crate::question_class::{Length, Topic};
+use crate::types::{Candidate, Choice, Lot, MadeFor, Query, RouterPolicy};
 
 /// Models up to this many times as large as the smallest are small as well; the fastest of them answers.
 const NEARLY_AS_SMALL: f64 = 1.5;

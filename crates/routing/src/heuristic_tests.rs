@@ -1,6 +1,5 @@
-use hob_core::routing::{Language, QueryClass};
-
 use super::*;
+use crate::question_class::{Language, QueryClass};
 
 fn model(name: &str, billions: u64) -> Candidate {
     let parameters = (billions > 0).then_some(billions * 1_000_000_000);

@@ -1,27 +1,54 @@
-//! Chooses the model that answers a question: what is known of the models, what the question is like, and the policies that
-//! match the two. Pure: the caller passes in models, measurements and random numbers. Knows no engine and no database.
+//! Chooses the model that answers a question where the caller leaves that to Hob, and learns from how the answers end.
+//!
+//! The policies are pure: they see models, measurements and a random number, and ask nothing. The [`Router`] supplies those and
+//! records every choice. [`RoutingService`] stores choices, outcomes and ratings, and learns from them in one transaction each, so
+//! that all processes of one home learn together. No answer waits for the database: a thread writes, and a policy uses what was
+//! read last.
 //!
 //! | file | content |
 //! |---|---|
-//! | `model_facts` | what the list of an engine, or a name, says of a model |
-//! | `question_features` | what a question is like, and its class |
-//! | `question_hash` | recognises a question that is asked again |
+//! | `router` | chooses a model for a request |
 //! | `choose` | which models can take a question, and the choice among them |
 //! | `heuristic` | the policy that follows rules |
 //! | `grpo` | the policy that learns |
+//! | `model_facts` | what the list of an engine, or a name, says of a model |
+//! | `question_features`, `question_class` | what a question is like, and its class |
+//! | `question_hash` | recognises a question that is asked again |
+//! | `in_flight` | questions that models are still answering |
+//! | `outcome` | reports how an answer ended |
 //! | `reward` | how good an answer was, as far as one can tell without reading it |
+//! | `service`, `cache`, `writer` | what is stored, what was read last, and the thread that writes |
+//! | `store` | the tables |
+//!
+//! Knows no engine, no agent, no configuration file and no HTTP server. [`Measurements`] says how fast models are and what they
+//! cost.
 
+mod cache;
 mod choose;
-pub mod grpo;
+mod grpo;
 mod heuristic;
+mod in_flight;
+mod lessons;
+mod measurements;
 mod model_facts;
+mod outcome;
+mod question_class;
 mod question_features;
 mod question_hash;
-pub mod reward;
+mod records;
+mod reward;
+mod router;
+mod service;
+pub mod store;
+mod types;
+mod writer;
 
-pub use choose::{ModelChoice, choose};
-pub use grpo::Grpo;
-pub use heuristic::Heuristic;
-pub use model_facts::candidate;
-pub use question_features::query;
-pub use question_hash::question;
+pub use grpo::{ENOUGH_TRIES, probabilities};
+pub use measurements::{MeasuredSpeed, Measurements};
+pub use outcome::Ticket;
+pub use question_class::{Language, Length, QueryClass, Topic};
+pub use records::{ClassRecord, Decision, Knowledge, ModelRecord, Rating};
+pub use router::{Lots, PolicyName, Routed, Router};
+pub use service::RouterBook;
+pub use store::{Kept, MIGRATIONS, NewRating, Ratings, RoutingStore, SqliteRoutingStore};
+pub use types::Lot;

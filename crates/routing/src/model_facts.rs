@@ -1,7 +1,8 @@
 //! What an engine's list tells of a model, and what its name does where the list is silent.
 
-use hob_core::routing::{Candidate, MadeFor};
 use hob_core::{ModelInfo, ModelKind};
+
+use crate::types::{Candidate, MadeFor};
 
 /// Words in the names of models that make vectors, rank, draw, listen or speak: none of them can answer.
 const NO_ANSWERS: [&str; 22] = [

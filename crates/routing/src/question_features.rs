@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use hob_core::routing::{Language, Length, Query, QueryClass, Topic};
 use hob_core::{Content, GenerateRequest, MaxTokens, Message, Part, Role};
+
+use crate::question_class::{Language, Length, QueryClass, Topic};
+use crate::types::Query;
 
 /// Bytes of a message that are looked at. What a question is like shows early.
 const LOOKED_AT: usize = 16 * 1024;

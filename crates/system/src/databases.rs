@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
-use hob_store::{chats, conversations, routing, telemetry};
+use hob_store::{chats, conversations, telemetry};
 
 use crate::memory;
 
@@ -15,7 +15,7 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
     telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
     conversations::MIGRATIONS,
-    routing::MIGRATIONS,
+    hob_routing::MIGRATIONS,
     chats::MIGRATIONS,
 ];
 

@@ -15,6 +15,7 @@ pub mod energy;
 mod engines;
 #[cfg(test)]
 mod fallback_tests;
+mod feedback;
 #[cfg(test)]
 mod hostile_tests;
 mod household;
@@ -29,7 +30,8 @@ pub mod metrics;
 mod prompt_size_tests;
 mod record;
 mod route;
-pub mod routing;
+#[cfg(test)]
+mod routing_tests;
 pub mod startup;
 mod system;
 #[cfg(test)]
@@ -45,6 +47,7 @@ pub use databases::{
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
+pub use feedback::{Feedback, RatableAnswer, RateError, Rated};
 pub use hob_agents::{ToolSet, ToolSetError};
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
@@ -58,7 +61,6 @@ pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_m
 pub use images::ImageFetcher;
 pub use lane::{Lane, Wish, lane};
 pub use record::{Record, TelemetryOptions};
-pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use system::{Streaming, System, SystemParts};
 pub use trace::Spans;
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

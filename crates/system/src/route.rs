@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hob_core::engine::CLOUD;
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
+use hob_routing::Ticket;
 
 use crate::metered::{Metered, Origin};
-use crate::routing::Ticket;
 use crate::trace::Span;
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use hob_engines::pool::EnginePool;

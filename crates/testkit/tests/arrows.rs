@@ -11,7 +11,7 @@ use hob_testkit::repository::root;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
     ("channel", &["core", "net", "process"]),
-    ("cli", &["config", "core", "db", "models", "net", "server", "system", "tasks"]),
+    ("cli", &["config", "core", "db", "models", "net", "routing", "server", "system", "tasks"]),
     ("config", &["core", "process"]),
     ("core", &[]),
     ("db", &[]),
@@ -23,9 +23,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
-    ("routing", &["core"]),
+    ("routing", &["core", "db"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "system", "tasks"]),
+    ("server", &["config", "core", "engines", "routing", "system", "tasks"]),
     ("store", &["core", "db"]),
     (
         "system",
@@ -50,7 +50,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "store", "tasks"]),
+    ("rusqlite", &["db", "routing", "store", "tasks"]),
     ("rustls", &["net"]),
 ];
 

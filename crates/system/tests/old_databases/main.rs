@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hob_core::routing::QueryClass;
 use hob_db::{Database, DatabaseError, Migrations, inspect};
+use hob_routing::{QueryClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_store::conversations::{Line, Speaker, Thread};
 use hob_store::memory::WordQuery;
-use hob_store::routing::Ratings;
 use hob_store::telemetry::Row;
-use hob_store::{Chats, Conversations, MemoryStore, Prices, Routing, Telemetry, has_answered};
+use hob_store::{Chats, Conversations, MemoryStore, Prices, Telemetry, has_answered};
 use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_tasks::TaskId;
 use hob_tasks::store::Tasks;
@@ -120,7 +119,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
         );
     }
 
-    let routing = Routing::new(database.clone());
+    let routing = SqliteRoutingStore::new(database.clone());
     let knowledge = routing.knowledge().expect("readable");
     assert_eq!(knowledge.len(), usize::from(version >= 4));
     if version >= 4 {
@@ -129,7 +128,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
         let choices = if version >= 9 { 3 } else { 2 };
         assert_eq!((known.tries, known.samples, known.weight), (choices, choices, 0.25));
         assert_eq!(knowledge[&class].recent, [0.6, 0.96]);
-        assert_eq!(routing.decisions().expect("counted"), choices);
+        assert_eq!(routing.count().expect("counted"), choices);
         assert_eq!(routing.ratings().expect("counted"), Ratings { good: 1, bad: 0 });
     }
 

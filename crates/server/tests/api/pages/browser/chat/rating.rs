@@ -5,8 +5,9 @@ use std::sync::Arc;
 use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_engines::Style;
+use hob_routing::{PolicyName, Router};
 use hob_system::startup::routing::open_router_book;
-use hob_system::{PolicyName, Record, Router, System};
+use hob_system::{Record, System};
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 

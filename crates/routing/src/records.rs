@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::QueryClass;
-use crate::ask::RequestSource;
+use hob_core::RequestSource;
+
+use crate::question_class::QueryClass;
 
 /// A choice that was made, as it is kept until it is known what came of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,14 +1,8 @@
-//! Which model answers a request that leaves the choice to us, and why.
-//!
-//! A policy is pure and synchronous: it sees what is known and a lot that was drawn for it, and asks nobody.
+//! What a policy sees, and what it returns. A policy is pure and synchronous: the random number that it may use is passed in.
 
-mod class;
-mod record;
+use hob_core::ModelReason;
 
-pub use class::{Language, Length, QueryClass, Topic};
-pub use record::{ClassRecord, Decision, Knowledge, ModelRecord, Rating};
-
-use crate::model_reason::ModelReason;
+use crate::question_class::QueryClass;
 
 /// Chooses a model.
 pub trait RouterPolicy: Send + Sync {
