@@ -9,8 +9,8 @@ use hob_db::{DatabaseError, LazyDatabase};
 
 use crate::lessons::{asked_again, ended, rated};
 use crate::measurements::{MeasuredSpeed, Measurements};
-use crate::question_class::QueryClass;
-use crate::records::{ClassRecord, Decision, Knowledge};
+use crate::question_class::QuestionClass;
+use crate::records::{ClassRecord, Knowledge, RoutingDecision};
 use crate::reward::AnswerOutcome;
 use crate::store::{self, NewRating, RoutingStore};
 
@@ -54,7 +54,7 @@ impl Shelf {
     }
 
     /// What was learnt of a class.
-    pub(crate) fn class(&self, class: QueryClass) -> ClassRecord {
+    pub(crate) fn class(&self, class: QuestionClass) -> ClassRecord {
         self.known().knowledge.get(&class).cloned().unwrap_or_default()
     }
 
@@ -69,7 +69,7 @@ impl Shelf {
     }
 
     /// Keeps a choice. If it is for a question that was just answered, that answer was not good enough.
-    pub(crate) fn keep(&self, decision: &Decision) -> Result<(), DatabaseError> {
+    pub(crate) fn keep(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
         let Some(store) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let asked_by_people = !matches!(decision.source, RequestSource::Scheduler | RequestSource::Bench);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::question_class::QueryClass;
+use crate::question_class::QuestionClass;
 
 /// How many questions models are at work on, by class.
 #[derive(Clone, Default)]
@@ -11,14 +11,14 @@ pub(crate) struct UnderWay {
     counts: Arc<Mutex<Counts>>,
 }
 
-type Counts = HashMap<QueryClass, BTreeMap<String, u64>>;
+type Counts = HashMap<QuestionClass, BTreeMap<String, u64>>;
 
 impl UnderWay {
-    pub(crate) fn of(&self, class: QueryClass) -> BTreeMap<String, u64> {
+    pub(crate) fn of(&self, class: QuestionClass) -> BTreeMap<String, u64> {
         self.counts().get(&class).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn begin(&self, class: QueryClass, model: &str) -> AtWork {
+    pub(crate) fn begin(&self, class: QuestionClass, model: &str) -> AtWork {
         *self.counts().entry(class).or_default().entry(model.to_owned()).or_default() += 1;
         AtWork { under_way: self.clone(), class, model: model.to_owned() }
     }
@@ -31,7 +31,7 @@ impl UnderWay {
 /// One question that a model is at work on, for as long as this lives.
 pub(crate) struct AtWork {
     under_way: UnderWay,
-    class: QueryClass,
+    class: QuestionClass,
     model: String,
 }
 

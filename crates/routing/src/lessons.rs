@@ -2,7 +2,7 @@
 //! has read, and the store writes it back.
 
 use crate::grpo::{Lesson, learn};
-use crate::records::{ClassRecord, Decision, Rating};
+use crate::records::{ClassRecord, Rating, RoutingDecision};
 use crate::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use crate::store::Kept;
 
@@ -51,7 +51,7 @@ enum Weight {
 }
 
 fn teach(kept: &mut Kept, record: &mut ClassRecord, reward: f64, weight: Weight) {
-    let Decision { model, rivals, probability, .. } = &kept.decision;
+    let RoutingDecision { model, rivals, probability, .. } = &kept.decision;
     let (probability, strength) = match weight {
         Weight::Usual => (*probability, 1.0),
         Weight::Said => (None, RATING_STRENGTH),

@@ -9,6 +9,8 @@
 //! |---|---|
 //! | `router` | chooses a model for a request |
 //! | `choose` | which models can take a question, and the choice among them |
+//! | `types` | the contract of a policy, and what a policy sees |
+//! | `records` | what is stored of choices, and what was learnt from them |
 //! | `heuristic` | the policy that follows rules |
 //! | `grpo` | the policy that learns |
 //! | `model_facts` | what the list of an engine, or a name, says of a model |
@@ -16,6 +18,7 @@
 //! | `question_hash` | recognises a question that is asked again |
 //! | `in_flight` | questions that models are still answering |
 //! | `outcome` | reports how an answer ended |
+//! | `lessons` | what is learnt from an outcome, a question asked again, and a rating |
 //! | `reward` | how good an answer was, as far as one can tell without reading it |
 //! | `service`, `cache`, `writer` | what is stored, what was read last, and the thread that writes |
 //! | `store` | the tables |
@@ -43,12 +46,17 @@ pub mod store;
 mod types;
 mod writer;
 
-pub use grpo::{ENOUGH_TRIES, probabilities};
+pub use choose::{ModelChoice, choose};
+pub use grpo::{ENOUGH_TRIES, Grpo, probabilities};
+pub use heuristic::Heuristic;
 pub use measurements::{MeasuredSpeed, Measurements};
+pub use model_facts::model_candidate;
 pub use outcome::Ticket;
-pub use question_class::{Language, Length, QueryClass, Topic};
-pub use records::{ClassRecord, Decision, Knowledge, ModelRecord, Rating};
-pub use router::{Lots, PolicyName, Routed, Router};
+pub use question_class::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
+pub use question_features::question_profile;
+pub use question_hash::question_hash;
+pub use records::{ClassRecord, Knowledge, ModelRecord, Rating, RoutingDecision};
+pub use router::{DrawFn, PolicyName, Routed, Router};
 pub use service::RouterBook;
 pub use store::{Kept, MIGRATIONS, NewRating, Ratings, RoutingStore, SqliteRoutingStore};
-pub use types::Lot;
+pub use types::{ModelCandidate, ModelSpecialty, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};

@@ -12,7 +12,7 @@ use hob_core::{
 };
 
 use crate::in_flight::AtWork;
-use crate::records::Decision;
+use crate::records::RoutingDecision;
 use crate::reward::{AnswerOutcome, Effort, is_models_fault};
 use crate::service::RouterBook;
 
@@ -31,7 +31,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    pub(crate) fn new(decision: &Decision, book: RouterBook, at_work: AtWork) -> Self {
+    pub(crate) fn new(decision: &RoutingDecision, book: RouterBook, at_work: AtWork) -> Self {
         Ticket {
             run: Arc::clone(&decision.run),
             engine: decision.engine.clone(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Topic {
+pub enum QuestionTopic {
     Plain,
     Code,
     Maths,
@@ -14,67 +14,74 @@ pub enum Topic {
     Tools,
 }
 
-impl Topic {
-    pub const ALL: [Topic; 5] = [Topic::Plain, Topic::Code, Topic::Maths, Topic::Steps, Topic::Tools];
+impl QuestionTopic {
+    pub const ALL: [QuestionTopic; 5] = [
+        QuestionTopic::Plain,
+        QuestionTopic::Code,
+        QuestionTopic::Maths,
+        QuestionTopic::Steps,
+        QuestionTopic::Tools,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Topic::Plain => "plain",
-            Topic::Code => "code",
-            Topic::Maths => "maths",
-            Topic::Steps => "steps",
-            Topic::Tools => "tools",
+            QuestionTopic::Plain => "plain",
+            QuestionTopic::Code => "code",
+            QuestionTopic::Maths => "maths",
+            QuestionTopic::Steps => "steps",
+            QuestionTopic::Tools => "tools",
         }
     }
 }
 
 /// How much there is to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Length {
+pub enum QuestionLength {
     Short,
     Medium,
     Long,
 }
 
-impl Length {
-    pub const ALL: [Length; 3] = [Length::Short, Length::Medium, Length::Long];
+impl QuestionLength {
+    pub const ALL: [QuestionLength; 3] =
+        [QuestionLength::Short, QuestionLength::Medium, QuestionLength::Long];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Length::Short => "short",
-            Length::Medium => "medium",
-            Length::Long => "long",
+            QuestionLength::Short => "short",
+            QuestionLength::Medium => "medium",
+            QuestionLength::Long => "long",
         }
     }
 }
 
 /// The language it is written in, as far as that makes a difference to models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Language {
+pub enum QuestionLanguage {
     English,
     Other,
 }
 
-impl Language {
-    pub const ALL: [Language; 2] = [Language::English, Language::Other];
+impl QuestionLanguage {
+    pub const ALL: [QuestionLanguage; 2] = [QuestionLanguage::English, QuestionLanguage::Other];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Language::English => "english",
-            Language::Other => "other",
+            QuestionLanguage::English => "english",
+            QuestionLanguage::Other => "other",
         }
     }
 }
 
 /// Questions that are alike: what is learnt from one holds for the others. Written `code/short/english`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QueryClass {
-    pub topic: Topic,
-    pub length: Length,
-    pub language: Language,
+pub struct QuestionClass {
+    pub topic: QuestionTopic,
+    pub length: QuestionLength,
+    pub language: QuestionLanguage,
 }
 
-impl QueryClass {
+impl QuestionClass {
     /// Reads a class as it is written; `None` for anything else.
     pub fn parse(written: &str) -> Option<Self> {
         let mut parts = written.split('/');
@@ -82,17 +89,17 @@ impl QueryClass {
         if parts.next().is_some() {
             return None;
         }
-        Some(QueryClass {
-            topic: Topic::ALL.into_iter().find(|known| known.as_str() == topic)?,
-            length: Length::ALL.into_iter().find(|known| known.as_str() == length)?,
-            language: Language::ALL.into_iter().find(|known| known.as_str() == language)?,
+        Some(QuestionClass {
+            topic: QuestionTopic::ALL.into_iter().find(|known| known.as_str() == topic)?,
+            length: QuestionLength::ALL.into_iter().find(|known| known.as_str() == length)?,
+            language: QuestionLanguage::ALL.into_iter().find(|known| known.as_str() == language)?,
         })
     }
 }
 
-impl fmt::Display for QueryClass {
+impl fmt::Display for QuestionClass {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let QueryClass { topic, length, language } = self;
+        let QuestionClass { topic, length, language } = self;
         write!(formatter, "{}/{}/{}", topic.as_str(), length.as_str(), language.as_str())
     }
 }
@@ -103,16 +110,16 @@ mod tests {
 
     #[test]
     fn every_class_is_read_as_it_is_written() {
-        for topic in Topic::ALL {
-            for length in Length::ALL {
-                for language in Language::ALL {
-                    let class = QueryClass { topic, length, language };
-                    assert_eq!(QueryClass::parse(&class.to_string()), Some(class));
+        for topic in QuestionTopic::ALL {
+            for length in QuestionLength::ALL {
+                for language in QuestionLanguage::ALL {
+                    let class = QuestionClass { topic, length, language };
+                    assert_eq!(QuestionClass::parse(&class.to_string()), Some(class));
                 }
             }
         }
         for nonsense in ["", "code", "code/short", "code/short/klingon", "code/short/english/more"] {
-            assert_eq!(QueryClass::parse(nonsense), None, "{nonsense}");
+            assert_eq!(QuestionClass::parse(nonsense), None, "{nonsense}");
         }
     }
 }

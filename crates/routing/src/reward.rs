@@ -5,7 +5,7 @@
 
 use hob_core::EngineError;
 
-use crate::records::{ClassRecord, ModelRecord, Rating};
+use crate::{ClassRecord, ModelRecord, Rating};
 
 /// An answer of which nothing else is known.
 const ANSWERED: f64 = 0.6;

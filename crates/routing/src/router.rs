@@ -12,13 +12,13 @@ use crate::choose::{ModelChoice, choose};
 use crate::grpo::Grpo;
 use crate::heuristic::Heuristic;
 use crate::in_flight::UnderWay;
-use crate::model_facts::candidate;
+use crate::model_facts::model_candidate;
 use crate::outcome::Ticket;
-use crate::question_features::query;
-use crate::question_hash::question;
-use crate::records::Decision;
+use crate::question_features::question_profile;
+use crate::question_hash::question_hash;
+use crate::records::RoutingDecision;
 use crate::service::RouterBook;
-use crate::types::{Candidate, Lot, RouterPolicy};
+use crate::types::{ModelCandidate, RandomDraw, RouterPolicy};
 
 /// Models that are chosen from. A provider may list hundreds, too many to learn about each.
 const MOST_CANDIDATES: usize = 64;
@@ -47,15 +47,15 @@ impl fmt::Display for PolicyName {
     }
 }
 
-/// Draws lots.
-pub type Lots = Arc<dyn Fn() -> Lot + Send + Sync>;
+/// Draws a random number.
+pub type DrawFn = Arc<dyn Fn() -> RandomDraw + Send + Sync>;
 
 /// Chooses.
 pub struct Router {
     policy: PolicyName,
     book: RouterBook,
     under_way: UnderWay,
-    lots: Lots,
+    draw_fn: DrawFn,
 }
 
 /// A model that was chosen.
@@ -76,13 +76,13 @@ impl Default for Router {
 
 impl Router {
     pub fn new(policy: PolicyName, book: RouterBook) -> Self {
-        let lots = Arc::new(|| Lot::new(fastrand::f64()));
-        Router { policy, book, under_way: UnderWay::default(), lots }
+        let draw_fn = Arc::new(|| RandomDraw::new(fastrand::f64()));
+        Router { policy, book, under_way: UnderWay::default(), draw_fn }
     }
 
-    /// The same with other lots.
-    pub fn drawing(self, lots: Lots) -> Self {
-        Router { lots, ..self }
+    /// The same with other random numbers.
+    pub fn drawing(self, draw_fn: DrawFn) -> Self {
+        Router { draw_fn, ..self }
     }
 
     pub fn policy(&self) -> PolicyName {
@@ -102,32 +102,32 @@ impl Router {
         house: &str,
     ) -> Result<Routed, NoSuitableModel> {
         self.book.ready().await;
-        let query = query(request, prompt_tokens(request));
+        let profile = question_profile(request, prompt_tokens(request));
         let candidates = self.candidates(models, house);
         let policy: Box<dyn RouterPolicy> = match self.policy {
             PolicyName::Heuristic => Box::new(Heuristic),
             PolicyName::Grpo => Box::new(Grpo {
-                record: self.book.class(query.class),
-                under_way: self.under_way.of(query.class),
+                record: self.book.class(profile.class),
+                under_way: self.under_way.of(profile.class),
             }),
         };
         let ModelChoice { model, reason, probability, rivals } =
-            choose(policy.as_ref(), &query, &candidates, (self.lots)(), house)?;
+            choose(policy.as_ref(), &profile, &candidates, (self.draw_fn)(), house)?;
         let engine = models.iter().find(|listed| listed.model.id == model);
         let engine = engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone());
-        let decision = Decision {
+        let decision = RoutingDecision {
             run: Arc::clone(&caller.run),
             decided: SystemTime::now(),
             source: caller.source,
             policy: policy.name().to_owned(),
-            class: query.class,
+            class: profile.class,
             engine: engine.clone(),
             model: model.clone(),
             rivals,
             probability,
-            question: question(request),
+            question: question_hash(request),
         };
-        let at_work = self.under_way.begin(query.class, &model);
+        let at_work = self.under_way.begin(profile.class, &model);
         let ticket = Ticket::new(&decision, self.book.clone(), at_work);
         self.book.decided(decision);
         Ok(Routed { engine, model, reason, ticket })
@@ -135,11 +135,11 @@ impl Router {
 
     /// The models that could answer, with their measured speed. Those of the cloud only where it is the default engine: the fallback
     /// decides when the cloud replaces an engine that is down.
-    fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<Candidate> {
+    fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<ModelCandidate> {
         let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || house == CLOUD;
         let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
             let speed = self.book.speed(engine, &model.id);
-            Some(Candidate { speed, ..candidate(model)? })
+            Some(ModelCandidate { speed, ..model_candidate(model)? })
         });
         known.take(MOST_CANDIDATES).collect()
     }

@@ -14,8 +14,8 @@ use tokio::sync::OnceCell;
 
 use crate::cache::Shelf;
 use crate::measurements::Measurements;
-use crate::question_class::QueryClass;
-use crate::records::{ClassRecord, Decision};
+use crate::question_class::QuestionClass;
+use crate::records::{ClassRecord, RoutingDecision};
 use crate::reward::AnswerOutcome;
 use crate::store::{NewRating, RoutingStore};
 use crate::writer::{Entry, Writer};
@@ -87,7 +87,7 @@ impl RouterBook {
     }
 
     /// What is known of a class.
-    pub(crate) fn class(&self, class: QueryClass) -> ClassRecord {
+    pub(crate) fn class(&self, class: QuestionClass) -> ClassRecord {
         self.inner.shelf.class(class)
     }
 
@@ -104,7 +104,7 @@ impl RouterBook {
         self.inner.shelf.price(model, usage?)
     }
 
-    pub(crate) fn decided(&self, decision: Decision) {
+    pub(crate) fn decided(&self, decision: RoutingDecision) {
         self.send(Entry::Decided(Box::new(decision)));
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use hob_db::DatabaseError;
 
 use crate::cache::Shelf;
-use crate::records::Decision;
+use crate::records::RoutingDecision;
 use crate::reward::AnswerOutcome;
 
 /// Entries that may wait.
@@ -19,7 +19,7 @@ const CAPACITY: usize = 1024;
 
 /// What is to be written.
 pub(crate) enum Entry {
-    Decided(Box<Decision>),
+    Decided(Box<RoutingDecision>),
     Ended {
         run: Arc<str>,
         end: AnswerOutcome,

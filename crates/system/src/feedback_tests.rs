@@ -1,7 +1,9 @@
 use std::time::UNIX_EPOCH;
 
 use hob_core::{Ending, FinishReason, Inference, Usage};
-use hob_routing::{Decision, Language, Length, QueryClass, SqliteRoutingStore, Topic};
+use hob_routing::{
+    QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision, SqliteRoutingStore,
+};
 use hob_store::{Prices, Telemetry};
 
 use super::*;
@@ -42,13 +44,17 @@ impl Home {
     }
 }
 
-fn decision(run: &str, seconds: u64) -> Decision {
-    Decision {
+fn decision(run: &str, seconds: u64) -> RoutingDecision {
+    RoutingDecision {
         run: run.into(),
         decided: at(seconds),
         source: RequestSource::Ask,
         policy: "grpo".into(),
-        class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },
+        class: QuestionClass {
+            topic: QuestionTopic::Code,
+            length: QuestionLength::Short,
+            language: QuestionLanguage::English,
+        },
         engine: "ollama".into(),
         model: "a".into(),
         rivals: vec!["a".into(), "b".into()],

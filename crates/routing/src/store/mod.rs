@@ -10,7 +10,7 @@ use hob_core::{Moment, RequestSource};
 use hob_db::{DatabaseError, LazyDatabase};
 use serde::Serialize;
 
-use crate::records::{ClassRecord, Decision, Knowledge, Rating};
+use crate::records::{ClassRecord, Knowledge, Rating, RoutingDecision};
 
 pub use sqlite::{MIGRATIONS, SqliteRoutingStore};
 
@@ -20,7 +20,7 @@ pub type Teach<'a> = &'a mut dyn FnMut(&mut Kept, &mut ClassRecord);
 /// A choice, and what came of it so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
-    pub decision: Decision,
+    pub decision: RoutingDecision,
     /// Whether the model's answer came to its end.
     pub answered: bool,
     /// Whether the same question was asked again soon after.
@@ -52,13 +52,17 @@ pub struct Ratings {
 /// Stores what routing decides and learns. Everything blocks.
 pub trait RoutingStore: Send + Sync {
     /// Saves a choice, and counts it as a try of the model. Only the last ten thousand are stored.
-    fn save(&self, decision: &Decision) -> Result<(), DatabaseError>;
+    fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError>;
 
     /// Deletes a choice, because another model has answered. It stays a try.
     fn withdraw(&self, run: &str) -> Result<(), DatabaseError>;
 
     /// The run of the last choice since a moment for the same question from the same source; `None` where there is none.
-    fn asked_before(&self, decision: &Decision, since: SystemTime) -> Result<Option<String>, DatabaseError>;
+    fn asked_before(
+        &self,
+        decision: &RoutingDecision,
+        since: SystemTime,
+    ) -> Result<Option<String>, DatabaseError>;
 
     /// The choice that was made for a run; `None` where there was none, or it is no longer stored.
     fn find(&self, run: &str) -> Result<Option<Kept>, DatabaseError>;

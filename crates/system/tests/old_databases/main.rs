@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hob_db::{Database, DatabaseError, Migrations, inspect};
-use hob_routing::{QueryClass, Ratings, RoutingStore, SqliteRoutingStore};
+use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_store::conversations::{Line, Speaker, Thread};
 use hob_store::memory::WordQuery;
 use hob_store::telemetry::Row;
@@ -123,7 +123,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
     let knowledge = routing.knowledge().expect("readable");
     assert_eq!(knowledge.len(), usize::from(version >= 4));
     if version >= 4 {
-        let class = QueryClass::parse("code/short/english").expect("a class");
+        let class = QuestionClass::parse("code/short/english").expect("a class");
         let known = knowledge[&class].models["m"];
         let choices = if version >= 9 { 3 } else { 2 };
         assert_eq!((known.tries, known.samples, known.weight), (choices, choices, 0.25));

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use hob_config::RouterKey;
-use hob_routing::{ClassRecord, ENOUGH_TRIES, Knowledge, QueryClass, Ratings, RoutingStore, probabilities};
+use hob_routing::{
+    ClassRecord, ENOUGH_TRIES, Knowledge, QuestionClass, Ratings, RoutingStore, probabilities,
+};
 use serde::Serialize;
 
 use super::note_empty;
@@ -62,7 +64,7 @@ fn classes(knowledge: &Knowledge) -> Vec<ClassReport> {
     knowledge.iter().map(|(class, record)| of_class(*class, record)).collect()
 }
 
-fn of_class(class: QueryClass, record: &ClassRecord) -> ClassReport {
+fn of_class(class: QuestionClass, record: &ClassRecord) -> ClassReport {
     let names: Vec<&String> = record.models.keys().collect();
     let shares = probabilities(record, &names);
     let mut models: Vec<ModelReport> = record
@@ -118,13 +120,17 @@ fn rows(class: &ClassReport) -> Vec<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use hob_routing::{Language, Length, ModelRecord, Topic};
+    use hob_routing::{ModelRecord, QuestionLanguage, QuestionLength, QuestionTopic};
 
     use super::*;
 
     #[test]
     fn the_most_probable_model_comes_first_and_exploration_is_marked() {
-        let class = QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
+        let class = QuestionClass {
+            topic: QuestionTopic::Code,
+            length: QuestionLength::Short,
+            language: QuestionLanguage::English,
+        };
         let known = |weight, samples| ModelRecord {
             weight,
             tries: samples,

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::odd;
-use crate::question_class::QueryClass;
-use crate::records::Decision;
+use crate::question_class::QuestionClass;
+use crate::records::RoutingDecision;
 use crate::store::Kept;
 
 /// Choices that are stored.
@@ -18,7 +18,7 @@ const MOST: i64 = 10_000;
 const COLUMNS: &str = "run, decided, source, policy, class, engine, model, rivals, probability, question, answered, \
     retried, implicit, reward";
 
-pub(super) fn insert(connection: &Connection, decision: &Decision) -> rusqlite::Result<()> {
+pub(super) fn insert(connection: &Connection, decision: &RoutingDecision) -> rusqlite::Result<()> {
     let sql = format!(
         "INSERT OR REPLACE INTO router_decision ({COLUMNS})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, FALSE, FALSE, NULL, NULL)"
@@ -84,7 +84,7 @@ pub(super) fn delete(connection: &Connection, run: &str) -> rusqlite::Result<()>
 
 pub(super) fn asked_before(
     connection: &Connection,
-    decision: &Decision,
+    decision: &RoutingDecision,
     since: SystemTime,
 ) -> rusqlite::Result<Option<String>> {
     let Some(question) = decision.question else { return Ok(None) };
@@ -107,7 +107,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
     let rivals: String = row.get(7)?;
     let run: String = row.get(0)?;
     Ok(Kept {
-        decision: Decision {
+        decision: RoutingDecision {
             run: run.into(),
             decided: Moment::from_microseconds(row.get(1)?).time(),
             source: RequestSource::ALL
@@ -115,7 +115,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
                 .find(|known| known.as_str() == source)
                 .ok_or_else(|| odd(2, Type::Text))?,
             policy: row.get(3)?,
-            class: QueryClass::parse(&class).ok_or_else(|| odd(4, Type::Text))?,
+            class: QuestionClass::parse(&class).ok_or_else(|| odd(4, Type::Text))?,
             engine: row.get(5)?,
             model: row.get(6)?,
             rivals: serde_json::from_str(&rivals).map_err(|_| odd(7, Type::Text))?,

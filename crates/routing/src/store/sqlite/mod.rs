@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use rusqlite::types::Type;
 
 use super::{Kept, NewRating, Ratings, RoutingStore, Teach};
-use crate::records::{Decision, Knowledge};
+use crate::records::{Knowledge, RoutingDecision};
 
 /// The steps that make its tables.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -43,7 +43,7 @@ impl SqliteRoutingStore {
 }
 
 impl RoutingStore for SqliteRoutingStore {
-    fn save(&self, decision: &Decision) -> Result<(), DatabaseError> {
+    fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             knowledge::count_try(transaction, decision.class, &decision.model)?;
             decisions::insert(transaction, decision)?;
@@ -55,7 +55,11 @@ impl RoutingStore for SqliteRoutingStore {
         self.database.write_with(Durability::ProcessEnd, |transaction| decisions::delete(transaction, run))
     }
 
-    fn asked_before(&self, decision: &Decision, since: SystemTime) -> Result<Option<String>, DatabaseError> {
+    fn asked_before(
+        &self,
+        decision: &RoutingDecision,
+        since: SystemTime,
+    ) -> Result<Option<String>, DatabaseError> {
         self.database.read(|connection| decisions::asked_before(connection, decision, since))
     }
 
