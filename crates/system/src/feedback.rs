@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hob_core::{Moment, RequestSource};
 use hob_db::DatabaseError;
 use hob_routing::{Kept, NewRating, Rating, RouterBook, RoutingStore};
-use hob_store::telemetry::Row;
+use hob_telemetry::store::Row;
 use thiserror::Error;
 
 use crate::startup::routing::RecordedCalls;

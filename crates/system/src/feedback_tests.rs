@@ -1,14 +1,13 @@
 use std::time::UNIX_EPOCH;
 
-use hob_core::{Ending, FinishReason, Inference, Usage};
+use hob_core::{FinishReason, Usage};
 use hob_routing::{
     QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision, SqliteRoutingStore,
 };
-use hob_store::{Prices, Telemetry};
+use hob_telemetry::{Ending, Inference, Prices, Record, Telemetry};
 
 use super::*;
 use crate::databases::hob_database;
-use crate::record::Record;
 
 fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)

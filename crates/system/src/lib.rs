@@ -2,7 +2,6 @@
 //!
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
-mod accounts;
 pub mod bench;
 mod caller_policy;
 mod channel_service;
@@ -11,7 +10,6 @@ mod chats;
 mod databases;
 mod default_model;
 mod embedder;
-pub mod energy;
 mod engines;
 #[cfg(test)]
 mod fallback_tests;
@@ -24,11 +22,8 @@ mod inbound;
 mod lane;
 pub mod local_models;
 pub mod memory;
-mod metered;
-pub mod metrics;
 #[cfg(test)]
 mod prompt_size_tests;
-mod record;
 mod route;
 #[cfg(test)]
 mod routing_tests;
@@ -36,7 +31,8 @@ pub mod startup;
 mod system;
 #[cfg(test)]
 mod task_tests;
-mod trace;
+#[cfg(test)]
+mod trace_tests;
 mod workshop;
 
 pub use channel_service::ChannelService;
@@ -60,7 +56,5 @@ pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Lane, Wish, lane};
-pub use record::{Record, TelemetryOptions};
 pub use system::{Streaming, System, SystemParts};
-pub use trace::Spans;
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

@@ -6,10 +6,11 @@ use hob_agents::builtin::LlmOptions;
 use hob_config::Config;
 use hob_core::{
     AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, NoChannels, RequestSource, Role,
-    ToolDefinition, Unrecorded,
+    ToolDefinition,
 };
 use hob_memory::tokens;
 use hob_tasks::TaskOptions;
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 

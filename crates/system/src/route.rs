@@ -6,10 +6,10 @@ use hob_core::engine::CLOUD;
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
 use hob_routing::Ticket;
 
-use crate::metered::{Metered, Origin};
-use crate::trace::Span;
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use hob_engines::pool::EnginePool;
+use hob_telemetry::trace::Span;
+use hob_telemetry::{Metered, Origin};
 
 /// Who answers a request.
 pub(crate) struct Route {

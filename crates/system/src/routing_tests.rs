@@ -5,12 +5,13 @@ use hob_agents::ToolSet;
 use hob_core::engine::CLOUD;
 use hob_core::{
     AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, FinishReason, GenerateRequest,
-    Message, RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
+    Message, RequestSource, Role, ToolCallDelta, Usage,
 };
 use hob_db::Database;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 use hob_routing::{DrawFn, Knowledge, PolicyName, RandomDraw, Rating, Router, RouterBook};
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
 use crate::databases::HOB_MIGRATIONS;

@@ -15,23 +15,21 @@ use arc_swap::ArcSwap;
 use hob_agents::ToolSet;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, InferenceLog, ListedModel,
-    ModelInfo, ModelReason, NoChannels,
+    Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, ListedModel, ModelInfo,
+    ModelReason, NoChannels,
 };
 use hob_memory::Documents;
 use hob_routing::Router;
+use hob_telemetry::metrics::Totals;
+use hob_telemetry::{Accounts, InferenceLog, Meters, Spans};
 
 pub use answer::Streaming;
 
-use crate::accounts::Accounts;
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
-use crate::energy::Meters;
 use crate::feedback::Feedback;
 use crate::images::ImageFetcher;
 use crate::memory::HouseMemory;
-use crate::metrics::Totals;
-use crate::trace::Spans;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 

@@ -5,9 +5,10 @@
 use hob_db::Database;
 use hob_routing::{RoutingStore, SqliteRoutingStore};
 use hob_store::chats::ChatId;
-use hob_store::{Chats, Conversations, Prices, Telemetry};
+use hob_store::{Chats, Conversations};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::store::Tasks;
+use hob_telemetry::{Prices, Telemetry};
 
 /// SQLite's FULL brings each commit to the disk, NORMAL does not.
 fn survives_power_cut(database: &Database) -> bool {

@@ -8,12 +8,11 @@ use hob_config::{Config, RouterKey};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
 use hob_routing::{MeasuredSpeed, Measurements, PolicyName, Router, RouterBook};
-use hob_store::Telemetry;
-use hob_store::telemetry::Row;
+use hob_telemetry::store::Row;
+use hob_telemetry::{Record, Telemetry};
 
 use crate::databases::hob_database;
 use crate::feedback::Feedback;
-use crate::record::Record;
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where no call is recorded, no choice is stored either.
 pub(crate) fn open_router(config: &Config, calls: &RecordedCalls) -> Router {

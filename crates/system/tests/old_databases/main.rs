@@ -12,11 +12,12 @@ use hob_db::{Database, DatabaseError, Migrations, inspect};
 use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_store::conversations::{Line, Speaker, Thread};
 use hob_store::memory::WordQuery;
-use hob_store::telemetry::Row;
-use hob_store::{Chats, Conversations, MemoryStore, Prices, Telemetry, has_answered};
+use hob_store::{Chats, Conversations, MemoryStore};
 use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_tasks::TaskId;
 use hob_tasks::store::Tasks;
+use hob_telemetry::store::Row;
+use hob_telemetry::{Prices, Telemetry, has_answered};
 use rusqlite::Connection;
 
 const HOB: [&str; 10] = [

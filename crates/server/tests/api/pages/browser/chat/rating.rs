@@ -6,8 +6,9 @@ use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_engines::Style;
 use hob_routing::{PolicyName, Router};
+use hob_system::System;
 use hob_system::startup::routing::open_router_book;
-use hob_system::{Record, System};
+use hob_telemetry::Record;
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 
