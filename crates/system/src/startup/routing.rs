@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_config::{Config, RouterKey};
+use hob_config::{Config, RouterName};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
 use hob_routing::{MeasuredSpeed, Measurements, PolicyName, Router, RouterBook};
@@ -39,10 +39,10 @@ fn router_book(calls: RecordedCalls) -> RouterBook {
     RouterBook::new(calls.database.clone(), Some(Arc::new(calls)))
 }
 
-fn policy(key: RouterKey) -> PolicyName {
+fn policy(key: RouterName) -> PolicyName {
     match key {
-        RouterKey::Heuristic => PolicyName::Heuristic,
-        RouterKey::Grpo => PolicyName::Grpo,
+        RouterName::Heuristic => PolicyName::Heuristic,
+        RouterName::Grpo => PolicyName::Grpo,
     }
 }
 

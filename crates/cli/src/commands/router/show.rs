@@ -1,7 +1,7 @@
 //! `hob router show`.
 
 use anyhow::Result;
-use hob_config::RouterKey;
+use hob_config::RouterName;
 use hob_routing::{
     ClassRecord, ENOUGH_TRIES, Knowledge, QuestionClass, Ratings, RoutingStore, probabilities,
 };
@@ -44,7 +44,7 @@ struct ModelReport {
     exploring: bool,
 }
 
-pub fn run(kept: Option<&dyn RoutingStore>, router: RouterKey, format: OutputFormat) -> Result<()> {
+pub fn run(kept: Option<&dyn RoutingStore>, router: RouterName, format: OutputFormat) -> Result<()> {
     let report = RouterReport {
         router: router.as_str(),
         decisions: kept.map(RoutingStore::count).transpose()?.unwrap_or(0),
