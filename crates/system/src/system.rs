@@ -29,7 +29,6 @@ use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
 use crate::feedback::Feedback;
 use crate::images::ImageFetcher;
-use crate::memory::HouseMemory;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 
@@ -68,7 +67,7 @@ pub struct System {
     totals: Option<Arc<Totals>>,
     spans: Spans,
     meters: Meters,
-    memory: Option<HouseMemory>,
+    memory: Option<Arc<Documents>>,
     channels: Arc<dyn Channels>,
     /// Chooses where the model is `auto`.
     router: Router,
@@ -129,7 +128,7 @@ impl System {
     }
 
     /// The same with a memory.
-    pub fn with_memory(self, memory: HouseMemory) -> Self {
+    pub fn with_memory(self, memory: Arc<Documents>) -> Self {
         System { memory: Some(memory), ..self }
     }
 
@@ -242,7 +241,7 @@ impl System {
 
     /// The user's documents, where the house has a memory at all.
     pub fn memory(&self) -> Option<&Arc<Documents>> {
-        self.memory.as_ref().map(HouseMemory::documents)
+        self.memory.as_ref()
     }
 
     /// The models of the chosen engine, and of those beside it.
