@@ -1,4 +1,4 @@
-//! Passages as a model is told of them: numbered, with their sources, within a number of tokens. Pure.
+//! Passages as a model reads them: numbered, with their sources, within a number of tokens. Pure.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ pub fn context(passages: &[Passage], most_tokens: usize) -> Option<Context> {
     (!used.is_empty()).then_some(Context { text, passages: used })
 }
 
-/// What a model is told.
+/// The passages that go into a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
     pub text: String,

@@ -26,7 +26,7 @@ const FORGOTTEN_AT_ONCE: usize = 128;
 /// The longest wait of an answer for passages.
 const CONTEXT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Hears how far indexing is. Called from any thread.
+/// Receives the progress of indexing. Called from any thread.
 pub type ProgressListener = Arc<dyn Fn(IndexProgress<'_>) + Send + Sync>;
 
 /// What the memory needs.
@@ -150,7 +150,7 @@ impl MemoryService {
                 Err(error) => tracing::warn!(%error, "a note was stored without a vector"),
             }
         }
-        self.tell_of_storing(self.options.backend, chunks);
+        self.publish_stored(self.options.backend, chunks);
         Ok(name)
     }
 
@@ -188,11 +188,11 @@ impl MemoryService {
             // What is reported as done is on the disk.
             blocking(move || store.sync()).await?.map_err(store_failed)?;
         }
-        self.tell_of_storing(backend, report.chunks);
+        self.publish_stored(backend, report.chunks);
         Ok(report)
     }
 
-    /// Indexes, and again whenever something changes, until it is told to stop. `after` hears what each round did.
+    /// Indexes, and again whenever something changes, until it is stopped. Calls `after` with the report of each round.
     pub async fn keep_up(
         &self,
         path: &Path,
@@ -259,7 +259,7 @@ impl MemoryService {
         })
     }
 
-    fn tell_of_storing(&self, backend: MemoryBackend, chunks: u64) {
+    fn publish_stored(&self, backend: MemoryBackend, chunks: u64) {
         let count = usize::try_from(chunks).unwrap_or(usize::MAX);
         self.events.publish(Event::MemoryStore { backend: backend.as_str().to_owned(), count });
     }

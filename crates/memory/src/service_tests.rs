@@ -188,7 +188,7 @@ async fn a_folder_is_forgotten_even_when_it_is_gone() {
 }
 
 #[tokio::test]
-async fn whoever_listens_hears_of_storing_and_of_looking() {
+async fn storing_and_searching_are_published() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);

@@ -29,7 +29,7 @@ impl ByteBudget {
     }
 }
 
-/// Bytes that were taken. Dropping it gives them back, also when whoever has it panics.
+/// Bytes that were taken. Dropping it gives them back, also on a panic.
 pub(super) struct TakenBytes<'a> {
     budget: &'a ByteBudget,
     bytes: u64,

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::walk::{Step, walk};
 use super::{IndexProgress, IndexProgressFn};
 
-/// The sum is told whenever so many more files were met.
+/// The sum is reported after so many more files.
 const TOLD_EVERY: u64 = 1_000;
 
 /// Tells how many files there are at `root` and below, as it meets them, and says when that is all. Reads none of them.
@@ -18,7 +18,7 @@ pub fn count(root: &Path, progress: IndexProgressFn<'_>, stop: &CancellationToke
         if stop.is_cancelled() {
             return;
         }
-        // What cannot be looked into is told of by the indexing.
+        // Indexing reports directories that cannot be read.
         if let Step::File(_) = step {
             files += 1;
             if files % TOLD_EVERY == 0 {

@@ -1,6 +1,6 @@
 //! Files into the index: walked, read side by side, and written by one hand in batches that are whole or not there at all.
 //!
-//! A run that ends early, by Ctrl-C or by kill -9, has lost nothing but its last batch; the next one goes on from there. Knows
+//! A run that ends early, by Ctrl-C or by kill -9, has lost nothing but its last batch; the next one continues from there. Knows
 //! nothing of vectors.
 
 mod batch;
@@ -74,7 +74,7 @@ pub enum IndexProgress<'a> {
     Vectors { done: u64, of: u64 },
 }
 
-/// Hears how far it is. Called from any thread.
+/// Receives the progress of indexing. Called from any thread.
 pub type IndexProgressFn<'a> = &'a (dyn Fn(IndexProgress<'_>) + Send + Sync);
 
 /// Takes in what changed at `root` and below, and forgets what is gone. Blocks.
@@ -165,14 +165,14 @@ struct Looked<'a> {
 /// What reaches the writer.
 enum News<'a> {
     Looked(Looked<'a>),
-    /// Nobody knows what lies below.
+    /// What lies below is unknown.
     Trouble {
         path: PathBuf,
         reason: String,
     },
 }
 
-/// Ends when the walk does, when nobody reads any more, or when it is told to.
+/// Ends with the walk, when the receivers are gone, or when it is stopped.
 fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News<'_>>, stop: &CancellationToken) {
     for step in walk(root) {
         let sent = match step {
@@ -197,7 +197,7 @@ fn read_files<'a>(
     let next = || paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(path) = next() {
         if stop.is_cancelled() {
-            // The walk may wait for somebody to take its next path, so they are taken until there are none.
+            // The walk may wait until its next path is taken, so this thread takes them until there are none.
             continue;
         }
         let metadata = match path.symlink_metadata() {
@@ -236,7 +236,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn take_in(&mut self, files: Receiver<News<'_>>) -> Result<(), MemoryError> {
         let mut outcome = Ok(());
-        // To the end even after a failure: whoever waits for room must get it.
+        // To the end even after a failure: a reader that waits for room must get it.
         for news in files {
             match news {
                 News::Trouble { path, reason } => {

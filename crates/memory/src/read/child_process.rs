@@ -24,7 +24,7 @@ const MAX_ORDER: u64 = 1 << 10;
 /// Text as JSON may be six times as long.
 const MAX_ESCAPE: u64 = 6;
 
-/// Begins the answer. What stands before it was said by somebody else in the process, and JSON never has it.
+/// Begins the answer. Other code in the process may print before it, and JSON never contains it.
 const MARK: u8 = 0x1e;
 
 /// A command that calls [`serve`].
@@ -90,7 +90,7 @@ fn ask(process: &ReaderProcess, bytes: &[u8], limits: &ReadLimits) -> Result<Doc
         scope.spawn(move || {
             let mut answer = Vec::new();
             let read = output.map_or(Ok(0), |output| output.take(most).read_to_end(&mut answer));
-            // Nobody waits any more if the time is over.
+            // The receiver is gone after the time limit.
             let _ = sender.send(read.map(|_| answer));
         });
         let answer = receiver.recv_timeout(limits.time);

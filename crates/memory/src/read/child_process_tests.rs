@@ -40,7 +40,7 @@ fn what_is_wrong_with_a_file_is_said_from_afar() {
     assert_eq!(error.to_string(), "the file has more than 10 bytes of text in it, which is the limit");
 }
 
-/// Whoever runs tests (cargo, nextest) has much in the environment.
+/// The test runner (cargo, nextest) sets many variables.
 #[cfg(unix)]
 #[test]
 fn a_reader_finds_nothing_in_its_environment() {

@@ -14,7 +14,7 @@ use crate::types::PositionUnit;
 /// The text of a letter shrinks to a tenth, that of a long table to a hundredth. More is a bomb, or nothing to read.
 const MAX_RATIO: u64 = 400;
 
-/// Below this nobody minds how well it was packed.
+/// Below this size the ratio does not matter.
 const FREE_BYTES: u64 = 4 << 20;
 
 /// The longest piece of XML that is held at once: a tag, or a run of text.

@@ -1,6 +1,6 @@
 //! PDF: pages of letters at places, put together again into words, lines and paragraphs.
 //!
-//! The library that takes files apart is careful, but nobody bounds what a PDF may ask of it: in a server this runs in a child
+//! The library that parses files is careful, but has no limit on what a PDF may ask of it: in a server this runs in a child
 //! process (`child_process.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

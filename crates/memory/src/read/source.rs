@@ -90,7 +90,7 @@ fn steady(file: &File, before: &Metadata, reader: impl Read) -> Result<Vec<u8>, 
     is_same.then_some(bytes).ok_or(ReadError::Changed)
 }
 
-/// Opens without waiting (a FIFO would hold us until somebody writes) and without following a link.
+/// Opens without waiting (opening a FIFO blocks until another process writes) and without following a link.
 #[cfg(unix)]
 fn open(path: &Path) -> Result<File, ReadError> {
     use rustix::fs::{Mode, OFlags};
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody who writes to the file while it is read.
+    /// A writer that changes the file while it is read.
     struct Meddler<'a> {
         file: &'a File,
         write: Option<fn(&File)>,

@@ -57,7 +57,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         effect: Effect::Persists,
         // The report names files.
         untrusted_output: true,
-        // Large folders take their time; what was done by then is kept, and the next call goes on from there.
+        // Large folders take long. What was indexed by then stays, and the next call continues from there.
         timeout: Some(Duration::from_secs(300)),
     }
 });

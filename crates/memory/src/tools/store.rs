@@ -47,7 +47,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
         "required": ["content"],
         "additionalProperties": false
     }),
-    // Whatever is remembered is told to models later, so strangers must not get to put it there.
+    // Models read notes later, so a stranger must not be able to write one.
     reach: Reach::Act,
     effect: Effect::Persists,
     untrusted_output: false,

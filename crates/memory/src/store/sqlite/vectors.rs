@@ -64,7 +64,7 @@ pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> Re
 }
 
 /// Gives chunks their vectors, in place of those they had. A chunk that is gone by now gets none, and a model whose
-/// vectors have another length than before starts anew.
+/// vectors have another length than before loses its old ones.
 pub(super) fn add_vectors(
     store: &SqliteMemoryStore,
     model: &str,
@@ -125,7 +125,7 @@ pub(super) fn find_vectors(
 }
 
 impl SqliteSnapshot<'_> {
-    /// Vectors that were added or removed since the last search are taken in first, whoever did it. The codes are exactly
+    /// First brings the codes up to date with vectors that any process added or removed. The codes are exactly
     /// those of this snapshot: with others, a source that is being replaced would be in neither its old nor its new form.
     fn near_by_sign(&self, model: &Model, normal: &[f32], count: usize) -> rusqlite::Result<Vec<i64>> {
         let code = code(normal);
