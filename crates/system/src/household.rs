@@ -14,7 +14,7 @@ use hob_engines::selection::{
 };
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
-use hob_memory::read::apart::Apart;
+use hob_memory::read::child_process::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
@@ -27,9 +27,10 @@ use crate::databases::{DATABASE, hob_database};
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
+use crate::feedback::Feedback;
 use crate::local_models::{self, DownloadProgressFn};
-use crate::memory::{HouseMemory, MemoryWiring};
-use crate::startup::routing::open_router;
+use crate::startup::memory::{MemoryWiring, open_memory};
+use crate::startup::routing::{RecordedCalls, open_router};
 use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::system::{System, SystemParts};
@@ -145,7 +146,7 @@ impl Household {
             first_use: FirstRun::Refuse,
             reader: wishes.reader.clone(),
         };
-        let memory = HouseMemory::new(config, home, wiring)?;
+        let memory = open_memory(config, home, wiring)?;
         let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
         let channels = channels::open_channels(config, home, parts)?;
         let tasks = task_service(database.clone(), task_options(channels::contract(channels.as_ref())));
@@ -164,11 +165,14 @@ impl Household {
             WorkshopParts {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
-                memory: Some(memory.contract()),
+                memory: Some(Arc::clone(&memory)),
                 tasks: Some(tasks.clone()),
                 channels: channels.as_ref().map(ChannelService::contract),
             },
         );
+        let calls = RecordedCalls::new(database, record.clone());
+        let router = open_router(config, &calls);
+        let feedback = Feedback::new(router.book().clone(), Some(calls));
         let system = System::new(SystemParts {
             engine,
             default_model,
@@ -181,10 +185,8 @@ impl Household {
         let system = system.with_accounts(accounts).with_pool(pool);
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
-        let system = system
-            .with_memory(memory)
-            .with_embedder(embedder)
-            .with_router(open_router(config, &database, &record));
+        let system =
+            system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {

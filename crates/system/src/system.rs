@@ -19,6 +19,7 @@ use hob_core::{
     ModelReason, NoChannels,
 };
 use hob_memory::Documents;
+use hob_routing::Router;
 use hob_telemetry::metrics::Totals;
 use hob_telemetry::{Accounts, InferenceLog, Meters, Spans};
 
@@ -26,9 +27,8 @@ pub use answer::Streaming;
 
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
+use crate::feedback::Feedback;
 use crate::images::ImageFetcher;
-use crate::memory::HouseMemory;
-use crate::routing::Router;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 
@@ -67,10 +67,12 @@ pub struct System {
     totals: Option<Arc<Totals>>,
     spans: Spans,
     meters: Meters,
-    memory: Option<HouseMemory>,
+    memory: Option<Arc<Documents>>,
     channels: Arc<dyn Channels>,
     /// Chooses where the model is `auto`.
     router: Router,
+    /// Rates answers.
+    feedback: Feedback,
     images: ImageFetcher,
     /// What holds where a caller gives no temperature or limit.
     defaults: AnswerDefaults,
@@ -98,6 +100,7 @@ impl System {
             memory: None,
             channels: Arc::new(NoChannels),
             router: Router::default(),
+            feedback: Feedback::default(),
             images: ImageFetcher::default(),
             defaults: AnswerDefaults::default(),
             cloud_tools: Vec::new(),
@@ -125,13 +128,19 @@ impl System {
     }
 
     /// The same with a memory.
-    pub fn with_memory(self, memory: HouseMemory) -> Self {
+    pub fn with_memory(self, memory: Arc<Documents>) -> Self {
         System { memory: Some(memory), ..self }
     }
 
     /// The same with another way of choosing a model where that is left to us.
     pub fn with_router(self, router: Router) -> Self {
-        System { router, ..self }
+        let feedback = Feedback::new(router.book().clone(), None);
+        System { router, feedback, ..self }
+    }
+
+    /// The same with other answers that can be rated than those whose model the router chose.
+    pub fn with_feedback(self, feedback: Feedback) -> Self {
+        System { feedback, ..self }
     }
 
     /// The same with other defaults for requests that give no temperature or limit.
@@ -220,6 +229,11 @@ impl System {
         &self.router
     }
 
+    /// Rates answers.
+    pub fn feedback(&self) -> &Feedback {
+        &self.feedback
+    }
+
     /// The ways out for messages.
     pub fn channels(&self) -> &Arc<dyn Channels> {
         &self.channels
@@ -227,7 +241,7 @@ impl System {
 
     /// The user's documents, where the house has a memory at all.
     pub fn memory(&self) -> Option<&Arc<Documents>> {
-        self.memory.as_ref().map(HouseMemory::documents)
+        self.memory.as_ref()
     }
 
     /// The models of the chosen engine, and of those beside it.
