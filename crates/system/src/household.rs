@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
+use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineKey};
 use hob_core::engine::CLOUD;
-use hob_core::{
-    AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
-};
+use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
 use hob_engines::selection::{
     NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
 };
@@ -22,8 +21,6 @@ use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
 use thiserror::Error;
 
 use crate::accounts::Accounts;
-use crate::channel_service::ChannelService;
-use crate::channels::{self, ChannelParts};
 use crate::databases::{DATABASE, hob_database};
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
@@ -32,6 +29,7 @@ use crate::local_models::{self, DownloadProgressFn};
 use crate::memory::{HouseMemory, MemoryWiring};
 use crate::metered::{Metered, Origin};
 use crate::record::Record;
+use crate::startup::channels::{self, ChannelParts};
 use crate::startup::routing::open_router;
 use crate::startup::tasks::task_options;
 use crate::startup::telemetry::telemetry_options;

@@ -5,9 +5,6 @@
 mod accounts;
 pub mod bench;
 mod caller_policy;
-mod channel_service;
-pub mod channels;
-mod chats;
 mod databases;
 mod default_model;
 mod embedder;
@@ -19,7 +16,6 @@ mod fallback_tests;
 mod hostile_tests;
 mod household;
 mod images;
-mod inbound;
 mod lane;
 pub mod local_models;
 pub mod memory;
@@ -37,8 +33,6 @@ mod task_tests;
 mod trace;
 mod workshop;
 
-pub use channel_service::ChannelService;
-pub use chats::open_chats;
 pub use databases::{
     DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
 };

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
+use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChannels};
 use hob_core::{
-    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, Inference, InferenceLog,
-    NoChannels, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec,
+    Ask, Engine, EventBus, Inference, InferenceLog, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
 use hob_tasks::{

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
-use hob_agents::capability_tools::{channel_tools, memory_tools};
+use hob_agents::capability_tools::memory_tools;
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
+use hob_channels::{Channels, channel_tools};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Tool, Tools};
+use hob_core::{AllowedRoots, Memory, NoTools, Permit, Reach, RunEvents, Tool, Tools};
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{ChannelError, ChannelStatus, Channels};
+use hob_channels::{ChannelError, ChannelStatus, Channels};
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskBook, TaskOptions};
 
-use crate::channels::is_whatsapp;
 use crate::databases::hob_database;
+use crate::startup::channels::is_whatsapp;
 
 /// How long a gateway may take to say which channels it has.
 const LISTING: Duration = Duration::from_secs(5);

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use hob_channels::store::{Conversations, Line, Speaker, Thread};
+use hob_conversations::store::Chats;
 use hob_core::routing::QueryClass;
 use hob_db::{Database, DatabaseError, Migrations, inspect};
-use hob_store::conversations::{Line, Speaker, Thread};
 use hob_store::memory::WordQuery;
 use hob_store::routing::Ratings;
 use hob_store::telemetry::Row;
-use hob_store::{Chats, Conversations, MemoryStore, Prices, Routing, Telemetry, has_answered};
+use hob_store::{MemoryStore, Prices, Routing, Telemetry, has_answered};
 use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_tasks::TaskId;
 use hob_tasks::store::Tasks;
