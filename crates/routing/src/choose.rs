@@ -1,7 +1,8 @@
 //! Chooses by a policy among the models that can take a question.
 
-use hob_core::routing::{Candidate, Choice, Lot, Query};
-use hob_core::{ModelReason, NoSuitableModel, RouterPolicy};
+use hob_core::{ModelReason, NoSuitableModel};
+
+use crate::{ModelCandidate, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};
 
 /// A question of up to so many tokens, with its answer, is taken to fit into a context that nobody tells: few engines serve less.
 const FITS_ANYWHERE: u64 = 4096;
@@ -20,14 +21,14 @@ pub struct ModelChoice {
 /// Chooses by `policy` among the models of `engine` that can answer at all.
 pub fn choose(
     policy: &dyn RouterPolicy,
-    query: &Query,
-    candidates: &[Candidate],
-    lot: Lot,
+    query: &QuestionProfile,
+    candidates: &[ModelCandidate],
+    draw: RandomDraw,
     engine: &str,
 ) -> Result<ModelChoice, NoSuitableModel> {
     let able = able(query, candidates, engine)?;
     let choice = match able.as_slice() {
-        [only] => Some(Choice {
+        [only] => Some(PolicyChoice {
             model: only.model.clone(),
             reason: ModelReason::new(match candidates.len() {
                 1 => "it is the only model there is".to_owned(),
@@ -35,13 +36,13 @@ pub fn choose(
             }),
             probability: None,
         }),
-        several => policy.choose(query, several, lot),
+        several => policy.choose(query, several, draw),
     };
-    let Choice { reason, model, probability } =
+    let PolicyChoice { reason, model, probability } =
         choice.ok_or_else(|| NoSuitableModel::NoModel { engine: engine.to_owned() })?;
-    let is_chosen = |candidate: &&&Candidate| candidate.model == model;
+    let is_chosen = |candidate: &&&ModelCandidate| candidate.model == model;
     let doubt = match able.iter().find(is_chosen) {
-        Some(Candidate { context: None, .. }) if query.tokens > FITS_ANYWHERE => {
+        Some(ModelCandidate { context: None, .. }) if query.tokens > FITS_ANYWHERE => {
             "; how long its context is, the engine does not tell"
         }
         _ => "",
@@ -53,27 +54,27 @@ pub fn choose(
 
 /// Those whose context holds question and answer, and who see where there is something to be seen.
 fn able<'a>(
-    query: &Query,
-    candidates: &'a [Candidate],
+    query: &QuestionProfile,
+    candidates: &'a [ModelCandidate],
     engine: &str,
-) -> Result<Vec<&'a Candidate>, NoSuitableModel> {
+) -> Result<Vec<&'a ModelCandidate>, NoSuitableModel> {
     let is_known_to_fit =
-        |candidate: &Candidate| candidate.context.is_some_and(|context| query.tokens <= context);
+        |candidate: &ModelCandidate| candidate.context.is_some_and(|context| query.tokens <= context);
     let none_is_known_to = !candidates.iter().any(is_known_to_fit);
     // A context that nobody tells may be too short for a long question, and some engines then drop the beginning of it without
     // a word. So those are asked only where no other is known to be long enough.
-    let may_fit = |candidate: &Candidate| {
+    let may_fit = |candidate: &ModelCandidate| {
         candidate.context.is_none() && (none_is_known_to || query.tokens <= FITS_ANYWHERE)
     };
-    let fits = |candidate: &&Candidate| is_known_to_fit(candidate) || may_fit(candidate);
-    let fitting: Vec<&Candidate> = candidates.iter().filter(fits).collect();
+    let fits = |candidate: &&ModelCandidate| is_known_to_fit(candidate) || may_fit(candidate);
+    let fitting: Vec<&ModelCandidate> = candidates.iter().filter(fits).collect();
     if fitting.is_empty() {
         let longest = candidates
             .iter()
             .filter_map(|candidate| Some((candidate.context?, candidate)))
             .max_by(|(one, left), (other, right)| one.cmp(other).then_with(|| right.model.cmp(&left.model)));
         return Err(match longest {
-            Some((context, Candidate { model, .. })) => NoSuitableModel::NothingFits {
+            Some((context, ModelCandidate { model, .. })) => NoSuitableModel::NothingFits {
                 engine: engine.to_owned(),
                 tokens: query.tokens,
                 model: model.clone(),
@@ -83,7 +84,7 @@ fn able<'a>(
         });
     }
     // Which models see is known of a few names only, so where none of them is here nobody is turned away.
-    let seeing: Vec<&Candidate> = fitting.iter().copied().filter(|candidate| candidate.sees).collect();
+    let seeing: Vec<&ModelCandidate> = fitting.iter().copied().filter(|candidate| candidate.sees).collect();
     Ok(if query.pictures && !seeing.is_empty() { seeing } else { fitting })
 }
 

@@ -1,22 +1,27 @@
-use hob_core::routing::{Language, Length, QueryClass, Topic};
-
 use super::*;
-use crate::Heuristic;
+use crate::{Heuristic, QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
 
-const QUESTION: Query = Query {
-    class: QueryClass { topic: Topic::Plain, length: Length::Short, language: Language::English },
+const QUESTION: QuestionProfile = QuestionProfile {
+    class: QuestionClass {
+        topic: QuestionTopic::Plain,
+        length: QuestionLength::Short,
+        language: QuestionLanguage::English,
+    },
     tokens: 3000,
     pictures: false,
 };
 
-const LONG: Query = Query { tokens: 5000, ..QUESTION };
+const LONG: QuestionProfile = QuestionProfile { tokens: 5000, ..QUESTION };
 
-fn model(name: &str, context: Option<u64>) -> Candidate {
-    Candidate { model: name.into(), context, ..Candidate::default() }
+fn model(name: &str, context: Option<u64>) -> ModelCandidate {
+    ModelCandidate { model: name.into(), context, ..ModelCandidate::default() }
 }
 
-fn by_rules(query: &Query, candidates: &[Candidate]) -> Result<(String, String), NoSuitableModel> {
-    let choice = choose(&Heuristic, query, candidates, Lot::new(0.0), "ollama")?;
+fn by_rules(
+    query: &QuestionProfile,
+    candidates: &[ModelCandidate],
+) -> Result<(String, String), NoSuitableModel> {
+    let choice = choose(&Heuristic, query, candidates, RandomDraw::new(0.0), "ollama")?;
     Ok((choice.model, choice.reason.to_string()))
 }
 
@@ -42,7 +47,7 @@ fn a_long_question_goes_where_the_context_is_known_to_be_long_enough() {
     let house = [model("a", None), model("b", Some(8192)), model("c", Some(512))];
     let why = "heuristic: it is the only one of 3 models that can take the question";
     assert_eq!(by_rules(&LONG, &house), Ok(("b".to_owned(), why.to_owned())));
-    let short = choose(&Heuristic, &QUESTION, &house, Lot::new(0.0), "ollama").unwrap();
+    let short = choose(&Heuristic, &QUESTION, &house, RandomDraw::new(0.0), "ollama").unwrap();
     assert_eq!(short.rivals, ["a", "b"]);
 }
 
@@ -57,7 +62,7 @@ fn where_no_context_is_known_a_long_question_is_asked_and_the_doubt_is_told() {
 #[test]
 fn those_that_cannot_take_the_question_are_no_rivals() {
     let house = [model("a", Some(512)), model("b", None), model("c", None)];
-    let chosen = choose(&Heuristic, &QUESTION, &house, Lot::new(0.0), "ollama").unwrap();
+    let chosen = choose(&Heuristic, &QUESTION, &house, RandomDraw::new(0.0), "ollama").unwrap();
     assert_eq!((chosen.rivals, chosen.probability), (vec!["b".to_owned(), "c".to_owned()], None));
 }
 
@@ -83,8 +88,8 @@ fn where_there_is_no_model_the_engine_is_named() {
 
 #[test]
 fn pictures_go_to_a_model_that_sees_where_one_is_known() {
-    let seeing = Candidate { sees: true, ..model("z", None) };
-    let picture = Query { pictures: true, ..QUESTION };
+    let seeing = ModelCandidate { sees: true, ..model("z", None) };
+    let picture = QuestionProfile { pictures: true, ..QUESTION };
     let house = [model("a", None), seeing, model("b", None)];
     assert_eq!(by_rules(&picture, &house).map(|(model, _)| model), Ok("z".into()));
     assert_eq!(by_rules(&picture, &house[..1]).map(|(model, _)| model), Ok("a".into()));

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use hob_core::routing::{Candidate, Choice, ClassRecord, Lot, Query};
-use hob_core::{ModelReason, RouterPolicy};
+use hob_core::ModelReason;
+
+use crate::{ClassRecord, ModelCandidate, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};
 
 /// Until a model was chosen so often in a class, it is tried. Not until it has so many rewards: one that never earns any, because
 /// its engine is away or refuses, would be tried for ever.
@@ -50,7 +51,7 @@ impl Grpo {
     }
 
     /// The models that were tried least, while that is not enough; by name.
-    fn least_known<'a>(&self, candidates: &[&'a Candidate]) -> Vec<&'a str> {
+    fn least_known<'a>(&self, candidates: &[&'a ModelCandidate]) -> Vec<&'a str> {
         let fewest = candidates.iter().map(|candidate| self.tries(&candidate.model)).min();
         let Some(fewest) = fewest.filter(|fewest| *fewest < ENOUGH_TRIES) else { return Vec::new() };
         let mut least: Vec<&str> = candidates
@@ -68,20 +69,29 @@ impl RouterPolicy for Grpo {
         "grpo"
     }
 
-    fn choose(&self, query: &Query, candidates: &[&Candidate], lot: Lot) -> Option<Choice> {
+    fn choose(
+        &self,
+        query: &QuestionProfile,
+        candidates: &[&ModelCandidate],
+        draw: RandomDraw,
+    ) -> Option<PolicyChoice> {
         let mut models: Vec<&str> = candidates.iter().map(|candidate| candidate.model.as_str()).collect();
         models.sort_unstable();
         let shares = probabilities(&self.record, &models);
         let class = query.class;
         let least = self.least_known(candidates);
         if !least.is_empty() {
-            let model = least[((lot.get() * least.len() as f64) as usize).min(least.len() - 1)];
+            let model = least[((draw.get() * least.len() as f64) as usize).min(least.len() - 1)];
             let probability = Some(share_of(model, &models, &shares));
             let tries = self.tries(model);
             let why = format!("tried, as it has had {tries} of {ENOUGH_TRIES} tries for {class}");
-            return Some(Choice { model: model.to_owned(), reason: ModelReason::new(why), probability });
+            return Some(PolicyChoice {
+                model: model.to_owned(),
+                reason: ModelReason::new(why),
+                probability,
+            });
         }
-        let model = draw(&models, &shares, lot)?;
+        let model = pick(&models, &shares, draw)?;
         let probability = share_of(model, &models, &shares);
         let percent = probability * 100.0;
         let known = self.record.models.get(model).copied().unwrap_or_default();
@@ -92,7 +102,7 @@ impl RouterPolicy for Grpo {
             }
             None => format!("{percent:.0} % for {class}, as nothing is known of its answers yet"),
         };
-        Some(Choice {
+        Some(PolicyChoice {
             model: model.to_owned(),
             reason: ModelReason::new(why),
             probability: Some(probability),
@@ -113,8 +123,8 @@ fn share_of(model: &str, models: &[&str], shares: &[f64]) -> f64 {
     models.iter().zip(shares).find(|(known, _)| **known == model).map_or(0.0, |(_, share)| *share)
 }
 
-fn draw<'a>(models: &[&'a str], shares: &[f64], lot: Lot) -> Option<&'a str> {
-    let mut left = lot.get();
+fn pick<'a>(models: &[&'a str], shares: &[f64], draw: RandomDraw) -> Option<&'a str> {
+    let mut left = draw.get();
     for (model, share) in models.iter().zip(shares) {
         if left < *share {
             return Some(model);

@@ -2,17 +2,17 @@
 //! have earned, less what the chosen one did.
 
 use fastrand::Rng;
-use hob_core::routing::{Knowledge, Language, Length, QueryClass, Topic};
 
 use super::*;
+use crate::{Knowledge, QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
 
 const MODELS: [&str; 4] = ["tiny", "coder", "medium", "large"];
 
 /// What each model is worth for each topic. No single one is the best for all of them.
-const WORTH: [(Topic, [f64; 4]); 3] = [
-    (Topic::Plain, [0.75, 0.55, 0.60, 0.35]),
-    (Topic::Code, [0.35, 0.80, 0.55, 0.60]),
-    (Topic::Maths, [0.30, 0.50, 0.55, 0.85]),
+const WORTH: [(QuestionTopic, [f64; 4]); 3] = [
+    (QuestionTopic::Plain, [0.75, 0.55, 0.60, 0.35]),
+    (QuestionTopic::Code, [0.35, 0.80, 0.55, 0.60]),
+    (QuestionTopic::Maths, [0.30, 0.50, 0.55, 0.85]),
 ];
 
 /// Rewards lie this far around what a model is worth.
@@ -31,18 +31,19 @@ impl World {
     }
 
     /// One question among `models`, answered and learnt from. Gives what was lost by not choosing the best.
-    fn ask(&mut self, models: &[&str], worth: impl Fn(Topic, &str) -> f64) -> f64 {
+    fn ask(&mut self, models: &[&str], worth: impl Fn(QuestionTopic, &str) -> f64) -> f64 {
         let (topic, _) = WORTH[self.rng.usize(..WORTH.len())];
-        let class = QueryClass { topic, length: Length::Short, language: Language::English };
+        let class =
+            QuestionClass { topic, length: QuestionLength::Short, language: QuestionLanguage::English };
         let record = self.knowledge.entry(class).or_default();
         let policy = Grpo { record: record.clone(), under_way: BTreeMap::new() };
-        let candidates: Vec<Candidate> = models
+        let candidates: Vec<ModelCandidate> = models
             .iter()
-            .map(|model| Candidate { model: (*model).to_owned(), ..Candidate::default() })
+            .map(|model| ModelCandidate { model: (*model).to_owned(), ..ModelCandidate::default() })
             .collect();
-        let candidates: Vec<&Candidate> = candidates.iter().collect();
-        let query = Query { class, tokens: 1, pictures: false };
-        let choice = policy.choose(&query, &candidates, Lot::new(self.rng.f64())).expect("a choice");
+        let candidates: Vec<&ModelCandidate> = candidates.iter().collect();
+        let query = QuestionProfile { class, tokens: 1, pictures: false };
+        let choice = policy.choose(&query, &candidates, RandomDraw::new(self.rng.f64())).expect("a choice");
         let rivals: Vec<String> = models.iter().map(|model| (*model).to_owned()).collect();
         let reward = worth(topic, &choice.model) + NOISE * (2.0 * self.rng.f64() - 1.0);
         let lesson = Lesson {
@@ -58,12 +59,17 @@ impl World {
         best - worth(topic, &choice.model)
     }
 
-    fn regret(&mut self, rounds: usize, models: &[&str], worth: impl Fn(Topic, &str) -> f64 + Copy) -> f64 {
+    fn regret(
+        &mut self,
+        rounds: usize,
+        models: &[&str],
+        worth: impl Fn(QuestionTopic, &str) -> f64 + Copy,
+    ) -> f64 {
         (0..rounds).map(|_| self.ask(models, worth)).sum::<f64>() / rounds as f64
     }
 }
 
-fn worth(topic: Topic, model: &str) -> f64 {
+fn worth(topic: QuestionTopic, model: &str) -> f64 {
     let place = MODELS.iter().position(|known| *known == model);
     let of_topic = WORTH.iter().find(|(known, _)| *known == topic);
     place.zip(of_topic).map_or(0.0, |(place, (_, worth))| worth[place])
@@ -79,7 +85,7 @@ fn best_fixed() -> f64 {
     MODELS.iter().map(|model| fixed(model)).fold(f64::MAX, f64::min)
 }
 
-/// The mean regret of drawing lots.
+/// The mean regret of random choices.
 fn uniform() -> f64 {
     MODELS.iter().map(|model| fixed(model)).sum::<f64>() / MODELS.len() as f64
 }
@@ -128,7 +134,7 @@ fn a_model_that_goes_and_comes_back_is_not_learnt_anew() {
 
 #[test]
 fn when_the_world_changes_the_policy_follows() {
-    let turned = |topic: Topic, model: &str| 1.1 - worth(topic, model);
+    let turned = |topic: QuestionTopic, model: &str| 1.1 - worth(topic, model);
     for seed in 0..20 {
         let mut world = World::new(seed);
         world.regret(ROUNDS, &MODELS, worth);

@@ -1,9 +1,12 @@
-use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Topic};
-
 use super::*;
+use crate::{ModelRecord, QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
 
-const QUESTION: Query = Query {
-    class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },
+const QUESTION: QuestionProfile = QuestionProfile {
+    class: QuestionClass {
+        topic: QuestionTopic::Code,
+        length: QuestionLength::Short,
+        language: QuestionLanguage::English,
+    },
     tokens: 1,
     pictures: false,
 };
@@ -12,14 +15,17 @@ fn names(models: &[&str]) -> Vec<String> {
     models.iter().map(|model| (*model).to_owned()).collect()
 }
 
-fn candidates(models: &[&str]) -> Vec<Candidate> {
-    models.iter().map(|model| Candidate { model: (*model).to_owned(), ..Candidate::default() }).collect()
+fn candidates(models: &[&str]) -> Vec<ModelCandidate> {
+    models
+        .iter()
+        .map(|model| ModelCandidate { model: (*model).to_owned(), ..ModelCandidate::default() })
+        .collect()
 }
 
-fn choose(policy: &Grpo, models: &[&str], lot: f64) -> Choice {
+fn choose(policy: &Grpo, models: &[&str], draw: f64) -> PolicyChoice {
     let candidates = candidates(models);
-    let candidates: Vec<&Candidate> = candidates.iter().collect();
-    policy.choose(&QUESTION, &candidates, Lot::new(lot)).expect("there is something to choose from")
+    let candidates: Vec<&ModelCandidate> = candidates.iter().collect();
+    policy.choose(&QUESTION, &candidates, RandomDraw::new(draw)).expect("there is something to choose from")
 }
 
 fn lesson<'a>(model: &'a str, rivals: &'a [String], reward: f64) -> Lesson<'a> {
@@ -53,8 +59,8 @@ fn models_that_are_not_known_yet_are_tried_evenly() {
 fn questions_under_way_count_as_tries() {
     let under_way = [("a".to_owned(), ENOUGH_TRIES)].into();
     let policy = Grpo { under_way, ..Grpo::default() };
-    for lot in [0.0, 0.5, 0.99] {
-        assert_eq!(choose(&policy, &["a", "b"], lot).model, "b");
+    for draw in [0.0, 0.5, 0.99] {
+        assert_eq!(choose(&policy, &["a", "b"], draw).model, "b");
     }
 }
 
@@ -83,9 +89,9 @@ fn a_try_that_is_under_way_and_in_the_record_counts_once() {
 #[test]
 fn the_lot_and_the_weights_decide_and_nothing_else() {
     let policy = known(&[("a", 0.0), ("b", 3.0_f64.ln())]);
-    for (lot, expected) in [(0.0, "a"), (0.24, "a"), (0.26, "b"), (0.999, "b")] {
-        assert_eq!(choose(&policy, &["b", "a"], lot).model, expected, "{lot}");
-        assert_eq!(choose(&policy, &["a", "b"], lot).model, expected, "whatever the order: {lot}");
+    for (draw, expected) in [(0.0, "a"), (0.24, "a"), (0.26, "b"), (0.999, "b")] {
+        assert_eq!(choose(&policy, &["b", "a"], draw).model, expected, "{draw}");
+        assert_eq!(choose(&policy, &["a", "b"], draw).model, expected, "whatever the order: {draw}");
     }
     assert!(choose(&policy, &["a", "b"], 0.9).probability.is_some_and(|share| (share - 0.75).abs() < 1e-9));
 }

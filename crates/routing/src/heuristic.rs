@@ -2,8 +2,12 @@
 
 use std::cmp::Ordering;
 
-use hob_core::routing::{Candidate, Choice, Length, Lot, MadeFor, Query, Topic};
-use hob_core::{ModelReason, RouterPolicy};
+use hob_core::ModelReason;
+
+use crate::{
+    ModelCandidate, ModelSpecialty, PolicyChoice, QuestionLength, QuestionProfile, QuestionTopic, RandomDraw,
+    RouterPolicy,
+};
 
 /// Models up to this many times as large as the smallest are small as well; the fastest of them answers.
 const NEARLY_AS_SMALL: f64 = 1.5;
@@ -21,52 +25,61 @@ impl RouterPolicy for Heuristic {
     }
 
     /// Leaves nothing to chance.
-    fn choose(&self, query: &Query, candidates: &[&Candidate], _lot: Lot) -> Option<Choice> {
+    fn choose(
+        &self,
+        query: &QuestionProfile,
+        candidates: &[&ModelCandidate],
+        _lot: RandomDraw,
+    ) -> Option<PolicyChoice> {
         let (chosen, why) = decide(query, candidates)?;
-        Some(Choice { model: chosen.model.clone(), reason: ModelReason::new(why), probability: None })
+        Some(PolicyChoice { model: chosen.model.clone(), reason: ModelReason::new(why), probability: None })
     }
 }
 
-fn decide<'a>(query: &Query, candidates: &[&'a Candidate]) -> Option<(&'a Candidate, String)> {
-    let for_code = made_for(candidates, MadeFor::Code);
-    let general = made_for(candidates, MadeFor::Everything);
+fn decide<'a>(
+    query: &QuestionProfile,
+    candidates: &[&'a ModelCandidate],
+) -> Option<(&'a ModelCandidate, String)> {
+    let for_code = made_for(candidates, ModelSpecialty::Code);
+    let general = made_for(candidates, ModelSpecialty::Everything);
     // A model for code answers other questions only where there is nobody else.
     let general = if general.is_empty() { candidates.to_vec() } else { general };
     let what = describe(query);
     match (query.class.topic, query.class.length) {
-        (Topic::Code, _) if !for_code.is_empty() => {
+        (QuestionTopic::Code, _) if !for_code.is_empty() => {
             let (chosen, how) = largest(&for_code)?;
             Some((chosen, format!("{what}, so {}", one_of(how, for_code.len(), " for code"))))
         }
-        (Topic::Code, _) => {
+        (QuestionTopic::Code, _) => {
             let (chosen, how) = largest(&general)?;
             let this = one_of(how, general.len(), "");
             Some((chosen, format!("{what}, and no model here is made for that, so {this}")))
         }
-        (Topic::Plain, Length::Short) => {
+        (QuestionTopic::Plain, QuestionLength::Short) => {
             let (chosen, how) = smallest(&general)?;
             Some((chosen, format!("{what}, so {}", one_of(how, general.len(), ""))))
         }
-        (Topic::Plain, Length::Medium) => {
+        (QuestionTopic::Plain, QuestionLength::Medium) => {
             let chosen = middle(&general)?;
             Some((chosen, format!("{what}, so {}", one_of("the middle one", general.len(), " by size"))))
         }
-        (Topic::Plain, Length::Long) | (Topic::Maths | Topic::Steps | Topic::Tools, _) => {
+        (QuestionTopic::Plain, QuestionLength::Long)
+        | (QuestionTopic::Maths | QuestionTopic::Steps | QuestionTopic::Tools, _) => {
             let (chosen, how) = largest(&general)?;
             Some((chosen, format!("{what}, so {}", one_of(how, general.len(), ""))))
         }
     }
 }
 
-fn describe(query: &Query) -> &'static str {
+fn describe(query: &QuestionProfile) -> &'static str {
     match (query.class.topic, query.class.length) {
-        (Topic::Plain, Length::Short) => "the question is short and plain",
-        (Topic::Plain, Length::Medium) => "the question is plain, but not short",
-        (Topic::Plain, Length::Long) => "there is much to read",
-        (Topic::Code, _) => "it is about code",
-        (Topic::Maths, _) => "it is about mathematics",
-        (Topic::Steps, _) => "it takes several steps",
-        (Topic::Tools, _) => "it takes tools",
+        (QuestionTopic::Plain, QuestionLength::Short) => "the question is short and plain",
+        (QuestionTopic::Plain, QuestionLength::Medium) => "the question is plain, but not short",
+        (QuestionTopic::Plain, QuestionLength::Long) => "there is much to read",
+        (QuestionTopic::Code, _) => "it is about code",
+        (QuestionTopic::Maths, _) => "it is about mathematics",
+        (QuestionTopic::Steps, _) => "it takes several steps",
+        (QuestionTopic::Tools, _) => "it takes tools",
     }
 }
 
@@ -78,18 +91,18 @@ fn one_of(how: &str, count: usize, what: &str) -> String {
     }
 }
 
-fn made_for<'a>(candidates: &[&'a Candidate], what: MadeFor) -> Vec<&'a Candidate> {
+fn made_for<'a>(candidates: &[&'a ModelCandidate], what: ModelSpecialty) -> Vec<&'a ModelCandidate> {
     candidates.iter().copied().filter(|candidate| candidate.made_for == what).collect()
 }
 
 /// By size, small ones first; by name among equals, so that the choice never depends on the order of a list.
-fn by_size(one: &&Candidate, other: &&Candidate) -> Ordering {
+fn by_size(one: &&ModelCandidate, other: &&ModelCandidate) -> Ordering {
     one.parameters.cmp(&other.parameters).then_with(|| one.model.cmp(&other.model))
 }
 
 /// Those whose size is known, small ones first; all, by name, where no size is.
-fn sorted<'a>(candidates: &[&'a Candidate]) -> Vec<&'a Candidate> {
-    let mut sorted: Vec<&Candidate> =
+fn sorted<'a>(candidates: &[&'a ModelCandidate]) -> Vec<&'a ModelCandidate> {
+    let mut sorted: Vec<&ModelCandidate> =
         candidates.iter().copied().filter(|candidate| candidate.parameters.is_some()).collect();
     if sorted.is_empty() {
         sorted = candidates.to_vec();
@@ -99,15 +112,15 @@ fn sorted<'a>(candidates: &[&'a Candidate]) -> Vec<&'a Candidate> {
 }
 
 /// The smallest, or one that is hardly larger and writes faster.
-fn smallest<'a>(candidates: &[&'a Candidate]) -> Option<(&'a Candidate, &'static str)> {
+fn smallest<'a>(candidates: &[&'a ModelCandidate]) -> Option<(&'a ModelCandidate, &'static str)> {
     let sorted = sorted(candidates);
     let smallest = *sorted.first()?;
     let limit = smallest.parameters.map(|parameters| parameters as f64 * NEARLY_AS_SMALL);
-    let is_small = |candidate: &&&Candidate| match (candidate.parameters, limit) {
+    let is_small = |candidate: &&&ModelCandidate| match (candidate.parameters, limit) {
         (Some(parameters), Some(limit)) => parameters as f64 <= limit,
         _ => true,
     };
-    let faster = |best: &'a Candidate, next: &'a Candidate| match (best.speed, next.speed) {
+    let faster = |best: &'a ModelCandidate, next: &'a ModelCandidate| match (best.speed, next.speed) {
         (Some(speed), Some(of_next)) if of_next > speed => next,
         _ => best,
     };
@@ -123,9 +136,9 @@ fn smallest<'a>(candidates: &[&'a Candidate]) -> Option<(&'a Candidate, &'static
 }
 
 /// The largest, unless it is too slow here and another one is not.
-fn largest<'a>(candidates: &[&'a Candidate]) -> Option<(&'a Candidate, &'static str)> {
+fn largest<'a>(candidates: &[&'a ModelCandidate]) -> Option<(&'a ModelCandidate, &'static str)> {
     let sorted = sorted(candidates);
-    let bearable = |candidate: &&&Candidate| candidate.speed.is_none_or(|speed| speed >= TOO_SLOW);
+    let bearable = |candidate: &&&ModelCandidate| candidate.speed.is_none_or(|speed| speed >= TOO_SLOW);
     let largest = *sorted.last()?;
     match sorted.iter().rev().find(bearable) {
         Some(found) if found.model != largest.model => Some((found, "the largest that is not too slow here")),
@@ -134,7 +147,7 @@ fn largest<'a>(candidates: &[&'a Candidate]) -> Option<(&'a Candidate, &'static 
 }
 
 /// The one in the middle; of two, the larger.
-fn middle<'a>(candidates: &[&'a Candidate]) -> Option<&'a Candidate> {
+fn middle<'a>(candidates: &[&'a ModelCandidate]) -> Option<&'a ModelCandidate> {
     let sorted = sorted(candidates);
     sorted.get(sorted.len() / 2).copied()
 }

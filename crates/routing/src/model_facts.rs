@@ -1,7 +1,8 @@
 //! What an engine's list tells of a model, and what its name does where the list is silent.
 
-use hob_core::routing::{Candidate, MadeFor};
 use hob_core::{ModelInfo, ModelKind};
+
+use crate::{ModelCandidate, ModelSpecialty};
 
 /// Words in the names of models that make vectors, rank, draw, listen or speak: none of them can answer.
 const NO_ANSWERS: [&str; 22] = [
@@ -52,18 +53,18 @@ const SEEING: [&str; 11] = [
 const USUAL_BITS: f64 = 4.8;
 
 /// The model as something that could answer; `None` for one that cannot.
-pub fn candidate(info: &ModelInfo) -> Option<Candidate> {
+pub fn model_candidate(info: &ModelInfo) -> Option<ModelCandidate> {
     let name = words(&info.id);
     let is_any_of = |list: &[&str]| name.iter().any(|word| list.contains(&word.as_str()));
     if info.kind == ModelKind::Embedding || is_any_of(&NO_ANSWERS) {
         return None;
     }
     let for_code = name.iter().any(|word| is_for_code(word));
-    Some(Candidate {
+    Some(ModelCandidate {
         model: info.id.clone(),
         parameters: info.parameters.or_else(|| parameters(&name)).or_else(|| weights_on_disk(info)),
         context: info.context,
-        made_for: if for_code { MadeFor::Code } else { MadeFor::Everything },
+        made_for: if for_code { ModelSpecialty::Code } else { ModelSpecialty::Everything },
         sees: is_any_of(&SEEING),
         speed: None,
     })
@@ -136,8 +137,8 @@ fn bits(quantization: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn named(name: &str) -> Option<Candidate> {
-        candidate(&ModelInfo::named(name))
+    fn named(name: &str) -> Option<ModelCandidate> {
+        model_candidate(&ModelInfo::named(name))
     }
 
     #[test]
@@ -170,14 +171,14 @@ mod tests {
     #[test]
     fn what_the_engine_says_goes_before_the_name_and_the_file_comes_last() {
         let told = ModelInfo { parameters: Some(7_620_000_000), ..ModelInfo::named("m:7b") };
-        assert_eq!(candidate(&told).and_then(|model| model.parameters), Some(7_620_000_000));
+        assert_eq!(model_candidate(&told).and_then(|model| model.parameters), Some(7_620_000_000));
         let file = |quantization: &str| {
             let info = ModelInfo {
                 size: Some(4_000_000_000),
                 quantization: Some(quantization.into()),
                 ..ModelInfo::named("mystery")
             };
-            candidate(&info).and_then(|model| model.parameters)
+            model_candidate(&info).and_then(|model| model.parameters)
         };
         assert_eq!(file("F16"), Some(2_000_000_000));
         assert_eq!(file("Q8_0"), Some(4_000_000_000));
@@ -196,13 +197,13 @@ mod tests {
             "stable-code:3b",
             "gpt-5.2-codex",
         ] {
-            assert_eq!(kinds(name), Some((MadeFor::Code, false)), "{name}");
+            assert_eq!(kinds(name), Some((ModelSpecialty::Code, false)), "{name}");
         }
         for name in ["llava:7b", "Qwen2.5-VL-7B", "llama3.2-vision", "gemma3:4b"] {
-            assert_eq!(kinds(name), Some((MadeFor::Everything, true)), "{name}");
+            assert_eq!(kinds(name), Some((ModelSpecialty::Everything, true)), "{name}");
         }
         for name in ["qwen3:8b", "gpt-oss:20b", "decoder-of-things", "revision-7b"] {
-            assert_eq!(kinds(name), Some((MadeFor::Everything, false)), "{name}");
+            assert_eq!(kinds(name), Some((ModelSpecialty::Everything, false)), "{name}");
         }
     }
 
@@ -223,6 +224,6 @@ mod tests {
             assert_eq!(named(name), None, "{name}");
         }
         let told = ModelInfo { kind: ModelKind::Embedding, ..ModelInfo::named("looks-harmless:7b") };
-        assert_eq!(candidate(&told), None);
+        assert_eq!(model_candidate(&told), None);
     }
 }

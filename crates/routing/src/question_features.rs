@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hob_core::routing::{Language, Length, Query, QueryClass, Topic};
 use hob_core::{Content, GenerateRequest, MaxTokens, Message, Part, Role};
+
+use crate::{QuestionClass, QuestionLanguage, QuestionLength, QuestionProfile, QuestionTopic};
 
 /// Bytes of a message that are looked at. What a question is like shows early.
 const LOOKED_AT: usize = 16 * 1024;
@@ -22,15 +23,15 @@ const LOOK_BACK: usize = 4;
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// What a policy sees of a request whose messages amount to `prompt_tokens`.
-pub fn query(request: &GenerateRequest, prompt_tokens: u64) -> Query {
+pub fn question_profile(request: &GenerateRequest, prompt_tokens: u64) -> QuestionProfile {
     let asked = last_question(request);
     let language = language(asked.as_deref().unwrap_or_default());
-    let class = QueryClass { topic: topic(request), length: length(request), language };
+    let class = QuestionClass { topic: topic(request), length: length(request), language };
     let tokens = prompt_tokens
         + tool_tokens(request)
         + u64::from(request.max_tokens().unwrap_or(MaxTokens::default().get()));
     let pictures = request.messages.iter().any(|message| message.content.images().next().is_some());
-    Query { class, tokens, pictures }
+    QuestionProfile { class, tokens, pictures }
 }
 
 fn last_question(request: &GenerateRequest) -> Option<String> {
@@ -47,15 +48,15 @@ fn questions(request: &GenerateRequest) -> impl Iterator<Item = String> {
 }
 
 /// Instructions to the model are left out: they are the same for every question of a client.
-fn length(request: &GenerateRequest) -> Length {
+fn length(request: &GenerateRequest) -> QuestionLength {
     let said = request.messages.iter().filter(|message| message.role != Role::System);
     let tokens = said.map(bytes).sum::<u64>() / BYTES_PER_TOKEN;
     if tokens <= SHORT {
-        Length::Short
+        QuestionLength::Short
     } else if tokens <= MEDIUM {
-        Length::Medium
+        QuestionLength::Medium
     } else {
-        Length::Long
+        QuestionLength::Long
     }
 }
 
@@ -84,27 +85,27 @@ fn tool_tokens(request: &GenerateRequest) -> u64 {
 }
 
 /// A follow-up that says nothing of itself ("and in Rust?") is about what was asked before.
-fn topic(request: &GenerateRequest) -> Topic {
+fn topic(request: &GenerateRequest) -> QuestionTopic {
     let used_tools = request.messages.iter().any(|message| message.role == Role::Tool);
     if used_tools || !request.tools.is_empty() {
-        return Topic::Tools;
+        return QuestionTopic::Tools;
     }
     let mut topics = questions(request).take(LOOK_BACK).map(|asked| topic_of(&asked));
-    topics.find(|topic| *topic != Topic::Plain).unwrap_or(Topic::Plain)
+    topics.find(|topic| *topic != QuestionTopic::Plain).unwrap_or(QuestionTopic::Plain)
 }
 
-fn topic_of(asked: &str) -> Topic {
+fn topic_of(asked: &str) -> QuestionTopic {
     let lower = asked.to_lowercase();
     let scores = [
-        (Topic::Code, code(asked, &lower)),
-        (Topic::Maths, maths(asked, &lower)),
-        (Topic::Steps, steps(asked, &lower)),
+        (QuestionTopic::Code, code(asked, &lower)),
+        (QuestionTopic::Maths, maths(asked, &lower)),
+        (QuestionTopic::Steps, steps(asked, &lower)),
     ];
     let settled = scores.into_iter().filter(|(_, score)| *score >= SETTLED);
     // The first of equals.
     settled
         .reduce(|best, next| if next.1 > best.1 { next } else { best })
-        .map_or(Topic::Plain, |(topic, _)| topic)
+        .map_or(QuestionTopic::Plain, |(topic, _)| topic)
 }
 
 /// A fence, the look of source text, names of files, and the words of programmers.
@@ -193,7 +194,7 @@ fn steps(asked: &str, lower: &str) -> f64 {
 }
 
 /// English unless the script, or the small words, are another language's.
-fn language(asked: &str) -> Language {
+fn language(asked: &str) -> QuestionLanguage {
     const ENGLISH: &str = "the is of to and what how for you my it this that with can do are on why please write i \
         does in a at";
     const OTHERS: &str = "der die das und ist nicht ein eine wie ich warum bitte mit le la les est et que des un \
@@ -207,7 +208,7 @@ fn language(asked: &str) -> Language {
     }
     let lower = asked.to_lowercase();
     let other = foreign * 10 > all * 3 || count(&lower, OTHERS) > count(&lower, ENGLISH);
-    if other { Language::Other } else { Language::English }
+    if other { QuestionLanguage::Other } else { QuestionLanguage::English }
 }
 
 /// The weights of the signs that are there.

@@ -14,23 +14,23 @@ fn conversation(said: &[(Role, &str)]) -> GenerateRequest {
 #[test]
 fn what_a_question_is_about_shows_in_more_than_a_word() {
     for (text, expected) in [
-        ("Why is the sky blue?", Topic::Plain),
-        ("Hi!", Topic::Plain),
-        ("", Topic::Plain),
-        ("How long do pythons live?", Topic::Plain),
-        ("Where does the best Java coffee grow?", Topic::Plain),
-        ("My birthday is 12/04/1990 and my number is 555-0199.", Topic::Plain),
-        ("Who was the first prime minister?", Topic::Plain),
-        ("Write a Python function that reverses a list.", Topic::Code),
-        ("What does this do?\n```\nfor x in y: print(x)\n```", Topic::Code),
-        ("fn main() { let x: Vec<u8> = vec![]; println!(\"{x:?}\"); }", Topic::Code),
-        ("There is a bug in main.rs, can you find it?", Topic::Code),
-        ("What is 17 * 23?", Topic::Maths),
-        ("What is 144 / 12?", Topic::Maths),
-        ("Solve the equation for x.", Topic::Maths),
-        ("Evaluate \\frac{1}{2} of it.", Topic::Maths),
-        ("First, compare the two offers, and then tell me which one to take.", Topic::Steps),
-        ("1. Read the notes\n2. Find the dates\nThen tell me why? And who else?", Topic::Steps),
+        ("Why is the sky blue?", QuestionTopic::Plain),
+        ("Hi!", QuestionTopic::Plain),
+        ("", QuestionTopic::Plain),
+        ("How long do pythons live?", QuestionTopic::Plain),
+        ("Where does the best Java coffee grow?", QuestionTopic::Plain),
+        ("My birthday is 12/04/1990 and my number is 555-0199.", QuestionTopic::Plain),
+        ("Who was the first prime minister?", QuestionTopic::Plain),
+        ("Write a Python function that reverses a list.", QuestionTopic::Code),
+        ("What does this do?\n```\nfor x in y: print(x)\n```", QuestionTopic::Code),
+        ("fn main() { let x: Vec<u8> = vec![]; println!(\"{x:?}\"); }", QuestionTopic::Code),
+        ("There is a bug in main.rs, can you find it?", QuestionTopic::Code),
+        ("What is 17 * 23?", QuestionTopic::Maths),
+        ("What is 144 / 12?", QuestionTopic::Maths),
+        ("Solve the equation for x.", QuestionTopic::Maths),
+        ("Evaluate \\frac{1}{2} of it.", QuestionTopic::Maths),
+        ("First, compare the two offers, and then tell me which one to take.", QuestionTopic::Steps),
+        ("1. Read the notes\n2. Find the dates\nThen tell me why? And who else?", QuestionTopic::Steps),
     ] {
         assert_eq!(topic(&asking(text)), expected, "{text}");
     }
@@ -40,9 +40,9 @@ fn what_a_question_is_about_shows_in_more_than_a_word() {
 fn tools_at_hand_or_in_use_are_a_topic_of_their_own() {
     let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
     let with_tools = GenerateRequest { tools: vec![tool], ..asking("Why is the sky blue?") };
-    assert_eq!(topic(&with_tools), Topic::Tools);
+    assert_eq!(topic(&with_tools), QuestionTopic::Tools);
     let used = conversation(&[(Role::User, "What is 2 + 2?"), (Role::Tool, "4")]);
-    assert_eq!(topic(&used), Topic::Tools);
+    assert_eq!(topic(&used), QuestionTopic::Tools);
 }
 
 #[test]
@@ -52,13 +52,15 @@ fn a_follow_up_is_about_what_was_asked_before() {
         (Role::Assistant, "def f(l): return l[::-1]"),
         (Role::User, "And the other way round?"),
     ]);
-    assert_eq!(topic(&follow_up), Topic::Code);
+    assert_eq!(topic(&follow_up), QuestionTopic::Code);
 }
 
 #[test]
 fn how_long_a_conversation_is_does_not_depend_on_the_clients_instructions() {
     let instructions = "Be helpful. ".repeat(2000);
-    for (words, expected) in [(5, Length::Short), (200, Length::Medium), (2000, Length::Long)] {
+    for (words, expected) in
+        [(5, QuestionLength::Short), (200, QuestionLength::Medium), (2000, QuestionLength::Long)]
+    {
         let said = "four ".repeat(words);
         let request = conversation(&[(Role::System, &instructions), (Role::User, &said)]);
         assert_eq!(length(&request), expected, "{words} words");
@@ -68,13 +70,13 @@ fn how_long_a_conversation_is_does_not_depend_on_the_clients_instructions() {
 #[test]
 fn a_language_is_known_by_its_script_or_its_small_words() {
     for (text, expected) in [
-        ("What is the capital of France?", Language::English),
-        ("naïve café", Language::English),
-        ("", Language::English),
-        ("Warum ist der Himmel blau?", Language::Other),
-        ("Pourquoi le ciel est bleu ?", Language::Other),
-        ("为什么天空是蓝色的？", Language::Other),
-        ("Почему небо голубое?", Language::Other),
+        ("What is the capital of France?", QuestionLanguage::English),
+        ("naïve café", QuestionLanguage::English),
+        ("", QuestionLanguage::English),
+        ("Warum ist der Himmel blau?", QuestionLanguage::Other),
+        ("Pourquoi le ciel est bleu ?", QuestionLanguage::Other),
+        ("为什么天空是蓝色的？", QuestionLanguage::Other),
+        ("Почему небо голубое?", QuestionLanguage::Other),
     ] {
         assert_eq!(language(text), expected, "{text}");
     }
@@ -83,7 +85,7 @@ fn a_language_is_known_by_its_script_or_its_small_words() {
 #[test]
 fn the_room_a_request_takes_has_the_answer_and_the_tools_in_it() {
     let plain = asking("hi");
-    assert_eq!(query(&plain, 10).tokens, 10 + 1024);
+    assert_eq!(question_profile(&plain, 10).tokens, 10 + 1024);
     let tool = ToolDefinition {
         name: "look".into(),
         description: Some("up".into()),
@@ -91,7 +93,7 @@ fn the_room_a_request_takes_has_the_answer_and_the_tools_in_it() {
         strict: None,
     };
     let with_tools = GenerateRequest { tools: vec![tool], ..asking("hi") };
-    assert_eq!(query(&with_tools, 10).tokens, 10 + 2 + 1024);
+    assert_eq!(question_profile(&with_tools, 10).tokens, 10 + 2 + 1024);
 }
 
 #[test]
@@ -99,13 +101,13 @@ fn pictures_are_noticed() {
     let picture = Part::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
     let mut request = asking("");
     request.messages[0].content = Content::Parts(vec![Part::Text("What is this?".into()), picture]);
-    assert!(query(&request, 1).pictures);
-    assert!(!query(&asking("What is this?"), 1).pictures);
+    assert!(question_profile(&request, 1).pictures);
+    assert!(!question_profile(&asking("What is this?"), 1).pictures);
 }
 
 #[test]
 fn a_novel_is_not_read_to_its_end() {
     let novel = format!("{}\n```code```", "word ".repeat(100_000));
-    assert_eq!(topic(&asking(&novel)), Topic::Plain);
-    assert_eq!(length(&asking(&novel)), Length::Long);
+    assert_eq!(topic(&asking(&novel)), QuestionTopic::Plain);
+    assert_eq!(length(&asking(&novel)), QuestionLength::Long);
 }

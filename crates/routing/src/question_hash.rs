@@ -8,7 +8,7 @@ const WHO_ASKS: [&str; 2] = ["user", "safety_identifier"];
 /// A number by which the same question is known again when it is asked once more. All that the user said before belongs to it, and
 /// what the model was told to do, to the last word and picture; and who asks, where the client tells. `None` where the last word
 /// is not the user's, as when a client brings what its tools gave.
-pub fn question(request: &GenerateRequest) -> Option<u64> {
+pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
     if request.messages.last()?.role != Role::User {
         return None;
     }
@@ -99,21 +99,22 @@ mod tests {
 
     #[test]
     fn the_same_question_is_known_again_whatever_its_blanks_and_capitals() {
-        let one = question(&asking("Why is the  sky blue?"));
-        assert_eq!(one, question(&asking("why is the sky\nblue?")));
-        assert_ne!(one, question(&asking("Why is the sea blue?")));
+        let one = question_hash(&asking("Why is the  sky blue?"));
+        assert_eq!(one, question_hash(&asking("why is the sky\nblue?")));
+        assert_ne!(one, question_hash(&asking("Why is the sea blue?")));
         let mut in_parts = asking("");
         let parts = ["Why is the", "sky blue?"].map(|text| Part::Text(text.into()));
         in_parts.messages[0].content = Content::Parts(parts.into());
-        assert_eq!(one, question(&in_parts));
+        assert_eq!(one, question_hash(&in_parts));
     }
 
     #[test]
     fn the_same_words_with_other_instructions_are_another_question() {
-        let told = |what: &str| question(&conversation(&[(Role::System, what), (Role::User, "Bonjour")]));
+        let told =
+            |what: &str| question_hash(&conversation(&[(Role::System, what), (Role::User, "Bonjour")]));
         assert_ne!(told("Translate into English."), told("Translate into German."));
-        assert_ne!(told("Translate into English."), question(&asking("Bonjour")));
-        assert_ne!(told("Bonjour"), question(&conversation(&[(Role::User, "Bonjour"); 2])));
+        assert_ne!(told("Translate into English."), question_hash(&asking("Bonjour")));
+        assert_ne!(told("Bonjour"), question_hash(&conversation(&[(Role::User, "Bonjour"); 2])));
     }
 
     #[test]
@@ -122,7 +123,7 @@ mod tests {
             let mut request = asking("");
             let picture = Part::Image(Image { url: url.into(), detail: None });
             request.messages[0].content = Content::Parts(vec![Part::Text("What is this?".into()), picture]);
-            question(&request)
+            question_hash(&request)
         };
         let head = "data:image/png;base64,";
         let same = format!("{head}{}", "A".repeat(100_000));
@@ -134,12 +135,12 @@ mod tests {
         ] {
             assert_ne!(about(&same), about(&other));
         }
-        assert_ne!(about(&same), question(&asking("What is this?")));
+        assert_ne!(about(&same), question_hash(&asking("What is this?")));
     }
 
     #[test]
     fn long_questions_that_differ_in_their_last_word_are_two() {
-        let about = |last: &str| question(&asking(&("word ".repeat(100_000) + last)));
+        let about = |last: &str| question_hash(&asking(&("word ".repeat(100_000) + last)));
         assert_ne!(about("Rome"), about("Athens"));
     }
 
@@ -148,7 +149,7 @@ mod tests {
         let of = |user: &str| {
             let mut request = asking("Why is the sky blue?");
             request.extra.insert("user".into(), user.into());
-            question(&request)
+            question_hash(&request)
         };
         assert_eq!(of("ann"), of("ann"));
         assert_ne!(of("ann"), of("bob"));
@@ -157,21 +158,21 @@ mod tests {
     #[test]
     fn the_same_words_in_another_conversation_are_another_question() {
         let after = |before: &str| {
-            question(&conversation(&[
+            question_hash(&conversation(&[
                 (Role::User, before),
                 (Role::Assistant, "Fine."),
                 (Role::User, "Go on."),
             ]))
         };
         assert_ne!(after("Tell me of Rome"), after("Tell me of Athens"));
-        assert_ne!(after("Tell me of Rome"), question(&asking("Go on.")));
-        assert_ne!(question(&asking("Tell me of Rome Go on.")), after("Tell me of Rome"));
+        assert_ne!(after("Tell me of Rome"), question_hash(&asking("Go on.")));
+        assert_ne!(question_hash(&asking("Tell me of Rome Go on.")), after("Tell me of Rome"));
     }
 
     #[test]
     fn what_a_tool_gave_is_no_question_asked_again() {
         let loops = conversation(&[(Role::User, "What is 2 + 2?"), (Role::Assistant, ""), (Role::Tool, "4")]);
-        assert_eq!(question(&loops), None);
-        assert_eq!(question(&conversation(&[])), None);
+        assert_eq!(question_hash(&loops), None);
+        assert_eq!(question_hash(&conversation(&[])), None);
     }
 }

@@ -4,7 +4,8 @@
 //! it cost next to the other models, whether its tools worked, and whether the question had to be asked again.
 
 use hob_core::EngineError;
-use hob_core::routing::{ClassRecord, ModelRecord, Rating};
+
+use crate::{ClassRecord, ModelRecord, Rating};
 
 /// An answer of which nothing else is known.
 const ANSWERED: f64 = 0.6;

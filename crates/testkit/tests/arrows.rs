@@ -13,7 +13,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("channels", &["core", "db", "net", "process"]),
     (
         "cli",
-        &["channels", "config", "conversations", "core", "db", "models", "net", "server", "system", "tasks"],
+        &[
+            "channels",
+            "config",
+            "conversations",
+            "core",
+            "db",
+            "models",
+            "net",
+            "routing",
+            "server",
+            "system",
+            "tasks",
+        ],
     ),
     ("config", &["core", "process"]),
     ("conversations", &["core", "db"]),
@@ -29,8 +41,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["channels", "config", "core", "engines", "system", "tasks"]),
-    ("store", &["core", "db"]),
+    ("server", &["channels", "config", "core", "engines", "routing", "system", "tasks"]),
+    // Its tables hold the types of routing.
+    ("store", &["core", "db", "routing"]),
     (
         "system",
         &[

@@ -1,7 +1,7 @@
 //! Arguments of `hob feedback`.
 
 use clap::Parser;
-use hob_core::routing::Rating;
+use hob_routing::Rating;
 
 use super::values::ratings;
 

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hob_config::{AgentKey, EngineKey, RouterKey};
-use hob_core::routing::Rating;
 use hob_core::{InvalidValue, MaxTokens, MemoryBackend, Temperature};
+use hob_routing::Rating;
 
 /// Whether the network may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

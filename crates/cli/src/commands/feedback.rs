@@ -74,7 +74,7 @@ mod tests {
     use std::time::Duration;
 
     use hob_core::Moment;
-    use hob_core::routing::Rating;
+    use hob_routing::Rating;
     use hob_system::RatableAnswer;
 
     use super::*;

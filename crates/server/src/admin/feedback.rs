@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use hob_core::routing::Rating;
+use hob_routing::Rating;
 use hob_system::Rated;
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use hob_core::RequestSource;
-use hob_core::routing::{Decision, QueryClass};
 use hob_core::time::Moment;
+use hob_routing::{QuestionClass, RoutingDecision};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
@@ -20,7 +20,7 @@ const COLUMNS: &str = "run, decided, source, policy, class, engine, model, rival
 /// A choice, and what came of it so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
-    pub decision: Decision,
+    pub decision: RoutingDecision,
     /// Whether the model's answer came to its end.
     pub answered: bool,
     /// Whether the same question was asked again soon after.
@@ -32,7 +32,7 @@ pub struct Kept {
     pub reward: Option<f64>,
 }
 
-pub(super) fn insert(connection: &Connection, decision: &Decision) -> rusqlite::Result<()> {
+pub(super) fn insert(connection: &Connection, decision: &RoutingDecision) -> rusqlite::Result<()> {
     let sql = format!(
         "INSERT OR REPLACE INTO router_decision ({COLUMNS})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, FALSE, FALSE, NULL, NULL)"
@@ -98,7 +98,7 @@ pub(super) fn delete(connection: &Connection, run: &str) -> rusqlite::Result<()>
 
 pub(super) fn asked_before(
     connection: &Connection,
-    decision: &Decision,
+    decision: &RoutingDecision,
     since: SystemTime,
 ) -> rusqlite::Result<Option<String>> {
     let Some(question) = decision.question else { return Ok(None) };
@@ -121,7 +121,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
     let rivals: String = row.get(7)?;
     let run: String = row.get(0)?;
     Ok(Kept {
-        decision: Decision {
+        decision: RoutingDecision {
             run: run.into(),
             decided: Moment::from_microseconds(row.get(1)?).time(),
             source: RequestSource::ALL
@@ -129,7 +129,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
                 .find(|known| known.as_str() == source)
                 .ok_or_else(|| odd(2, Type::Text))?,
             policy: row.get(3)?,
-            class: QueryClass::parse(&class).ok_or_else(|| odd(4, Type::Text))?,
+            class: QuestionClass::parse(&class).ok_or_else(|| odd(4, Type::Text))?,
             engine: row.get(5)?,
             model: row.get(6)?,
             rivals: serde_json::from_str(&rivals).map_err(|_| odd(7, Type::Text))?,

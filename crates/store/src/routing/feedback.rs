@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use hob_core::routing::{ClassRecord, Rating};
 use hob_core::time::Moment;
 use hob_db::DatabaseError;
+use hob_routing::{ClassRecord, Rating};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 

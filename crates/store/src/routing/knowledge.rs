@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hob_core::routing::{ClassRecord, Knowledge, ModelRecord, QueryClass};
+use hob_routing::{ClassRecord, Knowledge, ModelRecord, QuestionClass};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
@@ -11,7 +11,7 @@ use super::odd;
 
 const MODEL_COLUMNS: &str = "model, weight, tries, samples, rewards, log_seconds, dollars";
 
-pub(super) fn read_class(connection: &Connection, class: QueryClass) -> rusqlite::Result<ClassRecord> {
+pub(super) fn read_class(connection: &Connection, class: QuestionClass) -> rusqlite::Result<ClassRecord> {
     let class = class.to_string();
     let recent = connection
         .prepare_cached("SELECT recent FROM router_class WHERE class = ?1")?
@@ -28,7 +28,7 @@ pub(super) fn read_class(connection: &Connection, class: QueryClass) -> rusqlite
 
 pub(super) fn write_class(
     connection: &Connection,
-    class: QueryClass,
+    class: QuestionClass,
     record: &ClassRecord,
 ) -> rusqlite::Result<()> {
     let class = class.to_string();
@@ -54,7 +54,7 @@ pub(super) fn write_class(
 }
 
 /// Counts that a model was chosen.
-pub(super) fn count_try(connection: &Connection, class: QueryClass, model: &str) -> rusqlite::Result<()> {
+pub(super) fn count_try(connection: &Connection, class: QuestionClass, model: &str) -> rusqlite::Result<()> {
     let sql =
         "INSERT INTO router_model (class, model, weight, tries, samples, rewards) VALUES (?1, ?2, 0, 1, 0, 0)
         ON CONFLICT (class, model) DO UPDATE SET tries = tries + 1";
@@ -83,8 +83,8 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<Knowledge> {
     Ok(knowledge)
 }
 
-fn read_name(row: &Row<'_>) -> rusqlite::Result<Option<QueryClass>> {
-    Ok(QueryClass::parse(row.get_ref(0)?.as_str()?))
+fn read_name(row: &Row<'_>) -> rusqlite::Result<Option<QuestionClass>> {
+    Ok(QuestionClass::parse(row.get_ref(0)?.as_str()?))
 }
 
 fn read_rewards(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {

@@ -15,9 +15,9 @@ mod knowledge;
 use std::time::SystemTime;
 
 use hob_core::RequestSource;
-use hob_core::routing::{ClassRecord, Decision, Knowledge};
 use hob_core::time::Moment;
 use hob_db::{Database, DatabaseError, Durability, Migrations};
+use hob_routing::{ClassRecord, Knowledge, RoutingDecision};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 
@@ -46,7 +46,7 @@ impl Routing {
     }
 
     /// Keeps a choice, and counts it as a try of the model. Only the last ten thousand are kept.
-    pub fn keep(&self, decision: &Decision) -> Result<(), DatabaseError> {
+    pub fn keep(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             knowledge::count_try(transaction, decision.class, &decision.model)?;
             decisions::insert(transaction, decision)?;
@@ -62,7 +62,7 @@ impl Routing {
     /// The last choice since a moment for the question of another one, asked by the same way; `None` where it was not asked.
     pub fn asked_before(
         &self,
-        decision: &Decision,
+        decision: &RoutingDecision,
         since: SystemTime,
     ) -> Result<Option<String>, DatabaseError> {
         self.database.read(|connection| decisions::asked_before(connection, decision, since))

@@ -1,18 +1,21 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use hob_core::routing::{Language, Length, ModelRecord, QueryClass, Rating, Topic};
+use hob_routing::{ModelRecord, QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, Rating};
 
 use super::*;
 
-const CODE: QueryClass =
-    QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
+const CODE: QuestionClass = QuestionClass {
+    topic: QuestionTopic::Code,
+    length: QuestionLength::Short,
+    language: QuestionLanguage::English,
+};
 
 fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
 }
 
-fn decision(run: &str, seconds: u64) -> Decision {
-    Decision {
+fn decision(run: &str, seconds: u64) -> RoutingDecision {
+    RoutingDecision {
         run: run.into(),
         decided: at(seconds),
         source: RequestSource::Ask,
@@ -105,10 +108,10 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     assert_eq!(before("third", 0).as_deref(), Some("second"));
     assert_eq!(before("second", 0).as_deref(), Some("first"));
     assert_eq!(before("second", 1), None);
-    let asked = |decision: Decision| routing.asked_before(&decision, at(0)).expect("looked");
-    assert_eq!(asked(Decision { question: Some(1), ..decision("third", 90) }), None);
-    assert_eq!(asked(Decision { question: None, ..decision("third", 90) }), None, "nothing was asked");
-    let elsewhere = Decision { source: RequestSource::Channel, ..decision("third", 90) };
+    let asked = |decision: RoutingDecision| routing.asked_before(&decision, at(0)).expect("looked");
+    assert_eq!(asked(RoutingDecision { question: Some(1), ..decision("third", 90) }), None);
+    assert_eq!(asked(RoutingDecision { question: None, ..decision("third", 90) }), None, "nothing was asked");
+    let elsewhere = RoutingDecision { source: RequestSource::Channel, ..decision("third", 90) };
     assert_eq!(asked(elsewhere), None, "somebody else asks the same");
 }
 
@@ -116,7 +119,7 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
 fn every_choice_is_a_try_even_one_that_is_withdrawn() {
     let routing = routing();
     routing.keep(&decision("answered", 0)).expect("kept");
-    routing.keep(&Decision { question: None, ..decision("handed over", 1) }).expect("kept");
+    routing.keep(&RoutingDecision { question: None, ..decision("handed over", 1) }).expect("kept");
     routing.withdraw("handed over").expect("withdrawn");
     let tries = routing.knowledge().expect("read")[&CODE].models["a"].tries;
     assert_eq!((tries, routing.decisions().expect("counted")), (2, 1));
@@ -162,7 +165,7 @@ fn the_last_answered_choice_is_of_a_source_and_a_run_that_count() {
     for (run, source, seconds) in
         [("1", RequestSource::Ask, 1), ("2", RequestSource::Scheduler, 2), ("ask", RequestSource::Ask, 3)]
     {
-        routing.keep(&Decision { source, ..decision(run, seconds) }).expect("kept");
+        routing.keep(&RoutingDecision { source, ..decision(run, seconds) }).expect("kept");
         assert_eq!(
             last().as_deref(),
             (seconds > 1).then_some("1"),

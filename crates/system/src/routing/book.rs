@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::engine::CLOUD;
-use hob_core::routing::{ClassRecord, Decision, Knowledge, QueryClass, Rating};
 use hob_core::{RequestSource, Usage};
 use hob_db::{DatabaseError, LazyDatabase};
 use hob_routing::grpo::{Lesson, learn};
 use hob_routing::reward::{self, AnswerOutcome, RATING_STRENGTH};
+use hob_routing::{ClassRecord, Knowledge, QuestionClass, Rating, RoutingDecision};
 use hob_store::Routing;
 use hob_store::routing::{Kept, NewRating};
 use thiserror::Error;
@@ -129,7 +129,7 @@ impl RouterBook {
     }
 
     /// What is known of a class.
-    pub(super) fn class(&self, class: QueryClass) -> ClassRecord {
+    pub(super) fn class(&self, class: QuestionClass) -> ClassRecord {
         self.inner.shelf.known().knowledge.get(&class).cloned().unwrap_or_default()
     }
 
@@ -146,7 +146,7 @@ impl RouterBook {
         self.inner.shelf.measurements.as_ref()?.price(model, usage?)
     }
 
-    pub(super) fn decided(&self, decision: Decision) {
+    pub(super) fn decided(&self, decision: RoutingDecision) {
         self.send(Entry::Decided(Box::new(decision)));
     }
 
@@ -196,7 +196,7 @@ struct Known {
 
 impl Shelf {
     /// Keeps a choice. If it is for a question that was just answered, that answer was not good enough.
-    pub(super) fn keep(&self, decision: &Decision) -> Result<(), DatabaseError> {
+    pub(super) fn keep(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
         let Some(routing) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let asked_by_people = !matches!(decision.source, RequestSource::Scheduler | RequestSource::Bench);
@@ -355,7 +355,7 @@ enum Weight {
 }
 
 fn teach(kept: &mut Kept, record: &mut ClassRecord, reward: f64, weight: Weight) {
-    let Decision { model, rivals, probability, .. } = &kept.decision;
+    let RoutingDecision { model, rivals, probability, .. } = &kept.decision;
     let (probability, strength) = match weight {
         Weight::Usual => (*probability, 1.0),
         Weight::Said => (None, RATING_STRENGTH),

@@ -1,6 +1,6 @@
 //! Chooses the model for requests that leave it to us, and learns from what came of it.
 //!
-//! The policies are pure; here are the models, the lots and the book that they need, and [`Measurements`] says how fast models
+//! The policies are pure; here are the models, the random numbers and the book that they need, and [`Measurements`] says how fast models
 //! are and what they cost. No answer waits for the book: choices and their ends go to its writer, and a policy works with what
 //! was read last. Knows no configuration file and nothing of how calls are recorded.
 
@@ -16,10 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use hob_core::engine::CLOUD;
-use hob_core::routing::{Candidate, Decision, Lot, QueryClass};
 use hob_core::token_estimate::prompt_tokens;
-use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel, RouterPolicy};
-use hob_routing::{Grpo, Heuristic, ModelChoice, candidate, choose, query, question};
+use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel};
+use hob_routing::{
+    Grpo, Heuristic, ModelCandidate, ModelChoice, QuestionClass, RandomDraw, RouterPolicy, RoutingDecision,
+    choose, model_candidate, question_hash, question_profile,
+};
 
 pub use book::{RateError, Rated, RouterBook};
 #[cfg(test)]
@@ -56,15 +58,15 @@ impl fmt::Display for PolicyName {
     }
 }
 
-/// Draws lots.
-pub type Lots = Arc<dyn Fn() -> Lot + Send + Sync>;
+/// Draws a random number.
+pub type DrawFn = Arc<dyn Fn() -> RandomDraw + Send + Sync>;
 
 /// Chooses.
 pub struct Router {
     policy: PolicyName,
     book: RouterBook,
     under_way: UnderWay,
-    lots: Lots,
+    draw_fn: DrawFn,
 }
 
 /// A model that was chosen.
@@ -85,13 +87,13 @@ impl Default for Router {
 
 impl Router {
     pub fn new(policy: PolicyName, book: RouterBook) -> Self {
-        let lots = Arc::new(|| Lot::new(fastrand::f64()));
-        Router { policy, book, under_way: UnderWay::default(), lots }
+        let draw_fn = Arc::new(|| RandomDraw::new(fastrand::f64()));
+        Router { policy, book, under_way: UnderWay::default(), draw_fn }
     }
 
-    /// The same with other lots.
-    pub fn drawing(self, lots: Lots) -> Self {
-        Router { lots, ..self }
+    /// The same with other random numbers.
+    pub fn drawing(self, draw_fn: DrawFn) -> Self {
+        Router { draw_fn, ..self }
     }
 
     pub fn policy(&self) -> PolicyName {
@@ -111,32 +113,32 @@ impl Router {
         house: &str,
     ) -> Result<Routed, NoSuitableModel> {
         self.book.ready().await;
-        let query = query(request, prompt_tokens(request));
+        let profile = question_profile(request, prompt_tokens(request));
         let candidates = self.candidates(models, house);
         let policy: Box<dyn RouterPolicy> = match self.policy {
             PolicyName::Heuristic => Box::new(Heuristic),
             PolicyName::Grpo => Box::new(Grpo {
-                record: self.book.class(query.class),
-                under_way: self.under_way.of(query.class),
+                record: self.book.class(profile.class),
+                under_way: self.under_way.of(profile.class),
             }),
         };
         let ModelChoice { model, reason, probability, rivals } =
-            choose(policy.as_ref(), &query, &candidates, (self.lots)(), house)?;
+            choose(policy.as_ref(), &profile, &candidates, (self.draw_fn)(), house)?;
         let engine = models.iter().find(|listed| listed.model.id == model);
         let engine = engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone());
-        let decision = Decision {
+        let decision = RoutingDecision {
             run: Arc::clone(&caller.run),
             decided: SystemTime::now(),
             source: caller.source,
             policy: policy.name().to_owned(),
-            class: query.class,
+            class: profile.class,
             engine: engine.clone(),
             model: model.clone(),
             rivals,
             probability,
-            question: question(request),
+            question: question_hash(request),
         };
-        let at_work = self.under_way.begin(query.class, &model);
+        let at_work = self.under_way.begin(profile.class, &model);
         let ticket = Ticket::new(&decision, self.book.clone(), at_work);
         self.book.decided(decision);
         Ok(Routed { engine, model, reason, ticket })
@@ -144,11 +146,11 @@ impl Router {
 
     /// What could answer, with what was measured of it. The cloud only where it is the engine of the house: whether it may stand in
     /// for another that is down is the fallback's affair, and no reason to send questions away while all is well.
-    fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<Candidate> {
+    fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<ModelCandidate> {
         let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || house == CLOUD;
         let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
             let speed = self.book.speed(engine, &model.id);
-            Some(Candidate { speed, ..candidate(model)? })
+            Some(ModelCandidate { speed, ..model_candidate(model)? })
         });
         known.take(MOST_CANDIDATES).collect()
     }
@@ -160,14 +162,14 @@ pub(crate) struct UnderWay {
     counts: Arc<Mutex<Counts>>,
 }
 
-type Counts = HashMap<QueryClass, BTreeMap<String, u64>>;
+type Counts = HashMap<QuestionClass, BTreeMap<String, u64>>;
 
 impl UnderWay {
-    fn of(&self, class: QueryClass) -> BTreeMap<String, u64> {
+    fn of(&self, class: QuestionClass) -> BTreeMap<String, u64> {
         self.counts().get(&class).cloned().unwrap_or_default()
     }
 
-    fn begin(&self, class: QueryClass, model: &str) -> AtWork {
+    fn begin(&self, class: QuestionClass, model: &str) -> AtWork {
         *self.counts().entry(class).or_default().entry(model.to_owned()).or_default() += 1;
         AtWork { under_way: self.clone(), class, model: model.to_owned() }
     }
@@ -180,7 +182,7 @@ impl UnderWay {
 /// One question that a model is at work on, for as long as this lives.
 pub(crate) struct AtWork {
     under_way: UnderWay,
-    class: QueryClass,
+    class: QuestionClass,
     model: String,
 }
 

@@ -2,12 +2,12 @@ use std::sync::Mutex;
 
 use futures::StreamExt;
 use hob_agents::ToolSet;
-use hob_core::routing::{Knowledge, Rating};
 use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, Moment,
     RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
 };
 use hob_db::{Database, DatabaseError};
+use hob_routing::{Knowledge, Rating};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -49,12 +49,12 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
     (System::new(parts), engine)
 }
 
-/// A house that learns, with lots that are the same every time.
+/// A house that learns, with random numbers that are the same every time.
 fn learning(engine: ScriptedEngine) -> System {
     let book = RouterBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
     let drawn = Mutex::new(fastrand::Rng::with_seed(7));
-    let lots: Lots = Arc::new(move || Lot::new(drawn.lock().unwrap().f64()));
-    system(engine, None).0.with_router(Router::new(PolicyName::Grpo, book).drawing(lots))
+    let draw_fn: DrawFn = Arc::new(move || RandomDraw::new(drawn.lock().unwrap().f64()));
+    system(engine, None).0.with_router(Router::new(PolicyName::Grpo, book).drawing(draw_fn))
 }
 
 /// What is in the book once everything is written.

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use futures::Stream;
-use hob_core::routing::Decision;
 use hob_core::{
     AgentOutcome, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
 };
+use hob_routing::RoutingDecision;
 use hob_routing::reward::{AnswerOutcome, Effort, is_models_fault};
 
 use super::AtWork;
@@ -31,7 +31,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    pub(super) fn new(decision: &Decision, book: RouterBook, at_work: AtWork) -> Self {
+    pub(super) fn new(decision: &RoutingDecision, book: RouterBook, at_work: AtWork) -> Self {
         Ticket {
             run: Arc::clone(&decision.run),
             engine: decision.engine.clone(),

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendErro
 use std::thread;
 use std::time::Duration;
 
-use hob_core::routing::Decision;
 use hob_db::DatabaseError;
+use hob_routing::RoutingDecision;
 use hob_routing::reward::AnswerOutcome;
 
 use super::book::Shelf;
@@ -19,7 +19,7 @@ const CAPACITY: usize = 1024;
 
 /// What is to be written.
 pub(super) enum Entry {
-    Decided(Box<Decision>),
+    Decided(Box<RoutingDecision>),
     Ended {
         run: Arc<str>,
         end: AnswerOutcome,

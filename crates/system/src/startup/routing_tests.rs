@@ -1,7 +1,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use hob_core::routing::{Decision, Language, Length, QueryClass, Topic};
 use hob_core::{Ending, FinishReason, Inference};
+use hob_routing::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision};
 use hob_store::{Prices, Routing};
 
 use super::*;
@@ -37,13 +37,17 @@ impl Home {
     }
 }
 
-fn decision(run: &str, seconds: u64) -> Decision {
-    Decision {
+fn decision(run: &str, seconds: u64) -> RoutingDecision {
+    RoutingDecision {
         run: run.into(),
         decided: at(seconds),
         source: RequestSource::Ask,
         policy: "grpo".into(),
-        class: QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English },
+        class: QuestionClass {
+            topic: QuestionTopic::Code,
+            length: QuestionLength::Short,
+            language: QuestionLanguage::English,
+        },
         engine: "ollama".into(),
         model: "a".into(),
         rivals: vec!["a".into(), "b".into()],
@@ -74,10 +78,8 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
 
 #[test]
 fn an_answer_of_the_cloud_costs_what_its_model_does() {
-    let measurements = RecordMeasurements {
-        record: Record::default(),
-        database: hob_database(std::path::Path::new("never-opened")),
-    };
+    let measurements =
+        RecordMeasurements { record: Record::default(), database: hob_database(Path::new("never-opened")) };
     let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
     assert!(measurements.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
     assert_eq!(measurements.price("a model that nobody has heard of", usage), None);

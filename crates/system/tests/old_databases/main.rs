@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use hob_channels::store::{Conversations, Line, Speaker, Thread};
 use hob_conversations::store::Chats;
-use hob_core::routing::QueryClass;
 use hob_db::{Database, DatabaseError, Migrations, inspect};
+use hob_routing::QuestionClass;
 use hob_store::memory::WordQuery;
 use hob_store::routing::Ratings;
 use hob_store::telemetry::Row;
@@ -125,7 +125,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
     let knowledge = routing.knowledge().expect("readable");
     assert_eq!(knowledge.len(), usize::from(version >= 4));
     if version >= 4 {
-        let class = QueryClass::parse("code/short/english").expect("a class");
+        let class = QuestionClass::parse("code/short/english").expect("a class");
         let known = knowledge[&class].models["m"];
         let choices = if version >= 9 { 3 } else { 2 };
         assert_eq!((known.tries, known.samples, known.weight), (choices, choices, 0.25));

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hob_config::RouterKey;
-use hob_core::routing::{ClassRecord, Knowledge, QueryClass};
+use hob_routing::{ClassRecord, Knowledge, QuestionClass};
 use hob_system::routing::{ENOUGH_TRIES, probabilities};
 use hob_system::store::Routing;
 use hob_system::store::routing::Ratings;
@@ -65,7 +65,7 @@ fn classes(knowledge: &Knowledge) -> Vec<ClassReport> {
     knowledge.iter().map(|(class, record)| of_class(*class, record)).collect()
 }
 
-fn of_class(class: QueryClass, record: &ClassRecord) -> ClassReport {
+fn of_class(class: QuestionClass, record: &ClassRecord) -> ClassReport {
     let names: Vec<&String> = record.models.keys().collect();
     let shares = probabilities(record, &names);
     let mut models: Vec<ModelReport> = record
@@ -121,13 +121,17 @@ fn rows(class: &ClassReport) -> Vec<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::routing::{Language, Length, ModelRecord, Topic};
+    use hob_routing::{ModelRecord, QuestionLanguage, QuestionLength, QuestionTopic};
 
     use super::*;
 
     #[test]
     fn the_most_probable_model_comes_first_and_exploration_is_marked() {
-        let class = QueryClass { topic: Topic::Code, length: Length::Short, language: Language::English };
+        let class = QuestionClass {
+            topic: QuestionTopic::Code,
+            length: QuestionLength::Short,
+            language: QuestionLanguage::English,
+        };
         let known = |weight, samples| ModelRecord {
             weight,
             tries: samples,

@@ -1,32 +1,32 @@
-//! Which model answers a request that leaves the choice to us, and why.
-//!
-//! A policy is pure and synchronous: it sees what is known and a lot that was drawn for it, and asks nobody.
+//! The contract of a policy, and what a policy sees. A policy is pure and synchronous: the caller passes in what is known and a
+//! random number.
 
-mod class;
-mod record;
+use hob_core::ModelReason;
 
-pub use class::{Language, Length, QueryClass, Topic};
-pub use record::{ClassRecord, Decision, Knowledge, ModelRecord, Rating};
-
-use crate::model_reason::ModelReason;
+use crate::QuestionClass;
 
 /// Chooses a model.
 pub trait RouterPolicy: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// One of `candidates`, all of which can answer; `None` only where there are none.
-    fn choose(&self, query: &Query, candidates: &[&Candidate], lot: Lot) -> Option<Choice>;
+    fn choose(
+        &self,
+        query: &QuestionProfile,
+        candidates: &[&ModelCandidate],
+        draw: RandomDraw,
+    ) -> Option<PolicyChoice>;
 }
 
 /// What is known of a model that could answer.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Candidate {
+pub struct ModelCandidate {
     pub model: String,
     /// Number of weights, as the engine says or as the name does.
     pub parameters: Option<u64>,
     /// Context window in tokens.
     pub context: Option<u64>,
-    pub made_for: MadeFor,
+    pub made_for: ModelSpecialty,
     /// Whether it is known to look at pictures.
     pub sees: bool,
     /// Tokens it writes in a second, as measured here.
@@ -35,7 +35,7 @@ pub struct Candidate {
 
 /// What a model is best at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MadeFor {
+pub enum ModelSpecialty {
     #[default]
     Everything,
     Code,
@@ -43,8 +43,8 @@ pub enum MadeFor {
 
 /// What a policy sees of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Query {
-    pub class: QueryClass,
+pub struct QuestionProfile {
+    pub class: QuestionClass,
     /// Tokens that question and answer may take together; an estimate.
     pub tokens: u64,
     pub pictures: bool,
@@ -52,12 +52,12 @@ pub struct Query {
 
 /// All the chance a choice may depend on: a number from 0 up to, but not including, 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Lot(f64);
+pub struct RandomDraw(f64);
 
-impl Lot {
+impl RandomDraw {
     /// What lies outside, or is no number, counts as the nearest that is inside.
     pub fn new(drawn: f64) -> Self {
-        Lot(if drawn >= 0.0 { drawn.min(1.0 - f64::EPSILON) } else { 0.0 })
+        RandomDraw(if drawn >= 0.0 { drawn.min(1.0 - f64::EPSILON) } else { 0.0 })
     }
 
     pub fn get(self) -> f64 {
@@ -67,7 +67,7 @@ impl Lot {
 
 /// What a policy chose.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct PolicyChoice {
     pub model: String,
     pub reason: ModelReason,
     /// How likely it was to be chosen; `None` where a policy leaves nothing to chance.
@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn a_lot_is_always_below_one() {
-        for (drawn, lot) in [(0.0, 0.0), (0.5, 0.5), (-1.0, 0.0), (f64::NAN, 0.0)] {
-            assert_eq!(Lot::new(drawn).get(), lot, "{drawn}");
+        for (drawn, draw) in [(0.0, 0.0), (0.5, 0.5), (-1.0, 0.0), (f64::NAN, 0.0)] {
+            assert_eq!(RandomDraw::new(drawn).get(), draw, "{drawn}");
         }
-        assert!(Lot::new(1.0).get() < 1.0 && Lot::new(f64::INFINITY).get() < 1.0);
+        assert!(RandomDraw::new(1.0).get() < 1.0 && RandomDraw::new(f64::INFINITY).get() < 1.0);
     }
 }

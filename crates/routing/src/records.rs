@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::QueryClass;
-use crate::ask::RequestSource;
+use hob_core::RequestSource;
+
+use crate::QuestionClass;
 
 /// A choice that was made, as it is kept until it is known what came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
+pub struct RoutingDecision {
     /// The request or run it was made for.
     pub run: Arc<str>,
     pub decided: SystemTime,
     pub source: RequestSource,
     pub policy: String,
-    pub class: QueryClass,
+    pub class: QuestionClass,
     pub engine: String,
     pub model: String,
     /// What there was to choose from, the chosen model included.
@@ -80,4 +81,4 @@ impl ModelRecord {
 }
 
 /// Everything that was learnt.
-pub type Knowledge = BTreeMap<QueryClass, ClassRecord>;
+pub type Knowledge = BTreeMap<QuestionClass, ClassRecord>;

@@ -1,0 +1,125 @@
+//! Questions that are alike.
+
+use std::fmt;
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QuestionTopic {
+    Plain,
+    Code,
+    Maths,
+    /// Several things to do, one after the other.
+    Steps,
+    /// Tools are at hand, or have been used.
+    Tools,
+}
+
+impl QuestionTopic {
+    pub const ALL: [QuestionTopic; 5] = [
+        QuestionTopic::Plain,
+        QuestionTopic::Code,
+        QuestionTopic::Maths,
+        QuestionTopic::Steps,
+        QuestionTopic::Tools,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            QuestionTopic::Plain => "plain",
+            QuestionTopic::Code => "code",
+            QuestionTopic::Maths => "maths",
+            QuestionTopic::Steps => "steps",
+            QuestionTopic::Tools => "tools",
+        }
+    }
+}
+
+/// How much there is to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QuestionLength {
+    Short,
+    Medium,
+    Long,
+}
+
+impl QuestionLength {
+    pub const ALL: [QuestionLength; 3] =
+        [QuestionLength::Short, QuestionLength::Medium, QuestionLength::Long];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            QuestionLength::Short => "short",
+            QuestionLength::Medium => "medium",
+            QuestionLength::Long => "long",
+        }
+    }
+}
+
+/// The language it is written in, as far as that makes a difference to models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QuestionLanguage {
+    English,
+    Other,
+}
+
+impl QuestionLanguage {
+    pub const ALL: [QuestionLanguage; 2] = [QuestionLanguage::English, QuestionLanguage::Other];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            QuestionLanguage::English => "english",
+            QuestionLanguage::Other => "other",
+        }
+    }
+}
+
+/// Questions that are alike: what is learnt from one holds for the others. Written `code/short/english`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuestionClass {
+    pub topic: QuestionTopic,
+    pub length: QuestionLength,
+    pub language: QuestionLanguage,
+}
+
+impl QuestionClass {
+    /// Reads a class as it is written; `None` for anything else.
+    pub fn parse(written: &str) -> Option<Self> {
+        let mut parts = written.split('/');
+        let (topic, length, language) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() {
+            return None;
+        }
+        Some(QuestionClass {
+            topic: QuestionTopic::ALL.into_iter().find(|known| known.as_str() == topic)?,
+            length: QuestionLength::ALL.into_iter().find(|known| known.as_str() == length)?,
+            language: QuestionLanguage::ALL.into_iter().find(|known| known.as_str() == language)?,
+        })
+    }
+}
+
+impl fmt::Display for QuestionClass {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let QuestionClass { topic, length, language } = self;
+        write!(formatter, "{}/{}/{}", topic.as_str(), length.as_str(), language.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_is_read_as_it_is_written() {
+        for topic in QuestionTopic::ALL {
+            for length in QuestionLength::ALL {
+                for language in QuestionLanguage::ALL {
+                    let class = QuestionClass { topic, length, language };
+                    assert_eq!(QuestionClass::parse(&class.to_string()), Some(class));
+                }
+            }
+        }
+        for nonsense in ["", "code", "code/short", "code/short/klingon", "code/short/english/more"] {
+            assert_eq!(QuestionClass::parse(nonsense), None, "{nonsense}");
+        }
+    }
+}
