@@ -43,7 +43,7 @@ reports() { # ROWS
     directory=$(mktemp -d)
     # shellcheck disable=SC2064 # the directory of now is meant
     trap "rm -rf '$directory'" EXIT
-    example hob-store telemetry_bench fill "$directory/hob.db" "$1" || return
+    example hob-telemetry telemetry_bench fill "$directory/hob.db" "$1" || return
     example hob-testkit proxy_bench reports --hob "$hob" --record "$directory/hob.db" --json "$out/telemetry-reports.json"
 }
 

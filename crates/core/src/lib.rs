@@ -13,7 +13,6 @@ pub mod embed;
 pub mod engine;
 pub mod event;
 pub mod generate;
-pub mod inference;
 pub mod memory;
 pub mod message;
 pub mod model;
@@ -44,7 +43,6 @@ pub use generate::{
     ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
     is_annotation, is_documented_field, is_documented_message_field,
 };
-pub use inference::{Ending, Energy, Inference, InferenceLog, Unrecorded};
 pub use memory::{
     Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
     Passage, PassagePlace,

@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::response::Response;
-use hob_system::metrics::Histogram;
+use hob_telemetry::metrics::Histogram;
 use http_body::{Body as _, Frame, SizeHint};
 
 /// The route of requests that match no pattern.

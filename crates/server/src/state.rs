@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_engines::HealthCache;
-use hob_system::{Record, System};
+use hob_system::System;
 use hob_tasks::Scheduler;
+use hob_telemetry::Record;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 

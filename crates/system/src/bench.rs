@@ -128,7 +128,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use hob_agents::ToolSet;
-    use hob_core::{EventBus, Unrecorded};
+    use hob_core::EventBus;
+    use hob_telemetry::Unrecorded;
     use hob_testkit::ScriptedEngine;
 
     use super::*;

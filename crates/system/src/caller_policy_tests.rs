@@ -5,9 +5,10 @@ use base64::prelude::BASE64_STANDARD;
 use hob_agents::ToolSet;
 use hob_agents::builtin::WebFetchOptions;
 use hob_core::{
-    CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role, Unrecorded,
+    CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role,
 };
 use hob_net::egress::AddressPolicy;
+use hob_telemetry::Unrecorded;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::json;
 

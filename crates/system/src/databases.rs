@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
-use hob_store::{routing, telemetry};
+use hob_store::routing;
 
 use crate::memory;
 
@@ -12,7 +12,7 @@ pub(crate) const DATABASE: &str = "hob.db";
 
 /// The tables of `hob.db`: calls, tasks, conversations and what was learnt of models.
 pub const HOB_MIGRATIONS: &[Migrations] = &[
-    telemetry::MIGRATIONS,
+    hob_telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
     hob_channels::MIGRATIONS,
     routing::MIGRATIONS,

@@ -6,10 +6,11 @@ use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::engine::CLOUD;
 use hob_core::{
-    AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest, Inference,
-    InferenceLog, Message, ModelReason, RequestSource, Role, Warning,
+    AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest, Message,
+    ModelReason, RequestSource, Role, Warning,
 };
 use hob_engines::{EnginePool, Fallback};
+use hob_telemetry::{Inference, InferenceLog};
 use hob_testkit::ScriptedEngine;
 
 use crate::system::{System, SystemParts};
@@ -21,7 +22,7 @@ struct Book(Mutex<Vec<String>>);
 impl InferenceLog for Book {
     fn record(&self, inference: Inference) {
         let Inference { engine, model, ending, .. } = inference;
-        let well = matches!(ending, hob_core::Ending::Complete(_));
+        let well = matches!(ending, hob_telemetry::Ending::Complete(_));
         self.0.lock().unwrap().push(format!("{engine}/{model} {}", if well { "answered" } else { "failed" }));
     }
 }

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use hob_config::Config;
 use hob_core::{
     Caller, Delta, Effect, Engine, EventBus, FinishReason, GenerateRequest, Memory, MemoryUse, Message,
-    Permit, Reach, RequestSource, Role, Tool, ToolCallDelta, ToolError, ToolSpec, Unrecorded,
+    Permit, Reach, RequestSource, Role, Tool, ToolCallDelta, ToolError, ToolSpec,
 };
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 

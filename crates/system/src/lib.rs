@@ -2,13 +2,11 @@
 //!
 //! Knows no HTTP server and no terminal. Wires engines, agents and the list of models together.
 
-mod accounts;
 pub mod bench;
 mod caller_policy;
 mod databases;
 mod default_model;
 mod embedder;
-pub mod energy;
 mod engines;
 #[cfg(test)]
 mod fallback_tests;
@@ -19,18 +17,16 @@ mod images;
 mod lane;
 pub mod local_models;
 pub mod memory;
-mod metered;
-pub mod metrics;
 #[cfg(test)]
 mod prompt_size_tests;
-mod record;
 mod route;
 pub mod routing;
 pub mod startup;
 mod system;
 #[cfg(test)]
 mod task_tests;
-mod trace;
+#[cfg(test)]
+mod trace_tests;
 mod workshop;
 
 pub use databases::{
@@ -51,8 +47,6 @@ pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Lane, Wish, lane};
-pub use record::{Record, TelemetryOptions};
 pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use system::{Streaming, System, SystemParts};
-pub use trace::Spans;
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

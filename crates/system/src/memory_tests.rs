@@ -2,7 +2,8 @@
 
 use std::sync::Mutex;
 
-use hob_core::{AgentPreference, Caller, Engine, Event, MemoryUse, Permit, Reach, RequestSource, Unrecorded};
+use hob_core::{AgentPreference, Caller, Engine, Event, MemoryUse, Permit, Reach, RequestSource};
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
 use super::*;

@@ -7,10 +7,10 @@ use hob_channels::NoChannels;
 use hob_config::Config;
 use hob_core::{
     AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, RequestSource, Role, ToolDefinition,
-    Unrecorded,
 };
 use hob_memory::tokens;
 use hob_tasks::TaskOptions;
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use hob_core::engine::CLOUD;
 use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
 
-use crate::metered::{Metered, Origin};
 use crate::routing::Ticket;
-use crate::trace::Span;
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use hob_engines::pool::EnginePool;
+use hob_telemetry::trace::Span;
+use hob_telemetry::{Metered, Origin};
 
 /// Who answers a request.
 pub(crate) struct Route {

@@ -16,22 +16,19 @@ use hob_agents::ToolSet;
 use hob_channels::{Channels, NoChannels};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, InferenceLog, ListedModel, ModelInfo,
-    ModelReason,
+    Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, ListedModel, ModelInfo, ModelReason,
 };
 use hob_memory::Documents;
+use hob_telemetry::metrics::Totals;
+use hob_telemetry::{Accounts, InferenceLog, Meters, Spans};
 
 pub use answer::Streaming;
 
-use crate::accounts::Accounts;
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
-use crate::energy::Meters;
 use crate::images::ImageFetcher;
 use crate::memory::HouseMemory;
-use crate::metrics::Totals;
 use crate::routing::Router;
-use crate::trace::Spans;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 

@@ -2,8 +2,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
     AgentContext, AgentOutcome, AskError, Caller, Delta, EmbedRequest, GenerateRequest, Message,
-    RequestSource, Role, ToolDefinition, Unrecorded,
+    RequestSource, Role, ToolDefinition,
 };
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
 use super::*;

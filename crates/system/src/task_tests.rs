@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use hob_agents::ToolSet;
 use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChannels};
-use hob_core::{
-    Ask, Engine, EventBus, Inference, InferenceLog, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec,
-};
+use hob_core::{Ask, Engine, EventBus, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
 use hob_db::Database;
 use hob_tasks::{
     DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskBook,
 };
+use hob_telemetry::{Inference, InferenceLog};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 

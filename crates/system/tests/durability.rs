@@ -5,9 +5,10 @@
 use hob_channels::store::Conversations;
 use hob_conversations::store::{ChatId, Chats};
 use hob_db::Database;
-use hob_store::{Prices, Routing, Telemetry};
+use hob_store::Routing;
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::store::Tasks;
+use hob_telemetry::{Prices, Telemetry};
 
 /// SQLite's FULL brings each commit to the disk, NORMAL does not.
 fn survives_power_cut(database: &Database) -> bool {

@@ -5,10 +5,11 @@ mod files {
     use std::path::{Path, PathBuf};
     use std::time::{Duration, SystemTime};
 
-    use hob_core::{Ending, FinishReason, Inference, RequestSource, Usage};
+    use hob_core::{FinishReason, RequestSource, Usage};
     use hob_db::{Database, DatabaseError};
-    use hob_store::{MemoryStore, Prices, Telemetry};
+    use hob_store::MemoryStore;
     use hob_system::HOB_MIGRATIONS;
+    use hob_telemetry::{Ending, Inference, Prices, Telemetry};
 
     fn inference() -> Inference {
         Inference {

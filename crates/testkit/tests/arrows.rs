@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "server",
             "system",
             "tasks",
+            "telemetry",
         ],
     ),
     ("config", &["core", "process"]),
@@ -41,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["channels", "config", "core", "engines", "routing", "system", "tasks"]),
+    ("server", &["channels", "config", "core", "engines", "routing", "system", "tasks", "telemetry"]),
     // Its tables hold the types of routing.
     ("store", &["core", "db", "routing"]),
     (
@@ -63,9 +64,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sandbox",
             "store",
             "tasks",
+            "telemetry",
         ],
     ),
     ("tasks", &["core", "db"]),
+    ("telemetry", &["core", "db", "net"]),
     ("text", &[]),
 ];
 
@@ -75,13 +78,13 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry"]),
     ("tokio-tungstenite", &["channels"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["channels", "conversations", "db", "store", "tasks"]),
+    ("rusqlite", &["channels", "conversations", "db", "store", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

@@ -5,7 +5,8 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use hob_system::startup::routing::open_router_book;
-use hob_system::{RateError, Rated, Record};
+use hob_system::{RateError, Rated};
+use hob_telemetry::Record;
 use jiff::SignedDuration;
 use serde_json::json;
 

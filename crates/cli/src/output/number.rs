@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use hob_core::Energy;
+use hob_telemetry::Energy;
 
 /// Memory in units of 2^10, 2^20 and 2^30 bytes, as the makers of graphics cards count it.
 pub fn memory(bytes: u64) -> String {

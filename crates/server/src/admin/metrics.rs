@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hob_system::metrics::{Histogram, ModelTotals};
+use hob_telemetry::metrics::{Histogram, ModelTotals};
 
 use super::prometheus_text::MetricsText;
 use crate::error::ApiError;
@@ -169,8 +169,9 @@ fn resident_bytes() -> Option<u64> {
 mod tests {
     use std::time::Duration;
 
-    use hob_core::{Ending, Energy, FinishReason, Inference, InferenceLog, RequestSource, Unrecorded, Usage};
-    use hob_system::metrics::Totals;
+    use hob_core::{FinishReason, RequestSource, Usage};
+    use hob_telemetry::metrics::Totals;
+    use hob_telemetry::{Ending, Energy, Inference, InferenceLog, Unrecorded};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use hob_system::metrics::{BOUNDS, Histogram};
+use hob_telemetry::metrics::{BOUNDS, Histogram};
 
 /// Builds the text: one metric family after the other, each with its name, type and help text.
 #[derive(Default)]

@@ -10,8 +10,8 @@ use axum::extract::{Query, State};
 use axum::http::{Extensions, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hob_core::Zone;
-use hob_system::store::Savings;
-use hob_system::store::savings::{MeasuredEnergy, RecentCall};
+use hob_telemetry::Savings;
+use hob_telemetry::savings::{MeasuredEnergy, RecentCall};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_config::ServerConfig;
-use hob_core::{Engine, EventBus, Unrecorded};
+use hob_core::{Engine, EventBus};
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_net::install_crypto;
 use hob_server::{Server, ServerParts, Stopped};
 use hob_system::{System, SystemParts, ToolSet};
+use hob_telemetry::Unrecorded;
 use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
 use tokio::task::JoinHandle;

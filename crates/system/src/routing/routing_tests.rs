@@ -4,10 +4,11 @@ use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::{
     AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, Moment,
-    RequestSource, Role, ToolCallDelta, Unrecorded, Usage,
+    RequestSource, Role, ToolCallDelta, Usage,
 };
 use hob_db::{Database, DatabaseError};
 use hob_routing::{Knowledge, Rating};
+use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
 use super::*;

@@ -7,11 +7,10 @@ use std::time::SystemTime;
 use hob_config::{Config, RouterKey};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
-use hob_store::Telemetry;
-use hob_store::telemetry::Row;
+use hob_telemetry::store::Row;
+use hob_telemetry::{Record, Telemetry};
 
 use crate::databases::hob_database;
-use crate::record::Record;
 use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.

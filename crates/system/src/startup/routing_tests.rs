@@ -1,8 +1,9 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use hob_core::{Ending, FinishReason, Inference};
+use hob_core::FinishReason;
 use hob_routing::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision};
-use hob_store::{Prices, Routing};
+use hob_store::Routing;
+use hob_telemetry::{Ending, Inference, Prices};
 
 use super::*;
 use crate::routing::Answers;

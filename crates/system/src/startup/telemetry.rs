@@ -4,11 +4,9 @@ use std::path::Path;
 
 use hob_config::Config;
 use hob_db::DatabaseError;
-use hob_store::Telemetry;
-use hob_store::savings::{Price, Prices};
+use hob_telemetry::{Price, Prices, Record, Telemetry, TelemetryOptions};
 
 use crate::databases::hob_database;
-use crate::record::{Record, TelemetryOptions};
 
 /// Opens the record in `home`, where calls are recorded.
 pub fn open_record(config: &Config, home: &Path) -> Record {

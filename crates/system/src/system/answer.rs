@@ -14,7 +14,7 @@ use super::run::Asked;
 use crate::caller_policy::admit;
 use crate::lane::{Lane, Wish, lane};
 use crate::route::Route;
-use crate::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
+use hob_telemetry::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
 
 /// An answer under way.
 pub struct Streaming {

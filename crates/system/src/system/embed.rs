@@ -5,8 +5,8 @@ use hob_core::{AskError, Caller, EmbedRequest, Embeddings, Engine};
 use super::System;
 use crate::caller_policy::check_engine;
 use crate::embedder;
-use crate::trace::{kind_of_refusal, request_span, under};
 use hob_core::model::DEFAULT_MODEL;
+use hob_telemetry::trace::{kind_of_refusal, request_span, under};
 
 impl System {
     /// Texts as vectors. `default`, and the name of the model it stands for, mean the embedder of the house; any other name

@@ -8,12 +8,12 @@ use hob_core::{
     Listener, Permit, Role, RunEvents, Tools,
 };
 use hob_memory::context::{has_context, without_context};
+use hob_telemetry::trace::TracedTools;
+use hob_telemetry::{Metered, Origin};
 
 use super::System;
 use crate::lane::Wish;
-use crate::metered::{Metered, Origin};
 use crate::route::Route;
-use crate::trace::TracedTools;
 
 /// What is to be answered, and for whom.
 #[derive(Clone, Copy)]

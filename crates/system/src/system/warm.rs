@@ -89,7 +89,8 @@ mod tests {
     use std::sync::Mutex;
 
     use hob_agents::builtin::{BuiltInOptions, built_in_tools};
-    use hob_core::{EventBus, Inference, InferenceLog};
+    use hob_core::EventBus;
+    use hob_telemetry::{Inference, InferenceLog};
     use hob_testkit::ScriptedEngine;
 
     use super::*;

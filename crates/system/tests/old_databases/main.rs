@@ -14,11 +14,12 @@ use hob_db::{Database, DatabaseError, Migrations, inspect};
 use hob_routing::QuestionClass;
 use hob_store::memory::WordQuery;
 use hob_store::routing::Ratings;
-use hob_store::telemetry::Row;
-use hob_store::{MemoryStore, Prices, Routing, Telemetry, has_answered};
+use hob_store::{MemoryStore, Routing};
 use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_tasks::TaskId;
 use hob_tasks::store::Tasks;
+use hob_telemetry::store::Row;
+use hob_telemetry::{Prices, Telemetry, has_answered};
 use rusqlite::Connection;
 
 const HOB: [&str; 10] = [

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hob_config::Config;
-use hob_system::energy::{EnergySurvey, survey};
+use hob_telemetry::energy::{EnergySurvey, survey};
 
 use super::report::{CheckStatus, DoctorCheck};
 

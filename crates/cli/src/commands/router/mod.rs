@@ -6,8 +6,8 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::Record;
 use hob_system::startup::routing::open_router_book;
+use hob_telemetry::Record;
 
 use crate::args::RouterCommand;
 use crate::output;

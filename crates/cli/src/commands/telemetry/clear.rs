@@ -1,7 +1,7 @@
 //! `hob telemetry clear`.
 
 use anyhow::Result;
-use hob_system::store::Telemetry;
+use hob_telemetry::Telemetry;
 
 use super::note_empty;
 use crate::commands::confirm::Confirmation;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use hob_db::DatabaseError;
-use hob_system::store::Telemetry;
-use hob_system::store::telemetry::Row;
+use hob_telemetry::Telemetry;
+use hob_telemetry::store::Row;
 
 use super::note_empty;
 use crate::args::ExportFormat;

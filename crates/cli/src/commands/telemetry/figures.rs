@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hob_system::store::Dollars;
-use hob_system::store::telemetry::{Figures, Timing};
+use hob_telemetry::Dollars;
+use hob_telemetry::store::{Figures, Timing};
 
 use crate::output::number::{self, counted, seconds};
 use crate::output::table::Column;
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn energy_says_how_many_calls_it_is_of() {
-        let energy = Some(hob_core::Energy::from_microjoules(45_000_000_000));
+        let energy = Some(hob_telemetry::Energy::from_microjoules(45_000_000_000));
         let figures = Figures { calls: 12, measured: 10, energy, ..Figures::default() };
         assert_eq!(measured(&figures).as_deref(), Some("12.5 Wh, measured for 10 of 12 calls"));
         assert_eq!((super::energy(&figures).as_str(), measured(&Figures::default())), ("12.5 Wh", None));

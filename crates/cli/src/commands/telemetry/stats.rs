@@ -4,10 +4,8 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use hob_db::DatabaseError;
-use hob_system::store::Telemetry;
-use hob_system::store::telemetry::{
-    AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview,
-};
+use hob_telemetry::Telemetry;
+use hob_telemetry::store::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
 use serde::Serialize;
 
 use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, timing};

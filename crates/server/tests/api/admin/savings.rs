@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_config::{Config, ServerConfig};
-use hob_core::{Ending, Energy, Engine, FinishReason, Inference, RequestSource, Usage};
+use hob_core::{Engine, FinishReason, RequestSource, Usage};
 use hob_engines::Style;
 use hob_server::ServerParts;
 use hob_system::startup::telemetry::open_record;
-use hob_system::{Record, System, SystemParts};
+use hob_system::{System, SystemParts};
+use hob_telemetry::Record;
+use hob_telemetry::{Ending, Energy, Inference};
 use hob_testkit::{FakeServer, Hold, Outside, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -7,9 +7,10 @@ use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChann
 use hob_config::ServerConfig;
 use hob_core::{Ask, Engine, Zone};
 use hob_server::ServerParts;
+use hob_system::System;
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{Record, System};
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
+use hob_telemetry::Record;
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, ServerConfig};
-use hob_core::{Delta, FinishReason, Inference, Usage};
-use hob_system::Record;
+use hob_core::{Delta, FinishReason, Usage};
 use hob_system::startup::telemetry::open_record;
+use hob_telemetry::Inference;
+use hob_telemetry::Record;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 use tempfile::TempDir;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_config::Config;
-use hob_core::{Delta, Ending, FinishReason, Inference, RequestSource, Usage};
+use hob_core::{Delta, FinishReason, RequestSource, Usage};
 use hob_engines::Style;
 use hob_system::startup::telemetry::open_record;
+use hob_telemetry::{Ending, Inference};
 use hob_testkit::{FakeServer, ScriptedEngine};
 
 use super::chromium::{Browser, Reader};

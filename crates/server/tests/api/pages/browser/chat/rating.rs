@@ -6,7 +6,8 @@ use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_engines::Style;
 use hob_system::startup::routing::open_router_book;
-use hob_system::{PolicyName, Record, Router, System};
+use hob_system::{PolicyName, Router, System};
+use hob_telemetry::Record;
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 

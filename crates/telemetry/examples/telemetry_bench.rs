@@ -1,0 +1,111 @@
+//! How long reports take over a million rows: `cargo run -p hob-telemetry --example telemetry_bench [rows]`.
+//! `telemetry_bench fill FILE [rows]` only writes them, into a database that others measure with; `./dev bench telemetry` does.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use hob_core::{FinishReason, RequestSource, Usage};
+use hob_core::{UtcDay, Zone};
+use hob_db::Database;
+use hob_telemetry::{Ending, Inference, MIGRATIONS, Prices, Telemetry};
+
+const DAYS: u64 = 365;
+const BATCH: u64 = 2048;
+const MODELS: [(&str, &str); 6] = [
+    ("ollama", "qwen3:8b"),
+    ("ollama", "llama3.2:3b"),
+    ("vllm", "Qwen/Qwen3-32B"),
+    ("llamacpp", "gpt-oss-20b"),
+    ("cloud", "gpt-5.2"),
+    ("cloud", "claude-opus-4-6"),
+];
+const AGENTS: [Option<&str>; 3] = [None, Some("orchestrator"), Some("react")];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rows = |at: usize| arguments.get(at).map_or(Ok(1_000_000), |rows| rows.parse::<u64>());
+    match arguments.first().map(String::as_str) {
+        Some("fill") => {
+            let path = arguments.get(1).ok_or("say which file: telemetry_bench fill FILE [rows]")?;
+            fill(Path::new(path), rows(2)?, SystemTime::now()).map(drop)
+        }
+        _ => measure(rows(0)?),
+    }
+}
+
+fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Telemetry, Box<dyn Error>> {
+    let telemetry = Telemetry::new(Database::open(path, &[MIGRATIONS])?, Prices::standard());
+    let filling = Instant::now();
+    let mut next = 0;
+    while next < rows {
+        let end = (next + BATCH).min(rows);
+        let batch: Vec<Inference> = (next..end).map(|number| call(number, rows, now)).collect();
+        telemetry.record_batch(&batch)?;
+        next = end;
+    }
+    let filled = filling.elapsed();
+    let bytes = std::fs::metadata(path)?.len();
+    println!(
+        "{rows} rows over {DAYS} days: {filled:.1?} to write ({:.1?} each), {} MB",
+        filled / rows as u32,
+        bytes / 1_000_000
+    );
+    Ok(telemetry)
+}
+
+fn measure(rows: u64) -> Result<(), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let now = SystemTime::now();
+    let telemetry = fill(&directory.path().join("hob.db"), rows, now)?;
+    let month = Some(UtcDay::of(now).minus(30));
+    time("overview", || telemetry.overview(None))?;
+    time("overview of 30 days", || telemetry.overview(month))?;
+    time("top_models(10)", || telemetry.top_models(None, 10))?;
+    time("engines", || telemetry.engines(None))?;
+    time("agents", || telemetry.agents(None))?;
+    time("per_day(30)", || telemetry.per_day(30, now))?;
+    time("recent(10)", || telemetry.recent(10))?;
+    time("savings", || telemetry.savings(now, &Zone::UTC))?;
+    time("export", || telemetry.export(None).try_fold(0u64, |count, row| row.map(|_| count + 1)))?;
+    Ok(())
+}
+
+/// Prints the best of five: the others measure the machine.
+fn time<T, E>(what: &str, mut work: impl FnMut() -> Result<T, E>) -> Result<(), E> {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        work()?;
+        best = best.min(start.elapsed());
+    }
+    println!("{what:<20} {best:>10.1?}");
+    Ok(())
+}
+
+/// The call with this number. Spread over days, models and agents without chance, so that two runs are alike.
+fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
+    let (engine, model) = MODELS[(number * 7 % 6) as usize];
+    let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let latency = Duration::from_micros(50_000 + scattered % 8_000_000);
+    Inference {
+        started: now - Duration::from_secs(DAYS * 86_400 * (rows - number) / rows),
+        run: Arc::from(format!("chatcmpl-{number:024}")),
+        source: RequestSource::ALL[(number % 4) as usize],
+        engine: engine.to_owned(),
+        model: model.to_owned(),
+        agent: AGENTS[(number % 3) as usize].map(str::to_owned),
+        streamed: number.is_multiple_of(2),
+        usage: Usage {
+            prompt_tokens: scattered % 4000,
+            completion_tokens: scattered % 700,
+            cached_tokens: None,
+        },
+        estimated: false,
+        latency,
+        first_token: number.is_multiple_of(2).then_some(latency / 9),
+        energy: None,
+        ending: Ending::Complete(FinishReason::Stop),
+    }
+}

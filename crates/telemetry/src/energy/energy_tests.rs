@@ -1,0 +1,330 @@
+//! Questions under way, and what is put down to them. Counters are dials that a test turns.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use hob_core::{
+    Delta, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    RequestSource, RunEvents,
+};
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+use crate::inference::{Inference, InferenceLog};
+use crate::recorded_engine::{Metered, Origin};
+use crate::trace::Spans;
+
+/// What a dial shows when it cannot be read.
+const GONE: u64 = u64::MAX;
+
+/// A counter whose number a test sets.
+#[derive(Clone)]
+pub(super) struct Dial {
+    name: &'static str,
+    microjoules: Arc<AtomicU64>,
+    wraps_after: Option<u64>,
+}
+
+pub(super) fn dial(name: &'static str, microjoules: u64) -> Dial {
+    Dial { name, microjoules: Arc::new(AtomicU64::new(microjoules)), wraps_after: None }
+}
+
+impl Dial {
+    pub(super) fn wrapping_after(self, last: u64) -> Self {
+        Dial { wraps_after: Some(last), ..self }
+    }
+
+    pub(super) fn shows(&self, microjoules: u64) {
+        self.microjoules.store(microjoules, Ordering::Relaxed);
+    }
+
+    pub(super) fn disappears(&self) {
+        self.shows(GONE);
+    }
+}
+
+impl Counter for Dial {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn read(&mut self) -> Result<u64, Box<dyn Error + Send + Sync>> {
+        match self.microjoules.load(Ordering::Relaxed) {
+            GONE => Err("it is gone".into()),
+            microjoules => Ok(microjoules),
+        }
+    }
+
+    fn wraps_after(&self) -> Option<u64> {
+        self.wraps_after
+    }
+}
+
+/// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Meters whose reader looks when a test says so.
+fn meters(dials: &[&Dial]) -> (Meters, Reader) {
+    let counters = dials.iter().map(|dial| Box::new((*dial).clone()) as Box<dyn Counter>).collect();
+    let (panel, reader) = Panel::new(Counters::new(counters));
+    (Meters { found: Arc::new(OnceLock::from(panel)) }, reader)
+}
+
+/// A panel with one dial, its reader, and times in seconds from now on.
+fn panel(dial: &Dial) -> (Arc<Panel>, Reader, impl Fn(u64) -> Instant) {
+    let (start, counters) = (Instant::now(), Counters::new(vec![Box::new(dial.clone())]));
+    let (panel, reader) = Panel::new(counters);
+    (panel, reader, move |second| start + Duration::from_secs(second))
+}
+
+fn joules(microjoules: u64) -> Option<Energy> {
+    Some(Energy::from_microjoules(microjoules))
+}
+
+#[test]
+fn questions_at_the_same_time_share_and_idle_time_is_nobodys() {
+    let dial = dial("processor", 0);
+    let (panel, mut reader, at) = panel(&dial);
+    reader.look(at(0));
+    dial.shows(1_000);
+    let long = Panel::begin(&panel);
+    reader.look(at(10));
+    dial.shows(1_100);
+    let short = Panel::begin(&panel);
+    reader.look(at(11));
+    dial.shows(1_300);
+    reader.look(at(12));
+    assert_eq!(short.end_at(at(12)), joules(100));
+    reader.look(at(12));
+    dial.shows(1_305);
+    reader.look(at(13));
+    assert_eq!(long.end_at(at(13)), joules(205));
+    dial.shows(9_000);
+    let later = Panel::begin(&panel);
+    reader.look(at(20));
+    dial.shows(9_004);
+    reader.look(at(21));
+    assert_eq!(later.end_at(at(21)), joules(4));
+}
+
+#[test]
+fn a_question_that_is_forgotten_takes_no_more_part() {
+    let dial = dial("processor", 0);
+    let (panel, mut reader, now) = panel(&dial);
+    drop(Panel::begin(&panel));
+    let other = Panel::begin(&panel);
+    reader.look(now(1));
+    dial.shows(50);
+    reader.look(now(2));
+    assert_eq!(other.end_at(now(2)), joules(50));
+    assert!(!at(&panel.desk).ledger.is_anybody_under_way());
+}
+
+#[test]
+fn a_meter_that_disappears_costs_the_figure_and_not_the_answer() {
+    let dial = dial("card", 0);
+    let (panel, mut reader, at) = panel(&dial);
+    let unlucky = Panel::begin(&panel);
+    reader.look(at(0));
+    dial.disappears();
+    reader.look(at(1));
+    assert_eq!(unlucky.end_at(at(1)), None);
+    let unlucky = Panel::begin(&panel);
+    reader.look(at(2));
+    dial.shows(10);
+    reader.look(at(3));
+    assert_eq!(unlucky.end_at(at(3)), None, "when it began nobody could look");
+    let lucky = Panel::begin(&panel);
+    reader.look(at(4));
+    dial.shows(17);
+    reader.look(at(5));
+    assert_eq!(lucky.end_at(at(5)), joules(7));
+}
+
+/// A counter whose readings a test hears of, and may hold up.
+struct Observed {
+    dial: Dial,
+    read: SyncSender<()>,
+    /// Once nobody holds the other end, readings go through.
+    held: Receiver<()>,
+}
+
+impl Counter for Observed {
+    fn name(&self) -> String {
+        self.dial.name()
+    }
+
+    /// Each time it shows 5 more.
+    fn read(&mut self) -> Result<u64, Box<dyn Error + Send + Sync>> {
+        // A test may have heard enough.
+        let _ = self.read.try_send(());
+        let _ = self.held.recv();
+        self.dial.shows(self.dial.microjoules.load(Ordering::Relaxed) + 5);
+        self.dial.read()
+    }
+
+    fn wraps_after(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Meters with a thread of their own; what hears of their readings; and what holds them up until it is dropped.
+fn observed() -> (Meters, Receiver<()>, SyncSender<()>) {
+    let ((read, heard), (hold, held)) = (sync_channel(1), sync_channel(1));
+    let counter = Observed { dial: dial("card", 0), read, held };
+    let meters = Meters::found_by(|| Found { counters: vec![Box::new(counter)], ..Found::default() });
+    while meters.names().is_none() {
+        thread::yield_now();
+    }
+    (meters, heard, hold)
+}
+
+#[test]
+fn a_driver_that_hangs_holds_up_nobody_else() {
+    let (meters, heard, _hold) = observed();
+    let (tell, told) = sync_channel(1);
+    thread::spawn(move || {
+        let engine = ScriptedEngine::saying(&["hi"]);
+        let first = meters.begin(&engine).unwrap();
+        heard.recv().unwrap();
+        // From here on the driver hangs.
+        let second = meters.begin(&engine).unwrap();
+        tell.send([first.end(), second.end(), meters.begin(&engine).unwrap().end()]).unwrap();
+    });
+    assert_eq!(told.recv_timeout(LONG), Ok([None; 3]), "nobody looked, so nothing is known");
+}
+
+#[test]
+fn while_a_question_is_under_way_the_meters_are_read_by_themselves() {
+    let (meters, heard, hold) = observed();
+    drop(hold);
+    let engine = ScriptedEngine::saying(&["hi"]);
+    // A machine that stands still for a moment makes a figure late, and then there is none.
+    let measured = (0..1_000).find_map(|_| {
+        let share = meters.begin(&engine).unwrap();
+        (0..4).for_each(|_| heard.recv_timeout(LONG).unwrap());
+        share.end()
+    });
+    let measured = measured.expect("a figure").microjoules();
+    assert!(measured > 0 && measured % 5 == 0, "{measured}");
+}
+
+/// Keeps what was recorded of energy.
+#[derive(Default)]
+struct Notebook(Mutex<Vec<Option<Energy>>>);
+
+impl InferenceLog for Notebook {
+    fn record(&self, inference: Inference) {
+        self.0.lock().unwrap().push(inference.energy);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_recorded_with_what_it_used() {
+    let dial = dial("processor", 0);
+    let (meters, reader) = meters(&[&dial]);
+    // In time for whoever ends within the hour.
+    let reading = Mutex::new((reader, Instant::now() + Duration::from_secs(3600)));
+    let engine = ScriptedEngine::new(move |_| {
+        let (reader, now) = &mut *reading.lock().unwrap();
+        reader.look(*now);
+        dial.shows(dial.microjoules.load(Ordering::Relaxed) + 5);
+        *now += Duration::from_secs(1);
+        reader.look(*now);
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::Stop };
+        vec![Ok(Delta::text("hi")), Ok(finish), Ok(Delta::Done { usage: None })]
+    });
+    let notebook = Arc::new(Notebook::default());
+    let origin = Origin {
+        run: "run".into(),
+        source: RequestSource::Server,
+        agent: None,
+        events: RunEvents::unheard(),
+        log: Arc::clone(&notebook) as Arc<dyn InferenceLog>,
+        spans: Spans::default(),
+        meters,
+        trace_parent: None,
+    };
+    let engine = Metered::new(Arc::new(engine), origin);
+    let question = GenerateRequest { model: "m".into(), ..GenerateRequest::default() };
+    engine.generate(&question).await.unwrap();
+    // One that is left before its end has used what it has used.
+    drop(engine.stream(&question).await.unwrap());
+    assert_eq!(*notebook.0.lock().unwrap(), [joules(5), joules(5)]);
+}
+
+#[test]
+fn only_work_that_is_done_here_is_measured() {
+    let (meters, _reader) = meters(&[&dial("processor", 0), &dial("card", 0)]);
+    assert_eq!(meters.names(), Some("processor, card"));
+    let inside = ScriptedEngine::saying(&["hi"]);
+    assert_eq!(inside.address(), "");
+    assert!(meters.begin(&inside).is_some());
+    assert!(Meters::default().begin(&inside).is_none());
+    let measures = |key: &str, address: &str| meters.begin(&EngineAt::new(key, address)).is_some();
+    for here in ["http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000/v1"] {
+        assert!(measures("vllm", here), "{here}");
+        assert!(!measures("litellm", here), "nobody knows where LiteLLM asks: {here}");
+    }
+    for elsewhere in ["http://192.168.1.20:8000", "https://gpu.example.com", "http://box:8000"] {
+        assert!(!measures("vllm", elsewhere), "{elsewhere}");
+    }
+    let several = |hosts: &[&str]| {
+        let member = |host: &&str| Arc::new(EngineAt::new("vllm", host)) as Arc<dyn Engine>;
+        let members: Vec<Arc<dyn Engine>> = hosts.iter().map(member).collect();
+        let address = hosts.join(", ");
+        meters.begin(&EngineAt { members, ..EngineAt::new("vllm", &address) }).is_some()
+    };
+    assert!(several(&["http://localhost:8000", "http://localhost:8001"]));
+    assert!(!several(&["http://localhost:8000", "http://192.168.1.20:8000"]));
+}
+
+/// An engine at an address, or several of them under one name. Answers nothing.
+struct EngineAt {
+    key: String,
+    address: String,
+    members: Vec<Arc<dyn Engine>>,
+}
+
+impl EngineAt {
+    fn new(key: &str, address: &str) -> Self {
+        EngineAt { key: key.to_owned(), address: address.to_owned(), members: Vec::new() }
+    }
+
+    fn unreachable(&self) -> EngineError {
+        let (engine, address) = (self.key.clone(), self.address.clone());
+        EngineError::Unreachable { engine, address, reason: "it is not there".to_owned() }
+    }
+}
+
+#[async_trait]
+impl Engine for EngineAt {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn members(&self) -> &[Arc<dyn Engine>] {
+        &self.members
+    }
+
+    async fn generate(&self, _request: &GenerateRequest) -> Result<Generation, EngineError> {
+        Err(self.unreachable())
+    }
+
+    async fn stream(&self, _request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        Err(self.unreachable())
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        Err(self.unreachable())
+    }
+
+    async fn health(&self) -> bool {
+        false
+    }
+}

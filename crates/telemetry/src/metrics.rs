@@ -1,0 +1,229 @@
+//! Running totals of what engines did since the house was opened: plain atomics, so that counting costs an answer nothing
+//! that could be measured. Knows nothing of how the figures are shown.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::inference::{Ending, Inference, InferenceLog};
+
+/// Upper bounds of the buckets, in seconds. There is one more for everything above.
+pub const BOUNDS: [f64; 15] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// Models that are counted by name. Engines with names without end must not make figures without end.
+const MOST_MODELS: usize = 100;
+
+/// The name under which the others are counted, and those that never answered.
+const OTHER: &str = "other";
+
+/// How long things took.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    microseconds: AtomicU64,
+}
+
+impl Histogram {
+    pub fn observe(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let bucket = BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS.len());
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
+    }
+
+    /// How many took no longer than each of [`BOUNDS`], and how many there were at all.
+    pub fn cumulative(&self) -> [u64; BOUNDS.len() + 1] {
+        let mut sum = 0;
+        std::array::from_fn(|bucket| {
+            sum += self.buckets[bucket].load(Ordering::Relaxed);
+            sum
+        })
+    }
+
+    /// All times together, in seconds.
+    pub fn sum(&self) -> f64 {
+        self.microseconds.load(Ordering::Relaxed) as f64 / 1e6
+    }
+}
+
+/// What one model on one engine did.
+#[derive(Debug)]
+pub struct ModelTotals {
+    pub engine: String,
+    pub model: String,
+    pub complete: AtomicU64,
+    pub failed: AtomicU64,
+    pub cancelled: AtomicU64,
+    pub prompt_tokens: AtomicU64,
+    pub completion_tokens: AtomicU64,
+    pub cached_tokens: AtomicU64,
+    /// In microjoules, as far as it was measured.
+    pub energy: AtomicU64,
+    pub latency: Histogram,
+    /// Of streams only.
+    pub first_token: Histogram,
+}
+
+impl ModelTotals {
+    fn new(engine: &str, model: &str) -> Self {
+        ModelTotals {
+            engine: engine.to_owned(),
+            model: model.to_owned(),
+            complete: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            cancelled: AtomicU64::default(),
+            prompt_tokens: AtomicU64::default(),
+            completion_tokens: AtomicU64::default(),
+            cached_tokens: AtomicU64::default(),
+            energy: AtomicU64::default(),
+            latency: Histogram::default(),
+            first_token: Histogram::default(),
+        }
+    }
+
+    fn add(&self, inference: &Inference) {
+        let ending = match inference.ending {
+            Ending::Complete(_) => &self.complete,
+            Ending::Failed(_) => &self.failed,
+            Ending::Cancelled => &self.cancelled,
+        };
+        ending.fetch_add(1, Ordering::Relaxed);
+        let usage = inference.usage;
+        self.prompt_tokens.fetch_add(usage.prompt_tokens, Ordering::Relaxed);
+        self.completion_tokens.fetch_add(usage.completion_tokens, Ordering::Relaxed);
+        self.cached_tokens.fetch_add(usage.cached_tokens.unwrap_or(0), Ordering::Relaxed);
+        if let Some(energy) = inference.energy {
+            self.energy.fetch_add(energy.microjoules(), Ordering::Relaxed);
+        }
+        self.latency.observe(inference.latency);
+        if let Some(first_token) = inference.first_token {
+            self.first_token.observe(first_token);
+        }
+    }
+}
+
+/// Counts every inference, and passes it on to the record.
+pub struct Totals {
+    record: Arc<dyn InferenceLog>,
+    /// Read for every inference, and exchanged for a longer one when a model answers for the first time.
+    models: ArcSwap<Vec<Arc<ModelTotals>>>,
+    /// Held while that is done.
+    growing: Mutex<()>,
+}
+
+impl Totals {
+    pub fn before(record: Arc<dyn InferenceLog>) -> Self {
+        Totals { record, models: ArcSwap::default(), growing: Mutex::default() }
+    }
+
+    /// All that was counted so far.
+    pub fn models(&self) -> Vec<Arc<ModelTotals>> {
+        self.models.load().to_vec()
+    }
+
+    fn count(&self, inference: &Inference) {
+        let models = self.models.load();
+        match find(&models, &inference.engine, &inference.model) {
+            Some(known) => known.add(inference),
+            None => self.name(inference).add(inference),
+        }
+    }
+
+    /// A model earns its name by an answer; anybody can ask for one that does not exist.
+    fn name(&self, inference: &Inference) -> Arc<ModelTotals> {
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let models = self.models.load();
+        let answered = matches!(inference.ending, Ending::Complete(_)) || inference.first_token.is_some();
+        let name = if answered && models.len() < MOST_MODELS { &inference.model } else { OTHER };
+        // Somebody else may have been here first.
+        if let Some(known) = find(&models, &inference.engine, name) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(ModelTotals::new(&inference.engine, name));
+        let longer = models.iter().chain([&new]).map(Arc::clone).collect();
+        self.models.store(Arc::new(longer));
+        new
+    }
+}
+
+fn find<'a>(models: &'a [Arc<ModelTotals>], engine: &str, model: &str) -> Option<&'a Arc<ModelTotals>> {
+    models.iter().find(|known| known.model == model && known.engine == engine)
+}
+
+impl InferenceLog for Totals {
+    fn record(&self, inference: Inference) {
+        self.count(&inference);
+        self.record.record(inference);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use hob_core::{FinishReason, RequestSource, Usage};
+
+    use super::*;
+    use crate::inference::Unrecorded;
+
+    fn inference(model: &str, ending: Ending) -> Inference {
+        Inference {
+            started: SystemTime::UNIX_EPOCH,
+            run: "r".into(),
+            source: RequestSource::Server,
+            engine: "cloud".into(),
+            model: model.into(),
+            agent: None,
+            streamed: false,
+            usage: Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: Some(1) },
+            estimated: false,
+            latency: Duration::from_millis(70),
+            first_token: None,
+            energy: None,
+            ending,
+        }
+    }
+
+    fn complete(model: &str) -> Inference {
+        inference(model, Ending::Complete(FinishReason::Stop))
+    }
+
+    #[test]
+    fn a_time_falls_into_the_first_bucket_that_holds_it() {
+        let histogram = Histogram::default();
+        for milliseconds in [5, 6, 300_000, 300_001] {
+            histogram.observe(Duration::from_millis(milliseconds));
+        }
+        let cumulative = histogram.cumulative();
+        assert_eq!(
+            (cumulative[0], cumulative[1], cumulative[13], cumulative[14], cumulative[15]),
+            (1, 2, 2, 3, 4)
+        );
+        assert!((histogram.sum() - 600.012).abs() < 1e-9, "{}", histogram.sum());
+    }
+
+    #[test]
+    fn names_are_bounded_and_earned_by_an_answer() {
+        let totals = Totals::before(Arc::new(Unrecorded));
+        totals.record(inference("never-heard-of", Ending::Failed("no".into())));
+        for number in 0..2 * MOST_MODELS {
+            totals.record(complete(&format!("m{number}")));
+        }
+        totals.record(inference("m0", Ending::Cancelled));
+        let models = totals.models();
+        assert_eq!(models.len(), MOST_MODELS);
+        let of = |name: &str| models.iter().find(|totals| totals.model == name).unwrap();
+        let counts = |name: &str| {
+            let totals = of(name);
+            [&totals.complete, &totals.failed, &totals.cancelled].map(|count| count.load(Ordering::Relaxed))
+        };
+        assert_eq!(counts("m0"), [1, 0, 1]);
+        assert_eq!(counts(OTHER), [MOST_MODELS as u64 + 1, 1, 0]);
+        assert!(models.iter().all(|totals| totals.model != "never-heard-of"));
+        assert_eq!(of("m0").prompt_tokens.load(Ordering::Relaxed), 6);
+    }
+}

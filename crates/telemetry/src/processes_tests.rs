@@ -1,0 +1,105 @@
+//! Several processes on one file, and one that is killed. The test program starts itself as the other processes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use hob_core::{FinishReason, RequestSource, Usage};
+use hob_db::Database;
+
+use crate::inference::{Ending, Inference, InferenceLog};
+use crate::store::sqlite::MIGRATIONS;
+use crate::{Prices, Telemetry, TelemetryWriter};
+
+/// Tells the other process which file it is about.
+const FILE: &str = "HOB_TEST_STORE";
+
+fn inference() -> Inference {
+    Inference {
+        started: SystemTime::now(),
+        run: Arc::from("run-1"),
+        source: RequestSource::Server,
+        engine: "ollama".to_owned(),
+        model: "qwen3:8b".to_owned(),
+        agent: None,
+        streamed: true,
+        usage: Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None },
+        estimated: false,
+        latency: Duration::from_millis(20),
+        first_token: Some(Duration::from_millis(5)),
+        energy: None,
+        ending: Ending::Complete(FinishReason::Stop),
+    }
+}
+
+fn telemetry(path: &Path) -> Telemetry {
+    Telemetry::new(Database::open(path, &[MIGRATIONS]).expect("opened"), Prices::standard())
+}
+
+/// Runs one of the ignored tests below in a process of its own.
+fn start(what: &str, path: &Path) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", &format!("processes_tests::{what}"), "--ignored"])
+        .env(FILE, path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started")
+}
+
+fn file_of_this_process() -> PathBuf {
+    std::env::var_os(FILE).expect("only started by another test").into()
+}
+
+#[test]
+#[ignore = "a process that the other tests start"]
+fn opens_and_records_one() {
+    telemetry(&file_of_this_process()).record_batch(&[inference()]).expect("recorded");
+}
+
+#[test]
+#[ignore = "a process that the other tests start and kill"]
+fn records_until_it_is_killed() {
+    let writer = TelemetryWriter::start(telemetry(&file_of_this_process()), 0).expect("started");
+    loop {
+        writer.record(inference());
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn processes_that_open_a_new_database_at_once_all_get_it() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("hob.db");
+    let children: Vec<Child> = (0..6).map(|_| start("opens_and_records_one", &path)).collect();
+    for mut child in children {
+        assert!(child.wait().expect("it ended").success());
+    }
+    assert_eq!(telemetry(&path).overview(None).expect("readable").figures.calls, 6);
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_whole_records_behind() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join("hob.db");
+    let mut child = start("records_until_it_is_killed", &path);
+    let ours = telemetry(&path);
+    let calls = |telemetry: &Telemetry| telemetry.overview(None).expect("readable").figures.calls;
+    // The other process never asks for its records to be written, and we see them all the same.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while calls(&ours) < 1000 {
+        assert!(Instant::now() < deadline, "nothing is being recorded");
+        std::thread::yield_now();
+    }
+    child.kill().expect("killed");
+    child.wait().expect("it ended");
+    drop(ours);
+    let after = telemetry(&path);
+    let figures = after.overview(None).expect("readable").figures;
+    let rows = after.export(None).try_fold(0, |rows, row| row.map(|_| rows + 1)).expect("readable");
+    assert!(rows >= 1000, "{rows}");
+    assert_eq!((figures.calls, figures.prompt_tokens), (rows, 3 * rows));
+    after.record_batch(&[inference()]).expect("it goes on");
+    assert_eq!(calls(&after), rows + 1);
+}

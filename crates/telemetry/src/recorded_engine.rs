@@ -1,0 +1,336 @@
+//! An engine whose every inference is recorded once, however it ends, and told to whoever listens.
+//!
+//! Wraps the engine for one run, so that direct answers, streams and each turn of an agent are counted by the same code.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use futures::Stream;
+use hob_core::token_estimate::{prompt_tokens, tokens_of};
+use hob_core::{
+    Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, Event,
+    FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo, RequestSource, RunEvents,
+    TraceParent, Usage,
+};
+use hob_net::trace_context::{current, within};
+
+use crate::energy::{Meters, Share};
+use crate::inference::{Ending, Inference, InferenceLog};
+use crate::trace::{Kind, Span, Spans, kind_of, provider};
+
+/// Whose inferences these are.
+#[derive(Clone)]
+pub struct Origin {
+    pub run: Arc<str>,
+    pub source: RequestSource,
+    pub agent: Option<String>,
+    pub events: RunEvents,
+    pub log: Arc<dyn InferenceLog>,
+    pub spans: Spans,
+    pub meters: Meters,
+    /// What these inferences are a part of; `None` for whatever the work under way is.
+    pub trace_parent: Option<TraceParent>,
+}
+
+/// What an engine is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Generate,
+    Stream,
+    Embed,
+}
+
+impl Operation {
+    /// In the words of OpenTelemetry.
+    fn as_str(self) -> &'static str {
+        match self {
+            Operation::Generate | Operation::Stream => "chat",
+            Operation::Embed => "embeddings",
+        }
+    }
+}
+
+/// The engine as one run sees it.
+pub struct Metered {
+    engine: Arc<dyn Engine>,
+    origin: Arc<Origin>,
+}
+
+impl Metered {
+    pub fn new(engine: Arc<dyn Engine>, origin: impl Into<Arc<Origin>>) -> Self {
+        Metered { engine, origin: origin.into() }
+    }
+
+    fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> Tally {
+        let engine = self.engine.key().to_owned();
+        let span = self.span(operation, &engine, model);
+        if self.origin.events.are_heard() {
+            let (engine, model) = (engine.clone(), model.to_owned());
+            self.origin.events.publish(Event::InferenceStart { engine, model });
+        }
+        Tally {
+            origin: Arc::clone(&self.origin),
+            engine,
+            model: model.to_owned(),
+            streamed: operation == Operation::Stream,
+            started: SystemTime::now(),
+            clock: Instant::now(),
+            first_token: None,
+            prompt_estimate,
+            written: 0,
+            usage: None,
+            finish_reason: None,
+            settled: false,
+            share: self.origin.meters.begin(self.engine.as_ref()),
+            span,
+        }
+    }
+
+    /// By the convention for generative AI.
+    fn span(&self, operation: Operation, engine: &str, model: &str) -> Span {
+        let operation = operation.as_str();
+        let Origin { spans, trace_parent, agent, .. } = &*self.origin;
+        let parent = trace_parent.or_else(current);
+        let mut span = spans.start(parent, Kind::Client, || format!("{operation} {model}"));
+        span.set("gen_ai.operation.name", operation);
+        span.set("gen_ai.provider.name", provider(engine, model));
+        span.set("gen_ai.request.model", model);
+        if let Some(agent) = agent {
+            span.set("gen_ai.agent.name", agent.as_str());
+        }
+        span
+    }
+}
+
+#[async_trait]
+impl Engine for Metered {
+    fn key(&self) -> &str {
+        self.engine.key()
+    }
+
+    fn address(&self) -> &str {
+        self.engine.address()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        let mut tally = self.begin(Operation::Generate, &request.model, prompt_tokens(request));
+        match within(tally.span.place(), self.engine.generate(request)).await {
+            Ok(mut generation) => {
+                tally.written = generation.answers().map(written).sum();
+                tally.usage = generation.usage;
+                generation.usage = Some(tally.counted().0);
+                tally.span.set("gen_ai.response.model", generation.model.as_str());
+                tally.settle(Ending::Complete(generation.answer.finish_reason.clone()));
+                Ok(generation)
+            }
+            Err(error) => {
+                tally.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        let mut tally = self.begin(Operation::Stream, &request.model, prompt_tokens(request));
+        match within(tally.span.place(), self.engine.stream(request)).await {
+            Ok(GenerationStream { warnings, deltas }) => {
+                Ok(GenerationStream { warnings, deltas: Box::pin(MeteredStream { deltas, tally }) })
+            }
+            Err(error) => {
+                tally.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// A question without an answer in words, so nothing was written.
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let tokens = match &request.inputs {
+            EmbedInputs::Texts(texts) => tokens_of(texts.iter().map(|text| text.len() as u64).sum()),
+            EmbedInputs::Tokens(lists) => lists.iter().map(|tokens| tokens.len() as u64).sum(),
+        };
+        let mut tally = self.begin(Operation::Embed, &request.model, tokens);
+        match within(tally.span.place(), self.engine.embed(request)).await {
+            Ok(mut embeddings) => {
+                tally.usage = embeddings.prompt_tokens.map(|prompt_tokens| Usage {
+                    prompt_tokens,
+                    completion_tokens: 0,
+                    cached_tokens: None,
+                });
+                embeddings.prompt_tokens = Some(tally.counted().0.prompt_tokens);
+                tally.settle(Ending::Complete(FinishReason::Stop));
+                Ok(embeddings)
+            }
+            Err(error) => {
+                tally.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.engine.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        self.engine.health().await
+    }
+
+    fn lists_every_model(&self) -> bool {
+        self.engine.lists_every_model()
+    }
+
+    fn means(&self, asked: &str, listed: &str) -> bool {
+        self.engine.means(asked, listed)
+    }
+
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        self.engine.prepare(model).await
+    }
+}
+
+/// Bytes of an answer: what it says, what it thought, what it wants done.
+fn written(answer: &Answer) -> u64 {
+    let thought = answer.reasoning.as_ref().map_or(0, String::len);
+    let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
+    (answer.content.len() + thought + calls) as u64
+}
+
+/// One inference under way. Dropped before it is settled, it was cancelled.
+struct Tally {
+    origin: Arc<Origin>,
+    engine: String,
+    model: String,
+    streamed: bool,
+    started: SystemTime,
+    clock: Instant,
+    first_token: Option<Duration>,
+    /// What the prompt amounts to, should the engine not say.
+    prompt_estimate: u64,
+    /// Bytes of the answer.
+    written: u64,
+    usage: Option<Usage>,
+    finish_reason: Option<FinishReason>,
+    settled: bool,
+    /// Its part in what the machine's meters count.
+    share: Option<Share>,
+    span: Span,
+}
+
+impl Tally {
+    /// The usage, and whether it is an estimate.
+    fn counted(&self) -> (Usage, bool) {
+        match self.usage {
+            Some(usage) => (usage, false),
+            None => {
+                let completion_tokens = tokens_of(self.written);
+                (Usage { prompt_tokens: self.prompt_estimate, completion_tokens, cached_tokens: None }, true)
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &EngineError) {
+        self.span.fail(kind_of(error));
+        self.settle(Ending::Failed(error.to_string()));
+    }
+
+    fn settle(&mut self, ending: Ending) {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
+        let latency = self.clock.elapsed();
+        let (usage, estimated) = self.counted();
+        self.end_span(&ending, usage);
+        if self.origin.events.are_heard() {
+            self.origin.events.publish(Event::InferenceEnd {
+                engine: self.engine.clone(),
+                model: self.model.clone(),
+                success: matches!(ending, Ending::Complete(_)),
+                latency,
+            });
+        }
+        self.origin.log.record(Inference {
+            started: self.started,
+            run: Arc::clone(&self.origin.run),
+            source: self.origin.source,
+            engine: std::mem::take(&mut self.engine),
+            model: std::mem::take(&mut self.model),
+            agent: self.origin.agent.clone(),
+            streamed: self.streamed,
+            usage,
+            estimated,
+            latency,
+            first_token: self.first_token,
+            energy: self.share.take().and_then(Share::end),
+            ending,
+        });
+    }
+
+    fn end_span(&mut self, ending: &Ending, usage: Usage) {
+        self.span.set("gen_ai.usage.input_tokens", usage.prompt_tokens);
+        self.span.set("gen_ai.usage.output_tokens", usage.completion_tokens);
+        match ending {
+            Ending::Complete(reason) => self.span.set("gen_ai.response.finish_reasons", reason),
+            Ending::Cancelled => self.span.fail("cancelled"),
+            // Which kind of failure it was has been said.
+            Ending::Failed(_) => {}
+        }
+        self.span.end();
+    }
+
+    /// Takes note of a piece, and gives `Done` the usage where the engine gave none.
+    fn note(&mut self, delta: &mut Delta) {
+        if self.first_token.is_none() {
+            self.first_token = Some(self.clock.elapsed());
+        }
+        match delta {
+            Delta::Text(piece) => self.written += piece.text.len() as u64,
+            Delta::Reasoning { text, .. } => self.written += text.len() as u64,
+            Delta::ToolCall(piece) => self.written += piece.arguments.len() as u64,
+            Delta::Step(_) => {}
+            Delta::Finish { reason, .. } => self.finish_reason = Some(reason.clone()),
+            Delta::Done { usage } => {
+                self.usage = *usage;
+                *usage = Some(self.counted().0);
+                let reason = self.finish_reason.take().unwrap_or(FinishReason::Stop);
+                self.settle(Ending::Complete(reason));
+            }
+        }
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.settle(Ending::Cancelled);
+    }
+}
+
+struct MeteredStream {
+    deltas: DeltaStream,
+    tally: Tally,
+}
+
+impl Stream for MeteredStream {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let mut next = std::task::ready!(this.deltas.as_mut().poll_next(context));
+        match &mut next {
+            Some(Ok(delta)) => this.tally.note(delta),
+            Some(Err(error)) => this.tally.fail(error),
+            None => {
+                this.tally.span.fail("interrupted");
+                this.tally.settle(Ending::Failed("it ended without a finish".to_owned()));
+            }
+        }
+        Poll::Ready(next)
+    }
+}
+
+#[cfg(test)]
+#[path = "recorded_engine_tests.rs"]
+mod tests;

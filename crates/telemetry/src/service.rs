@@ -1,0 +1,270 @@
+//! The record of inferences: opens it, keeps it within its retention, and does without it while it cannot be opened.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use hob_core::{Moment, Zone};
+use hob_db::{DatabaseError, LazyDatabase};
+
+use crate::inference::{Inference, InferenceLog};
+use crate::savings::{Prices, Savings, Served, savings};
+use crate::store::Telemetry;
+use crate::writer::TelemetryWriter;
+
+/// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
+const LATEST_RECORDS: Duration = Duration::from_millis(250);
+
+/// What is recorded of calls, and for how long.
+#[derive(Debug, Clone)]
+pub struct TelemetryOptions {
+    /// Whether calls are recorded.
+    pub enabled: bool,
+    /// Days that records are kept; 0 is for ever.
+    pub retention_days: u32,
+    /// Whether figures are counted for Prometheus.
+    pub metrics: bool,
+    /// Whether the energy of answers is measured where the machine can.
+    pub energy: bool,
+    /// What the cloud asks for its tokens.
+    pub prices: Prices,
+}
+
+/// The record, or nothing: an answer never depends on it.
+#[derive(Clone)]
+pub struct Record {
+    /// `None` when nothing is to be recorded, or no thread can be had for it.
+    kept: Option<Kept>,
+    prices: Arc<Prices>,
+}
+
+#[derive(Clone)]
+struct Kept {
+    /// Empty while the database cannot be opened.
+    telemetry: Arc<OnceLock<Telemetry>>,
+    writer: Arc<TelemetryWriter>,
+}
+
+impl Default for Record {
+    /// Keeps nothing.
+    fn default() -> Self {
+        Record { kept: None, prices: Arc::new(Prices::standard()) }
+    }
+}
+
+impl Record {
+    /// Opens the record in `database`, where calls are recorded. A database that cannot be opened is logged and tried again: until
+    /// then calls wait to be recorded, as many as there is room for.
+    pub fn open(options: &TelemetryOptions, database: &LazyDatabase) -> Self {
+        let kept = options.enabled.then(|| Kept::open(options, database)).transpose();
+        let kept = kept.unwrap_or_else(|error| {
+            tracing::error!(%error, "no calls are recorded: the system gives no thread for it");
+            None
+        });
+        Record { kept, prices: Arc::new(options.prices.clone()) }
+    }
+
+    /// What was recorded, for reports; `None` when nothing is, or the database cannot be opened yet.
+    pub fn telemetry(&self) -> Option<&Telemetry> {
+        self.kept.as_ref().and_then(|kept| kept.telemetry.get())
+    }
+
+    /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
+    /// recorded. Blocks.
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
+        // What the disk does not take now is told by a later report.
+        self.settle();
+        match self.telemetry() {
+            Some(telemetry) => telemetry.savings(now, zone),
+            None => Ok(savings(Served::default(), &self.prices, Moment::of(now), zone)),
+        }
+    }
+
+    /// What the cloud asks for its tokens.
+    pub fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    /// Waits a moment for records that are not written yet. Blocks.
+    pub fn settle(&self) {
+        if let Some(kept) = &self.kept {
+            kept.writer.flush(LATEST_RECORDS);
+        }
+    }
+
+    /// What is wrong with the figures and what to do; `None` when all calls are recorded.
+    pub fn why_not(&self) -> Option<String> {
+        let Some(_) = &self.kept else {
+            let why =
+                "calls are not recorded, so there are no figures; set [telemetry] enabled = true for some";
+            return Some(why.to_owned());
+        };
+        match (self.telemetry(), self.dropped()) {
+            (Some(_), 0) => None,
+            (Some(_), dropped) => Some(format!(
+                "{dropped} calls are missing: they could not be written to the database; the server's log says why"
+            )),
+            (None, _) => Some(
+                "calls are not recorded, because the database cannot be opened; Hob tries again, and its log says why"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Whether calls are lost, or will be if nothing changes: some were already, or the database cannot be opened.
+    pub fn is_losing(&self) -> bool {
+        self.kept.is_some() && (self.telemetry().is_none() || self.dropped() > 0)
+    }
+
+    /// Records that were lost because they could not be written, or not in time.
+    pub fn dropped(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.writer.dropped())
+    }
+
+    /// Writes what is still under way, and says how many calls could not be recorded at the end; the log says so, too. Everything
+    /// in the database is then in its file, and not in the log beside it.
+    pub async fn close(self) -> u64 {
+        let Some(Kept { writer, telemetry }) = self.kept else { return 0 };
+        let closing = tokio::task::spawn_blocking(move || {
+            let unsaved = writer.close();
+            if let Some(Err(error)) = telemetry.get().map(Telemetry::checkpoint) {
+                tracing::debug!(%error, "what was written last stays in the log beside the database");
+            }
+            unsaved
+        });
+        // A failure is the blocking pool's end, which comes only with the program's.
+        closing.await.unwrap_or(0)
+    }
+}
+
+impl Kept {
+    fn open(options: &TelemetryOptions, database: &LazyDatabase) -> io::Result<Self> {
+        let retention_days = options.retention_days;
+        let telemetry = Arc::new(OnceLock::new());
+        let opened = Arc::clone(&telemetry);
+        let (prices, database) = (options.prices.clone(), database.clone());
+        let open = move || {
+            let telemetry = Telemetry::new(database.open()?, prices.clone());
+            Ok(opened.get_or_init(|| telemetry).clone())
+        };
+        let writer = match open() {
+            Ok(telemetry) => TelemetryWriter::start(telemetry, retention_days)?,
+            Err(error) => {
+                let error: DatabaseError = error;
+                tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
+                TelemetryWriter::start_unopened(open, retention_days)?
+            }
+        };
+        Ok(Kept { telemetry, writer: Arc::new(writer) })
+    }
+}
+
+impl InferenceLog for Record {
+    fn record(&self, inference: Inference) {
+        if let Some(kept) = &self.kept {
+            kept.writer.record(inference);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Instant;
+
+    use hob_core::{FinishReason, RequestSource, Usage};
+
+    use super::*;
+    use crate::inference::Ending;
+    use crate::store::MIGRATIONS;
+
+    fn database(directory: &tempfile::TempDir) -> LazyDatabase {
+        LazyDatabase::at(&directory.path().join("hob.db"), &[MIGRATIONS])
+    }
+
+    fn telemetry(directory: &tempfile::TempDir) -> Telemetry {
+        Telemetry::new(database(directory).open().unwrap(), Prices::standard())
+    }
+
+    fn options() -> TelemetryOptions {
+        TelemetryOptions {
+            enabled: true,
+            retention_days: 0,
+            metrics: true,
+            energy: false,
+            prices: Prices::standard(),
+        }
+    }
+
+    fn inference() -> Inference {
+        Inference {
+            started: SystemTime::now(),
+            run: Arc::from("run-1"),
+            source: RequestSource::Ask,
+            engine: "ollama".to_owned(),
+            model: "m".to_owned(),
+            agent: None,
+            streamed: false,
+            usage: Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None },
+            estimated: false,
+            latency: Duration::from_millis(20),
+            first_token: None,
+            energy: None,
+            ending: Ending::Complete(FinishReason::Stop),
+        }
+    }
+
+    fn calls(record: &Record) -> u64 {
+        record.savings(SystemTime::now(), &Zone::UTC).unwrap().total_calls
+    }
+
+    #[tokio::test]
+    async fn a_database_that_cannot_be_opened_at_the_start_gets_its_calls_when_it_can() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("hob.db");
+        fs::create_dir(&path).unwrap();
+        let record = Record::open(&options(), &database(&home));
+        record.record(inference());
+        assert!(record.telemetry().is_none() && record.is_losing());
+        assert!(record.why_not().unwrap().contains("cannot be opened; Hob tries again"));
+        assert_eq!((calls(&record), record.dropped()), (0, 0), "nothing is lost yet");
+
+        fs::remove_dir(&path).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while calls(&record) < 1 {
+            assert!(Instant::now() < deadline, "it is never tried again");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!record.is_losing());
+        assert_eq!(record.why_not(), None);
+        assert_eq!(record.close().await, 0);
+    }
+
+    #[tokio::test]
+    async fn calls_of_a_database_that_can_never_be_opened_are_counted_as_lost() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("hob.db")).unwrap();
+        let record = Record::open(&options(), &database(&home));
+        for _ in 0..7 {
+            record.record(inference());
+        }
+        let another = record.clone();
+        assert_eq!(record.close().await, 7);
+        assert_eq!(another.dropped(), 7);
+    }
+
+    #[tokio::test]
+    async fn after_the_end_the_database_itself_has_everything() {
+        let home = tempfile::tempdir().unwrap();
+        let record = Record::open(&options(), &database(&home));
+        // Whoever else has the database open keeps it from being closed.
+        let another = telemetry(&home);
+        record.record(inference());
+        record.close().await;
+        let copy = tempfile::tempdir().unwrap();
+        fs::copy(home.path().join("hob.db"), copy.path().join("hob.db")).unwrap();
+        let copied = telemetry(&copy);
+        assert_eq!(copied.overview(None).unwrap().figures.calls, 1);
+        drop(another);
+    }
+}

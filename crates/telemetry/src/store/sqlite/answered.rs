@@ -1,0 +1,67 @@
+//! Whether an engine has ever answered, for those who must neither create nor migrate the database.
+
+use std::path::Path;
+
+use hob_db::{DatabaseError, peek};
+
+/// Whether the record at `path` knows of an answer by `engine`. One that is not there knows of none. Creates nothing, and
+/// brings nothing up to date: of one that is too old to tell, this is an error. Blocks.
+pub fn has_answered(path: &Path, engine: &str) -> Result<bool, DatabaseError> {
+    let answered = peek(path, |connection| {
+        let sql = "SELECT EXISTS (SELECT 1 FROM telemetry_series WHERE engine = ?1 AND total_answered > 0)";
+        connection.query_row(sql, [engine], |row| row.get(0))
+    })?;
+    Ok(answered.unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use hob_core::{FinishReason, RequestSource, Usage};
+    use hob_db::Database;
+
+    use super::*;
+    use crate::inference::{Ending, Inference};
+    use crate::savings::Prices;
+    use crate::store::sqlite::{MIGRATIONS, Telemetry};
+
+    fn answer(engine: &str) -> Inference {
+        Inference {
+            started: UNIX_EPOCH,
+            run: "run".into(),
+            source: RequestSource::Ask,
+            engine: engine.to_owned(),
+            model: "m".to_owned(),
+            agent: None,
+            streamed: false,
+            usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
+            estimated: false,
+            latency: Duration::from_millis(20),
+            first_token: None,
+            energy: None,
+            ending: Ending::Complete(FinishReason::Stop),
+        }
+    }
+
+    #[test]
+    fn an_engine_has_answered_once_an_answer_of_its_is_recorded() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("hob.db");
+        assert!(!has_answered(&path, "ollama").expect("nothing is there"));
+        assert!(!path.exists(), "looking makes nothing");
+
+        let telemetry =
+            Telemetry::new(Database::open(&path, &[MIGRATIONS]).expect("made"), Prices::standard());
+        let failed = Inference { ending: Ending::Failed("unreachable".into()), ..answer("vllm") };
+        telemetry.record_batch(&[answer("ollama"), failed]).expect("recorded");
+        for (engine, expected) in [("ollama", true), ("vllm", false), ("llamacpp", false)] {
+            assert_eq!(has_answered(&path, engine).expect("readable"), expected, "{engine}");
+        }
+
+        let old = root.path().join("old.db");
+        fs::write(&old, b"").expect("written");
+        assert!(has_answered(&old, "ollama").is_err(), "it cannot tell");
+    }
+}

@@ -1,0 +1,95 @@
+//! Exports, however large and however slowly read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::inference::Inference;
+use crate::store::sqlite::pages::MOST;
+use crate::store::tests::{DAY, inference, noon, telemetry};
+
+/// So many rows, several of them in each millisecond, with their number for a name.
+fn filled(rows: u64) -> Telemetry {
+    let telemetry = telemetry();
+    let numbered = |number: u64| Inference {
+        started: noon() + Duration::from_millis(number / 7),
+        run: Arc::from(number.to_string()),
+        ..inference()
+    };
+    let batch: Vec<Inference> = (0..rows).map(numbered).collect();
+    telemetry.record_batch(&batch).expect("recorded");
+    telemetry
+}
+
+#[test]
+fn a_hundred_thousand_rows_are_exported_some_pages_at_a_time() {
+    let telemetry = filled(100_000);
+    let mut export = telemetry.export(None);
+    let mut exported = 0;
+    while let Some(row) = export.next() {
+        assert_eq!(row.expect("readable").run, exported.to_string());
+        assert!(export.ready.len() + export.held.len() < ENOUGH + 2 * MOST);
+        exported += 1;
+    }
+    assert_eq!(exported, 100_000);
+}
+
+#[test]
+fn a_call_that_took_long_comes_where_it_began() {
+    let telemetry = telemetry();
+    let began = |second: u64| Inference { started: noon() + Duration::from_secs(second), ..inference() };
+    for batch in 1..=30 {
+        let mut ended: Vec<Inference> = (0..100).map(|number| began(100 * batch + number)).collect();
+        ended.push(began(batch));
+        telemetry.record_batch(&ended).expect("recorded");
+    }
+    let rows: Vec<Row> = telemetry.export(None).collect::<Result<_, _>>().expect("readable");
+    assert_eq!(rows.len(), 30 * 101);
+    assert!(rows.is_sorted_by_key(|row| row.started));
+}
+
+#[test]
+fn calls_that_took_too_long_do_not_fill_the_memory() {
+    let telemetry = telemetry();
+    let began = |milliseconds: u64| Inference {
+        started: noon() + Duration::from_millis(milliseconds),
+        ..inference()
+    };
+    for batch in 0..20 {
+        let mut ended: Vec<Inference> =
+            (1..MOST as u64).map(|number| began(1_000_000 * batch + number)).collect();
+        ended.push(began(batch));
+        telemetry.record_batch(&ended).expect("recorded");
+    }
+    let mut export = telemetry.export(None);
+    let mut exported = 0;
+    while let Some(row) = export.next() {
+        row.expect("readable");
+        assert!(export.ready.len() + export.held.len() < MOST_HELD + ENOUGH + MOST);
+        exported += 1;
+    }
+    assert_eq!(exported, 20 * MOST);
+}
+
+#[test]
+fn what_is_recorded_during_an_export_is_not_part_of_it_and_need_not_wait() {
+    let telemetry = filled(2500);
+    let later = Inference { started: noon() + DAY, ..inference() };
+    let mut exported = 0;
+    for row in telemetry.export(None) {
+        row.expect("readable");
+        telemetry.record_batch(std::slice::from_ref(&later)).expect("recorded");
+        exported += 1;
+    }
+    assert_eq!(exported, 2500);
+    assert_eq!(telemetry.export(Some(UtcDay::of(noon()).next())).count(), 2500);
+}
+
+#[test]
+fn an_export_of_nothing_is_empty_and_an_error_ends_it() {
+    let telemetry = telemetry();
+    assert_eq!(telemetry.export(None).count(), 0);
+    telemetry.database.writer().execute_batch("DROP TABLE telemetry_page").expect("spoilt");
+    let rows: Vec<Result<Row, DatabaseError>> = telemetry.export(None).collect();
+    assert!(matches!(rows[..], [Err(DatabaseError::Failed { .. })]), "{rows:?}");
+}

@@ -1,0 +1,121 @@
+//! Writes inferences page by page: a row of the database for up to 2,048 of one day.
+
+use hob_core::time::Moment;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Transaction, params};
+
+use crate::entry::Entry;
+use crate::packed::pack;
+
+/// Inferences of a page. Whoever wants one of them reads the whole page.
+pub(super) const MOST: usize = 2048;
+
+/// Bytes after which a page takes no more: many long errors must not make a huge one.
+const FULL: usize = 1 << 20;
+
+/// Bytes of most inferences.
+const USUAL: usize = 128;
+
+const INSERT: &str = "
+    INSERT INTO telemetry_page (first_started, last_started, count, inferences) VALUES (?1, ?2, ?3, ?4)";
+
+/// The page that is being filled; those before it are written.
+pub(super) struct Pages<'t> {
+    insert: CachedStatement<'t>,
+    text: Vec<u8>,
+    span: Option<Span>,
+}
+
+struct Span {
+    first: Moment,
+    last: Moment,
+    count: usize,
+}
+
+impl<'t> Pages<'t> {
+    /// For about so many inferences.
+    pub(super) fn new(transaction: &'t Transaction<'_>, inferences: usize) -> rusqlite::Result<Self> {
+        let text = Vec::with_capacity(inferences.min(MOST) * USUAL);
+        Ok(Pages { insert: transaction.prepare_cached(INSERT)?, text, span: None })
+    }
+
+    /// To be called in the order in which the inferences began.
+    pub(super) fn add(&mut self, series: i64, entry: &Entry<'_>) -> rusqlite::Result<()> {
+        if self.is_closed_to(entry) {
+            self.write()?;
+        }
+        self.text.push(if self.span.is_none() { b'[' } else { b',' });
+        pack(series, entry, &mut self.text)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let span = self.span.get_or_insert(Span { first: entry.started, last: entry.started, count: 0 });
+        span.last = entry.started;
+        span.count += 1;
+        Ok(())
+    }
+
+    /// Writes the last page.
+    pub(super) fn finish(mut self) -> rusqlite::Result<()> {
+        self.write()
+    }
+
+    fn is_closed_to(&self, entry: &Entry<'_>) -> bool {
+        self.span.as_ref().is_some_and(|span| {
+            span.count >= MOST || self.text.len() >= FULL || span.first.day() != entry.started.day()
+        })
+    }
+
+    fn write(&mut self) -> rusqlite::Result<()> {
+        let Some(span) = self.span.take() else { return Ok(()) };
+        self.text.push(b']');
+        let (first, last) = (span.first.microseconds(), span.last.microseconds());
+        let text = ToSqlOutput::Borrowed(ValueRef::Text(&self.text));
+        self.insert.execute(params![first, last, span.count as i64, text])?;
+        self.text.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::inference::{Ending, Inference};
+    use crate::store::sqlite::Telemetry;
+    use crate::store::tests::{DAY, inference, noon, telemetry};
+
+    /// How many inferences each page has, and its bytes.
+    fn pages(telemetry: &Telemetry) -> Vec<(usize, usize)> {
+        let read =
+            |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize));
+        let found = telemetry.database.read(|connection| {
+            let mut statement = connection
+                .prepare("SELECT count, octet_length(inferences) FROM telemetry_page ORDER BY id")?;
+            statement.query_map([], read)?.collect()
+        });
+        found.expect("readable")
+    }
+
+    #[test]
+    fn a_page_is_of_one_day_and_of_so_many() {
+        let telemetry = telemetry();
+        let began = |time| Inference { started: time, ..inference() };
+        let mut batch = vec![began(noon()), began(noon() - DAY), began(noon() + DAY)];
+        batch.extend((0..MOST as u64).map(|number| began(noon() + Duration::from_millis(number))));
+        telemetry.record_batch(&batch).expect("recorded");
+        let counts: Vec<usize> = pages(&telemetry).into_iter().map(|(count, _)| count).collect();
+        assert_eq!(counts, [1, MOST, 1, 1]);
+        assert_eq!(telemetry.export(None).count(), MOST + 3);
+    }
+
+    #[test]
+    fn long_errors_do_not_make_a_huge_page() {
+        let telemetry = telemetry();
+        // A control character is six in JSON.
+        let failed = Inference { ending: Ending::Failed("\u{1}".repeat(2000)), ..inference() };
+        telemetry.record_batch(&vec![failed; 200]).expect("recorded");
+        let pages = pages(&telemetry);
+        assert!(pages.len() > 1);
+        assert!(pages.iter().all(|(_, bytes)| *bytes < FULL + 16 * 1024), "{pages:?}");
+    }
+}

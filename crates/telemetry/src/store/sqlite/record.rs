@@ -1,0 +1,276 @@
+//! Writes inferences: into pages, and into the sums, in one transaction.
+
+use std::collections::HashMap;
+
+use hob_core::time::{Moment, UtcDay};
+use hob_db::{DatabaseError, Durability};
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use crate::entry::{Cost, Entry, Series};
+use crate::inference::Inference;
+use crate::latency_histogram::Durations;
+use crate::store::sqlite::Telemetry;
+use crate::store::sqlite::pages::Pages;
+use crate::store::sqlite::rows::Outcome;
+
+// SQLite turns a sum that is too large into a floating-point number; `min` turns that back into the largest whole one.
+const ADD_TO_DAY: &str = "
+    INSERT INTO telemetry_day (
+        day, series, calls, failures, cancelled, estimated, prompt_tokens, completion_tokens, cached_tokens, latency_us,
+        first_token_us, first_tokens, cost_pico, unpriced, energy_uj, measured, completed_tokens
+    ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+    ON CONFLICT DO UPDATE SET
+        calls = calls + excluded.calls,
+        failures = failures + excluded.failures,
+        cancelled = cancelled + excluded.cancelled,
+        estimated = estimated + excluded.estimated,
+        prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, 9223372036854775807),
+        completion_tokens = min(completion_tokens + excluded.completion_tokens, 9223372036854775807),
+        cached_tokens = min(cached_tokens + excluded.cached_tokens, 9223372036854775807),
+        latency_us = min(latency_us + excluded.latency_us, 9223372036854775807),
+        first_token_us = min(first_token_us + excluded.first_token_us, 9223372036854775807),
+        first_tokens = first_tokens + excluded.first_tokens,
+        cost_pico = min(cost_pico + excluded.cost_pico, 9223372036854775807),
+        unpriced = unpriced + excluded.unpriced,
+        energy_uj = min(energy_uj + excluded.energy_uj, 9223372036854775807),
+        measured = measured + excluded.measured,
+        completed_tokens = min(completed_tokens + excluded.completed_tokens, 9223372036854775807)";
+
+const ADD_TO_SERIES: &str = "
+    UPDATE telemetry_series SET
+        total_answered = total_answered + ?2,
+        total_prompt_tokens = min(total_prompt_tokens + ?3, 9223372036854775807),
+        total_completion_tokens = min(total_completion_tokens + ?4, 9223372036854775807),
+        total_cost_pico = min(total_cost_pico + ?5, 9223372036854775807),
+        total_energy_uj = min(total_energy_uj + ?6, 9223372036854775807),
+        total_measured = total_measured + ?7
+    WHERE id = ?1";
+
+const ADD_TO_SERVED: &str = "
+    INSERT INTO telemetry_served (quarter, calls, prompt_tokens, completion_tokens) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO UPDATE SET
+        calls = calls + excluded.calls,
+        prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, 9223372036854775807),
+        completion_tokens = min(completion_tokens + excluded.completion_tokens, 9223372036854775807)";
+
+const FIND_DURATIONS: &str =
+    "SELECT latency, first_token FROM telemetry_latency WHERE day = ?1 AND series = ?2";
+
+const REPLACE_DURATIONS: &str =
+    "INSERT OR REPLACE INTO telemetry_latency (day, series, latency, first_token) VALUES (?1, ?2, ?3, ?4)";
+
+const FIND_SERIES: &str =
+    "SELECT id FROM telemetry_series WHERE engine = ?1 AND model = ?2 AND agent = ?3 AND source = ?4";
+
+const INSERT_SERIES: &str =
+    "INSERT INTO telemetry_series (engine, model, agent, source) VALUES (?1, ?2, ?3, ?4)";
+
+impl Telemetry {
+    /// Records all of them or, when that fails, none.
+    pub fn record_batch(&self, batch: &[Inference]) -> Result<(), DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| {
+            let mut pages = Pages::new(transaction, batch.len())?;
+            let mut series = SeriesIds::default();
+            let mut sums = Sums::default();
+            for inference in by_start(batch) {
+                let entry = Entry::of(inference, &self.prices);
+                let id = series.of(transaction, entry.series)?;
+                pages.add(id, &entry)?;
+                sums.add(id, &entry);
+            }
+            pages.finish()?;
+            sums.write(transaction)
+        })
+    }
+}
+
+/// They come in the order in which they ended.
+fn by_start(batch: &[Inference]) -> Vec<&Inference> {
+    let mut sorted: Vec<&Inference> = batch.iter().collect();
+    sorted.sort_by_key(|inference| Moment::of(inference.started));
+    sorted
+}
+
+/// The series of a batch by their ids.
+#[derive(Default)]
+struct SeriesIds<'a> {
+    known: HashMap<Series<'a>, i64>,
+    /// Mostly the next call is of the same one.
+    last: Option<(Series<'a>, i64)>,
+}
+
+impl<'a> SeriesIds<'a> {
+    fn of(&mut self, transaction: &Transaction<'_>, series: Series<'a>) -> rusqlite::Result<i64> {
+        if let Some((last, id)) = self.last
+            && last == series
+        {
+            return Ok(id);
+        }
+        let id = match self.known.get(&series) {
+            Some(id) => *id,
+            None => *self.known.entry(series).or_insert(series_id(transaction, &series)?),
+        };
+        self.last = Some((series, id));
+        Ok(id)
+    }
+}
+
+fn series_id(transaction: &Transaction<'_>, series: &Series<'_>) -> rusqlite::Result<i64> {
+    let names = params![series.engine, series.model, series.agent, series.source];
+    let known = transaction.prepare_cached(FIND_SERIES)?.query_row(names, |row| row.get(0)).optional()?;
+    match known {
+        Some(id) => Ok(id),
+        None => transaction.prepare_cached(INSERT_SERIES)?.insert(names),
+    }
+}
+
+/// What a batch adds to the sums. Gathered first: calls of one batch mostly belong together.
+#[derive(Default)]
+struct Sums {
+    days: HashMap<(UtcDay, i64), DaySum>,
+    served: HashMap<i64, ServedSum>,
+}
+
+/// What savings count of a quarter of an hour.
+#[derive(Default)]
+struct ServedSum {
+    calls: i64,
+    prompt_tokens: i64,
+    completion_tokens: i64,
+}
+
+#[derive(Default)]
+struct DaySum {
+    calls: i64,
+    failures: i64,
+    cancelled: i64,
+    estimated: i64,
+    prompt_tokens: i64,
+    completion_tokens: i64,
+    cached_tokens: i64,
+    latency_us: i64,
+    first_token_us: i64,
+    first_tokens: i64,
+    cost_pico: i64,
+    unpriced: i64,
+    energy_uj: i64,
+    measured: i64,
+    /// The part of `completion_tokens` that is of completed calls.
+    completed_tokens: i64,
+    /// Of completed calls; `None` without any.
+    durations: Option<Durations>,
+}
+
+impl Sums {
+    fn add(&mut self, series: i64, entry: &Entry<'_>) {
+        self.days.entry((entry.started.day(), series)).or_default().add(entry);
+        if entry.saves() {
+            let served = self.served.entry(entry.started.quarter()).or_default();
+            served.calls += 1;
+            served.prompt_tokens = served.prompt_tokens.saturating_add(entry.prompt_tokens);
+            served.completion_tokens = served.completion_tokens.saturating_add(entry.completion_tokens);
+        }
+    }
+
+    fn write(self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let mut add_to_day = transaction.prepare_cached(ADD_TO_DAY)?;
+        let mut add_to_series = transaction.prepare_cached(ADD_TO_SERIES)?;
+        for ((day, series), sum) in self.days {
+            add_to_day.execute(params![
+                day.days(),
+                series,
+                sum.calls,
+                sum.failures,
+                sum.cancelled,
+                sum.estimated,
+                sum.prompt_tokens,
+                sum.completion_tokens,
+                sum.cached_tokens,
+                sum.latency_us,
+                sum.first_token_us,
+                sum.first_tokens,
+                sum.cost_pico,
+                sum.unpriced,
+                sum.energy_uj,
+                sum.measured,
+                sum.completed_tokens,
+            ])?;
+            add_to_series.execute([
+                series,
+                sum.calls - sum.failures,
+                sum.prompt_tokens,
+                sum.completion_tokens,
+                sum.cost_pico,
+                sum.energy_uj,
+                sum.measured,
+            ])?;
+            if let Some(durations) = sum.durations {
+                add_durations(transaction, day, series, durations)?;
+            }
+        }
+        let mut add_to_served = transaction.prepare_cached(ADD_TO_SERVED)?;
+        for (quarter, served) in self.served {
+            let ServedSum { calls, prompt_tokens, completion_tokens } = served;
+            add_to_served.execute([quarter, calls, prompt_tokens, completion_tokens])?;
+        }
+        Ok(())
+    }
+}
+
+fn add_durations(
+    transaction: &Transaction<'_>,
+    day: UtcDay,
+    series: i64,
+    mut durations: Durations,
+) -> rusqlite::Result<()> {
+    let mut find = transaction.prepare_cached(FIND_DURATIONS)?;
+    let mut known = find.query(params![day.days(), series])?;
+    if let Some(row) = known.next()? {
+        durations.latency.add_encoded(row.get_ref(0)?.as_blob()?);
+        durations.first_token.add_encoded(row.get_ref(1)?.as_blob()?);
+    }
+    let (latency, first_token) = (durations.latency.encode(), durations.first_token.encode());
+    let mut replace = transaction.prepare_cached(REPLACE_DURATIONS)?;
+    replace.execute(params![day.days(), series, latency, first_token])?;
+    Ok(())
+}
+
+impl DaySum {
+    /// A call that failed counts as one, and has used energy: nobody got its tokens, which count only where they are to be
+    /// paid for, and how fast it failed is no speed. A cancelled one has used its tokens, but was not given the time it would
+    /// have taken.
+    fn add(&mut self, entry: &Entry<'_>) {
+        self.calls += 1;
+        if let Some(energy) = entry.energy_uj {
+            self.energy_uj = self.energy_uj.saturating_add(energy);
+            self.measured += 1;
+        }
+        match entry.outcome {
+            Outcome::Failed => self.failures += 1,
+            Outcome::Cancelled => self.cancelled += 1,
+            Outcome::Complete => {
+                let durations = self.durations.get_or_insert_default();
+                durations.latency.count(entry.latency_us);
+                self.latency_us = self.latency_us.saturating_add(entry.latency_us);
+                self.completed_tokens = self.completed_tokens.saturating_add(entry.completion_tokens);
+                if let Some(first_token) = entry.first_token_us {
+                    durations.first_token.count(first_token);
+                    self.first_token_us = self.first_token_us.saturating_add(first_token);
+                    self.first_tokens += 1;
+                }
+            }
+        }
+        if !entry.used_tokens() {
+            return;
+        }
+        self.estimated += i64::from(entry.estimated);
+        self.prompt_tokens = self.prompt_tokens.saturating_add(entry.prompt_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(entry.completion_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(entry.cached_tokens.unwrap_or_default());
+        match entry.cost {
+            Cost::Free => {}
+            Cost::Pico(pico) => self.cost_pico = self.cost_pico.saturating_add(pico),
+            Cost::Unknown => self.unpriced += 1,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What savings are computed from.
+
+use std::time::SystemTime;
+
+use hob_core::RequestSource;
+use hob_core::time::{Moment, UtcDay, Zone};
+use hob_db::DatabaseError;
+use rusqlite::{Connection, params};
+
+use crate::savings::{Dollars, MeasuredEnergy, Quarter, Savings, Served, ServedModel, savings};
+use crate::store::sqlite::report::{dollars, energy, first_moment};
+use crate::store::sqlite::rows::recent;
+use crate::store::sqlite::timing::served_timings;
+use crate::store::sqlite::{CLOUD, Telemetry};
+
+/// How many of the last calls go with the savings.
+const RECENT: usize = 10;
+
+/// How many days back the chart and the timings go, today included.
+const DAYS: u32 = 30;
+
+impl Telemetry {
+    /// What local answers have saved so far, with days as they are in `zone`.
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
+        let today = UtcDay::of(now);
+        let served = self.database.read(|connection| {
+            let timings = served_timings(connection, today.minus(DAYS - 1))?;
+            let mut models = local_models(connection)?;
+            for model in &mut models {
+                let name = (model.model.clone(), model.engine.clone());
+                model.timings = timings.by_model.get(&name).copied().unwrap_or_default();
+            }
+            let Spent { cloud_cost, energy } = spent(connection)?;
+            Ok(Served {
+                since: first_moment(connection)?,
+                models,
+                timings: timings.together,
+                // A day more than the chart shows: the days of a zone begin up to a day before ours.
+                quarters: quarters(connection, today.minus(DAYS))?,
+                cloud_cost,
+                energy,
+                recent: recent(connection, RECENT)?,
+            })
+        })?;
+        Ok(savings(served, &self.prices, Moment::of(now), zone))
+    }
+}
+
+/// Models on local engines, those with the most tokens first.
+fn local_models(connection: &Connection) -> rusqlite::Result<Vec<ServedModel>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model, engine, sum(total_answered), sum(total_prompt_tokens), sum(total_completion_tokens)
+         FROM telemetry_series WHERE engine <> ?1 AND source <> ?2
+         GROUP BY model, engine HAVING sum(total_answered) > 0
+         ORDER BY sum(total_prompt_tokens) + sum(total_completion_tokens) DESC, model, engine",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(ServedModel {
+            model: row.get(0)?,
+            engine: row.get(1)?,
+            calls: count(2)?,
+            prompt_tokens: count(3)?,
+            completion_tokens: count(4)?,
+            ..ServedModel::default()
+        })
+    };
+    statement.query_map(params![CLOUD, RequestSource::Bench.as_str()], read)?.collect()
+}
+
+/// The quarters of an hour with answers, from the day `since` on.
+fn quarters(connection: &Connection, since: UtcDay) -> rusqlite::Result<Vec<Quarter>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT quarter, calls, prompt_tokens, completion_tokens FROM telemetry_served
+         WHERE quarter >= ?1 ORDER BY quarter",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(Quarter {
+            start: Moment::of_quarter(row.get(0)?),
+            calls: count(1)?,
+            prompt_tokens: count(2)?,
+            completion_tokens: count(3)?,
+        })
+    };
+    statement.query_map([since.start().quarter()], read)?.collect()
+}
+
+/// What was spent on calls, of money and of energy.
+struct Spent {
+    cloud_cost: Dollars,
+    energy: Option<MeasuredEnergy>,
+}
+
+/// Whatever a call was for, it was paid for: `bench` counts here.
+fn spent(connection: &Connection) -> rusqlite::Result<Spent> {
+    let mut statement = connection.prepare_cached(
+        "SELECT coalesce(sum(total_cost_pico / 1000000), 0), coalesce(sum(total_cost_pico % 1000000), 0),
+             total(total_energy_uj), coalesce(sum(total_measured), 0)
+         FROM telemetry_series",
+    )?;
+    statement.query_row([], |row| {
+        let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let calls = count(3)?;
+        let energy = energy(row.get(2)?, calls).map(|energy| MeasuredEnergy { energy, calls });
+        Ok(Spent { cloud_cost: dollars(count(0)?, count(1)?), energy })
+    })
+}

@@ -1,0 +1,119 @@
+//! Traces for OpenTelemetry: a span for each request, each question to an engine, each call of a tool.
+//!
+//! Names follow the convention for generative AI. What was asked and answered is never part of a span, nor are an engine's own
+//! words about it: those may repeat the question.
+
+mod export;
+mod otlp;
+mod span;
+mod tools;
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use hob_core::{AskError, Caller, Delta, DeltaStream, EngineError, RequestSource};
+
+pub use export::Traces;
+pub use span::{Fact, Kind, Span, Spans};
+pub use tools::TracedTools;
+
+/// Opens the span of a whole request.
+pub fn request_span(spans: &Spans, caller: &Caller, model: &str) -> Span {
+    let kind = match caller.source {
+        RequestSource::Server => Kind::Server,
+        RequestSource::Channel => Kind::Consumer,
+        RequestSource::Ask | RequestSource::Scheduler | RequestSource::Bench => Kind::Internal,
+    };
+    let mut span = spans.start(caller.trace_parent, kind, || format!("{} request", caller.source.as_str()));
+    span.set("hob.source", caller.source.as_str());
+    span.set("hob.run", &*caller.run);
+    if let Some(request_id) = &caller.request_id {
+        span.set("hob.request_id", &**request_id);
+    }
+    span.set("gen_ai.request.model", model);
+    span
+}
+
+/// The caller, whose work is part of the span from now on.
+pub fn under<'a>(caller: &'a Caller, span: &Span) -> Cow<'a, Caller> {
+    match span.place() {
+        None => Cow::Borrowed(caller),
+        place => Cow::Owned(Caller { trace_parent: place, ..caller.clone() }),
+    }
+}
+
+/// Which kind of trouble it was, in a word.
+pub fn kind_of(error: &EngineError) -> Cow<'static, str> {
+    Cow::Borrowed(match error {
+        EngineError::Unreachable { .. } => "engine_unreachable",
+        EngineError::Timeout { .. } => "engine_timeout",
+        EngineError::Refused { status, .. } => return Cow::Owned(status.to_string()),
+        EngineError::ModelNotFound { .. } => "model_not_found",
+        EngineError::Unsupported { .. } => "unsupported",
+        EngineError::NotConfigured { .. } => "not_configured",
+        EngineError::Malformed { .. } => "malformed_answer",
+        EngineError::Interrupted { .. } => "interrupted",
+    })
+}
+
+/// The same for a whole request.
+pub fn kind_of_refusal(error: &AskError) -> Cow<'static, str> {
+    match error {
+        AskError::Engine(error) => kind_of(error),
+        AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => Cow::Borrowed("unknown_tool"),
+        AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
+        AskError::NoModel(_) => Cow::Borrowed("no_model_to_choose"),
+        AskError::CloudNotAllowed { .. } => Cow::Borrowed("cloud_not_allowed"),
+        AskError::Attachment { .. } => Cow::Borrowed("refused_attachment"),
+    }
+}
+
+/// Who provides the model, in the convention's words where it has one.
+pub fn provider<'a>(engine: &'a str, model: &str) -> &'a str {
+    if engine != "cloud" {
+        return engine;
+    }
+    match model.to_lowercase() {
+        model if model.contains("claude") => "anthropic",
+        model if model.contains("gemini") => "gcp.gemini",
+        _ => "openai",
+    }
+}
+
+/// A stream that is part of a request's span, and ends it.
+pub struct TracedStream {
+    pub deltas: DeltaStream,
+    pub span: Span,
+}
+
+impl Stream for TracedStream {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let next = std::task::ready!(this.deltas.as_mut().poll_next(context));
+        match &next {
+            Some(Ok(Delta::Done { .. })) | None => this.span.end(),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                this.span.fail(kind_of(error));
+                this.span.end();
+            }
+        }
+        Poll::Ready(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_model_is_provided_by_whoever_made_it() {
+        let of = |model| provider("cloud", model);
+        assert_eq!([of("Claude-x"), of("gemini-3"), of("gpt-5.2")], ["anthropic", "gcp.gemini", "openai"]);
+        assert_eq!(provider("ollama", "claude-distilled"), "ollama");
+    }
+}

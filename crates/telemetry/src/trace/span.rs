@@ -1,0 +1,172 @@
+//! A piece of work with a beginning and an end. Where nobody collects traces, spans are silent and cost nothing.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use hob_core::{FinishReason, TraceParent};
+use tokio::sync::mpsc;
+
+/// Of which side of a conversation a span tells. The numbers are those of OpenTelemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Internal = 1,
+    Server = 2,
+    Client = 3,
+    Consumer = 5,
+}
+
+/// Names come from callers and models, who can write anything, and spans wait in memory.
+const LONGEST_TEXT: usize = 256;
+
+fn cut(text: &str) -> String {
+    text.chars().take(LONGEST_TEXT).collect()
+}
+
+/// What is said of a span.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    Text(String),
+    Texts(Vec<String>),
+    Number(u64),
+}
+
+impl From<&str> for Fact {
+    fn from(text: &str) -> Self {
+        Fact::Text(cut(text))
+    }
+}
+
+impl From<&FinishReason> for Fact {
+    /// A list, because there is one for each answer.
+    fn from(reason: &FinishReason) -> Self {
+        Fact::Texts(vec![cut(reason.as_str())])
+    }
+}
+
+impl From<u64> for Fact {
+    fn from(number: u64) -> Self {
+        Fact::Number(number)
+    }
+}
+
+/// A span that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    pub place: TraceParent,
+    /// The span it is a part of.
+    pub parent: Option<u64>,
+    pub name: String,
+    pub kind: Kind,
+    pub began: SystemTime,
+    pub took: Duration,
+    pub facts: Vec<(&'static str, Fact)>,
+    pub failed: bool,
+}
+
+/// The way to the collector. Cheap to clone; by default there is none.
+#[derive(Clone, Default)]
+pub struct Spans {
+    queue: Option<Arc<Queue>>,
+}
+
+/// Spans that wait to be sent.
+pub(super) struct Queue {
+    pub(super) sender: mpsc::Sender<Finished>,
+    /// Spans that found no room, or no collector.
+    pub(super) dropped: AtomicU64,
+}
+
+impl Spans {
+    pub(super) fn through(queue: Arc<Queue>) -> Self {
+        Spans { queue: Some(queue) }
+    }
+
+    /// Spans that were lost because they came faster than they could be sent, or could not be sent at all.
+    pub fn dropped(&self) -> u64 {
+        self.queue.as_ref().map_or(0, |queue| queue.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Whether spans go anywhere.
+    pub fn are_heard(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Begins a span, in a trace of its own where it has no parent.
+    pub fn start(&self, parent: Option<TraceParent>, kind: Kind, name: impl FnOnce() -> String) -> Span {
+        let Some(queue) = &self.queue else { return Span(None) };
+        let (trace, sampled) =
+            parent.map_or_else(|| (fastrand::u128(1..), true), |parent| (parent.trace, parent.sampled));
+        let finished = Finished {
+            place: TraceParent { trace, span: fastrand::u64(1..), sampled },
+            parent: parent.map(|parent| parent.span),
+            name: cut(&name()),
+            kind,
+            began: SystemTime::now(),
+            took: Duration::ZERO,
+            facts: Vec::new(),
+            failed: false,
+        };
+        Span(Some(Box::new(Open { queue: Arc::clone(queue), clock: Instant::now(), finished })))
+    }
+}
+
+/// A span under way. Dropped before it is ended, its work was cancelled.
+pub struct Span(Option<Box<Open>>);
+
+struct Open {
+    queue: Arc<Queue>,
+    clock: Instant,
+    finished: Finished,
+}
+
+impl Span {
+    /// Where it stands, for its parts and for those who do some of its work elsewhere; `None` when it is silent or over.
+    pub fn place(&self) -> Option<TraceParent> {
+        self.0.as_ref().map(|open| open.finished.place)
+    }
+
+    pub fn rename(&mut self, name: impl FnOnce() -> String) {
+        if let Some(open) = &mut self.0 {
+            open.finished.name = cut(&name());
+        }
+    }
+
+    /// Says something of it. What is said twice counts as it was said last.
+    pub fn set(&mut self, key: &'static str, fact: impl Into<Fact>) {
+        if let Some(open) = &mut self.0 {
+            let facts = &mut open.finished.facts;
+            facts.retain(|(known, _)| *known != key);
+            facts.push((key, fact.into()));
+        }
+    }
+
+    /// It did not work out, for this kind of reason.
+    pub fn fail(&mut self, kind: impl Into<Cow<'static, str>>) {
+        if let Some(open) = &mut self.0 {
+            open.finished.failed = true;
+            open.finished.facts.push(("error.type", Fact::Text(kind.into().into_owned())));
+        }
+    }
+
+    /// It is over; what comes later is not part of it.
+    pub fn end(&mut self) {
+        let Some(open) = self.0.take() else { return };
+        let Open { queue, clock, mut finished } = *open;
+        if !finished.place.sampled {
+            return;
+        }
+        finished.took = clock.elapsed();
+        if queue.sender.try_send(finished).is_err() {
+            queue.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        self.fail("cancelled");
+        self.end();
+    }
+}

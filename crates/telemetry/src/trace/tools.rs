@@ -1,0 +1,46 @@
+//! The tools of a run, each call of which is a span.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_core::{ToolCall, ToolDefinition, ToolResult, Tools, TraceParent};
+use hob_net::trace_context::within;
+
+use super::span::{Kind, Spans};
+
+/// The tools, traced.
+pub struct TracedTools {
+    pub tools: Arc<dyn Tools>,
+    pub spans: Spans,
+    pub parent: Option<TraceParent>,
+}
+
+#[async_trait]
+impl Tools for TracedTools {
+    fn definitions(&self) -> Vec<ToolDefinition> {
+        self.tools.definitions()
+    }
+
+    fn begin_turn(&self) {
+        self.tools.begin_turn();
+    }
+
+    async fn execute(&self, call: &ToolCall) -> ToolResult {
+        let mut span =
+            self.spans.start(self.parent, Kind::Internal, || format!("execute_tool {}", call.name));
+        span.set("gen_ai.operation.name", "execute_tool");
+        span.set("gen_ai.tool.name", call.name.as_str());
+        span.set("gen_ai.tool.call.id", call.id.as_str());
+        // A tool that asks an engine does so as part of its call.
+        let result = within(span.place(), self.tools.execute(call)).await;
+        if !result.success {
+            span.fail("tool_error");
+        }
+        span.end();
+        result
+    }
+
+    fn stopped(&self) -> bool {
+        self.tools.stopped()
+    }
+}
