@@ -10,7 +10,7 @@ use hob_agents::ToolSet;
 use hob_agents::capability_tools::memory_tools;
 use hob_core::{
     AllowedRoots, Found, IndexReport, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
-    Passage, PassagePlace, Permit, Reach, RunEvents, ToolCall, ToolResult, Tools,
+    Passage, PassagePlace, Permit, Reach, RunEvents, ToolCall, ToolResult, ToolRunner,
 };
 use serde_json::{Value, json};
 

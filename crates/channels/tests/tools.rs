@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use hob_agents::ToolSet;
 use hob_agents::builtin::{BuiltInOptions, built_in_tools};
-use hob_channels::channel_tools;
-use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels};
-use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolResult, Tools};
+use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, channel_tools};
+use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolResult, ToolRunner};
 
 #[derive(Default)]
 struct Pigeons {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::Reach;
 use secrecy::SecretString;
 
-use crate::agent::{AGENT, AgentKey};
-use crate::keys::keys_of;
+use crate::agent::{AGENT, AgentName};
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, ReachKey, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT,
-    WEBSOCKET_URL,
+    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT, WEBSOCKET_URL,
 };
+use crate::section_keys::keys_of;
 
 /// Settings of messaging.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct ChannelConfig {
     /// WebSocket address of the gateway, without a trailing slash.
     pub gateway_url: String,
     /// Who answers messages; `None` asks the engine directly.
-    pub default_agent: Option<AgentKey>,
+    pub default_agent: Option<AgentName>,
     /// How long to wait before the next attempt to connect.
     pub reconnect_interval: Duration,
     /// The token the gateway wants; `None` sends none.
@@ -28,7 +28,7 @@ pub struct ChannelConfig {
     /// Whether messages are answered, or only received.
     pub reply: bool,
     /// How far the tools reach that a sender's messages may make an agent use, by `channel:sender`. Everyone else has `pure`.
-    pub trust: BTreeMap<String, ReachKey>,
+    pub trust: BTreeMap<String, Reach>,
     /// Senders, as `channel:sender`, whose messages may also read the memory; everybody else's words may not.
     pub allow_from: Vec<String>,
     /// Messages of one sender that are answered within a minute.
@@ -43,7 +43,7 @@ impl Default for ChannelConfig {
         ChannelConfig {
             enabled: false,
             gateway_url: "ws://127.0.0.1:18789/ws".to_owned(),
-            default_agent: Some(AgentKey::Simple),
+            default_agent: Some(AgentName::Simple),
             reconnect_interval: Duration::from_secs(5),
             token: None,
             reply: true,

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::engine_key::{ENGINE, ENGINES, EngineKey};
+use crate::engine_name::{ENGINE, ENGINES, EngineName};
 use crate::hardware::Hardware;
-use crate::keys::{Keys, Section, keys_of};
 use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
 use crate::recommend::recommend;
+use crate::section_keys::{Keys, Section, keys_of};
 
 /// How long an engine may take to answer, unless told otherwise.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -18,11 +18,11 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
     /// The engine the user chose; `None` when the user did not. See [`Self::default_on`].
-    pub default: Option<EngineKey>,
+    pub default: Option<EngineName>,
     /// The engine that `hob init` found to suit the machine. See [`Self::is_chosen`].
-    pub recommended: Option<EngineKey>,
+    pub recommended: Option<EngineName>,
     /// Engines that answer for the models they have, in this order behind the chosen one; empty asks the chosen one alone.
-    pub pool: Vec<EngineKey>,
+    pub pool: Vec<EngineName>,
     pub ollama: EngineServer,
     pub vllm: EngineServer,
     pub sglang: EngineServer,
@@ -34,7 +34,7 @@ pub struct EngineConfig {
 
 impl EngineConfig {
     /// The engine to try first: the user's choice, else what suits the machine.
-    pub fn default_on(&self, hardware: &Hardware) -> EngineKey {
+    pub fn default_on(&self, hardware: &Hardware) -> EngineName {
         self.default.unwrap_or_else(|| recommend(&hardware.gpus))
     }
 
@@ -46,29 +46,29 @@ impl EngineConfig {
     }
 
     /// Whether an engine is said to be elsewhere than usual, or to be started.
-    fn is_set_up(&self, key: EngineKey) -> bool {
+    fn is_set_up(&self, key: EngineName) -> bool {
         let usual = EngineConfig::default();
-        let is_started = key == EngineKey::Llamacpp && self.llamacpp.binary_path.is_some();
+        let is_started = key == EngineName::Llamacpp && self.llamacpp.binary_path.is_some();
         let has_key = self.server(key).is_some_and(|server| server.api_key.is_some());
         is_started || has_key || self.addresses(key) != usual.addresses(key)
     }
 
     /// The settings of the engine's servers; `None` for those that have no server of their own, `cloud` and `embedded`.
-    pub fn server(&self, key: EngineKey) -> Option<&EngineServer> {
+    pub fn server(&self, key: EngineName) -> Option<&EngineServer> {
         match key {
-            EngineKey::Ollama => Some(&self.ollama),
-            EngineKey::Vllm => Some(&self.vllm),
-            EngineKey::Sglang => Some(&self.sglang),
-            EngineKey::Llamacpp => Some(&self.llamacpp.server),
-            EngineKey::Litellm => Some(&self.litellm),
-            EngineKey::Cloud | EngineKey::Embedded => None,
+            EngineName::Ollama => Some(&self.ollama),
+            EngineName::Vllm => Some(&self.vllm),
+            EngineName::Sglang => Some(&self.sglang),
+            EngineName::Llamacpp => Some(&self.llamacpp.server),
+            EngineName::Litellm => Some(&self.litellm),
+            EngineName::Cloud | EngineName::Embedded => None,
         }
     }
 
     /// Where all of the engine's servers listen. A server that Hob starts is asked besides those in `hosts`.
-    pub fn addresses(&self, key: EngineKey) -> Vec<&str> {
+    pub fn addresses(&self, key: EngineName) -> Vec<&str> {
         let Some(server) = self.server(key) else { return Vec::new() };
-        let is_started = key == EngineKey::Llamacpp && self.llamacpp.binary_path.is_some();
+        let is_started = key == EngineName::Llamacpp && self.llamacpp.binary_path.is_some();
         let mut addresses: Vec<&str> = server.hosts.iter().map(String::as_str).collect();
         if addresses.is_empty() || (is_started && !addresses.contains(&server.host.as_str())) {
             addresses.insert(0, &server.host);
@@ -121,11 +121,11 @@ impl Section for EngineConfig {
             ENGINES,
             "Engines that answer for the models they have, such as [\"ollama\", \"vllm\"]; [] asks one engine for everything.",
         );
-        keys.older("ollama_host", &mut ollama.host, HTTP_URL);
-        keys.older("vllm_host", &mut vllm.host, HTTP_URL);
-        keys.older("sglang_host", &mut sglang.host, HTTP_URL);
-        keys.older("llamacpp_host", &mut llamacpp.server.host, HTTP_URL);
-        keys.older("llamacpp_path", &mut llamacpp.binary_path, OPTIONAL_PATH);
+        keys.legacy("ollama_host", &mut ollama.host, HTTP_URL);
+        keys.legacy("vllm_host", &mut vllm.host, HTTP_URL);
+        keys.legacy("sglang_host", &mut sglang.host, HTTP_URL);
+        keys.legacy("llamacpp_host", &mut llamacpp.server.host, HTTP_URL);
+        keys.legacy("llamacpp_path", &mut llamacpp.binary_path, OPTIONAL_PATH);
         keys.section("ollama", ollama, "Ollama.");
         keys.section("vllm", vllm, "vLLM. Its usual port is also Hob's: give one of them another.");
         keys.section("sglang", sglang, "SGLang.");
@@ -304,23 +304,23 @@ mod tests {
     fn the_users_choice_of_engine_goes_before_the_hardwares() {
         let bare = Hardware::default();
         let mut engine = EngineConfig::default();
-        assert_eq!(engine.default_on(&bare), EngineKey::Llamacpp);
-        engine.default = Some(EngineKey::Cloud);
-        assert_eq!(engine.default_on(&bare), EngineKey::Cloud);
+        assert_eq!(engine.default_on(&bare), EngineName::Llamacpp);
+        engine.default = Some(EngineName::Cloud);
+        assert_eq!(engine.default_on(&bare), EngineName::Cloud);
     }
 
     #[test]
     fn a_default_that_was_only_recommended_is_nobodys_choice() {
         let mut engine = EngineConfig::default();
         assert!(!engine.is_chosen());
-        engine.default = Some(EngineKey::Llamacpp);
+        engine.default = Some(EngineName::Llamacpp);
         assert!(engine.is_chosen(), "written by hand");
-        engine.recommended = Some(EngineKey::Llamacpp);
+        engine.recommended = Some(EngineName::Llamacpp);
         assert!(!engine.is_chosen());
 
         let changes: [fn(&mut EngineConfig); 6] = [
-            |engine| engine.default = Some(EngineKey::Ollama),
-            |engine| engine.pool = vec![EngineKey::Vllm],
+            |engine| engine.default = Some(EngineName::Ollama),
+            |engine| engine.pool = vec![EngineName::Vllm],
             |engine| engine.llamacpp.server.host = "http://gpu.lan:8080".into(),
             |engine| engine.llamacpp.server.hosts = vec!["http://gpu.lan:8080".into()],
             |engine| engine.llamacpp.server.api_key = Some("k".to_owned().into()),
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn engines_with_a_server_are_found_by_key() {
-        let hosts: Vec<Option<String>> = EngineKey::ALL
+        let hosts: Vec<Option<String>> = EngineName::ALL
             .into_iter()
             .map(|key| EngineConfig::default().server(key).map(|server| server.host.clone()))
             .collect();
@@ -346,14 +346,14 @@ mod tests {
     #[test]
     fn several_hosts_take_the_place_of_one_and_stand_beside_the_one_that_hob_starts() {
         let mut engine = EngineConfig::default();
-        assert_eq!(engine.addresses(EngineKey::Vllm), ["http://localhost:8000"]);
-        assert_eq!(engine.addresses(EngineKey::Cloud), [""; 0]);
+        assert_eq!(engine.addresses(EngineName::Vllm), ["http://localhost:8000"]);
+        assert_eq!(engine.addresses(EngineName::Cloud), [""; 0]);
         engine.vllm.hosts = vec!["http://a:1".into(), "http://b:1".into()];
-        assert_eq!(engine.addresses(EngineKey::Vllm), ["http://a:1", "http://b:1"]);
+        assert_eq!(engine.addresses(EngineName::Vllm), ["http://a:1", "http://b:1"]);
 
         engine.llamacpp.server.hosts = vec!["http://c:1".into()];
-        assert_eq!(engine.addresses(EngineKey::Llamacpp), ["http://c:1"]);
+        assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://c:1"]);
         engine.llamacpp.binary_path = Some("llama-server".into());
-        assert_eq!(engine.addresses(EngineKey::Llamacpp), ["http://localhost:8080", "http://c:1"]);
+        assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://localhost:8080", "http://c:1"]);
     }
 }

@@ -2,9 +2,9 @@
 
 use hob_core::{MaxTokens, Temperature};
 
-use crate::keys::keys_of;
 use crate::kind::{FLAG, MAX_TOKENS, OPTIONAL_TEXT, TEMPERATURE};
-use crate::router_key::{ROUTER, RouterKey};
+use crate::router_name::{ROUTER, RouterName};
+use crate::section_keys::keys_of;
 
 /// Settings of the choice of a model.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct IntelligenceConfig {
     /// The model when nothing else names one; `None` leaves the choice to Hob.
     pub default_model: Option<String>,
     /// Who chooses where the model is `auto`.
-    pub router: RouterKey,
+    pub router: RouterName,
     /// The model that answers for the default one when that, or its engine, is not there.
     pub fallback_model: Option<String>,
     /// Whether a request may go to the cloud when no local engine can answer it.
@@ -27,7 +27,7 @@ impl Default for IntelligenceConfig {
     fn default() -> Self {
         IntelligenceConfig {
             default_model: None,
-            router: RouterKey::default(),
+            router: RouterName::default(),
             fallback_model: None,
             allow_cloud_fallback: false,
             temperature: Some(Temperature::default()),

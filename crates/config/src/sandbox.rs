@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::keys::{Exposure, Kind, keys_of};
 use crate::kind::{ABSOLUTE_PATHS, COUNT, FLAG, SECONDS, TEXT, expand, quote};
+use crate::section_keys::{Exposure, Kind, keys_of};
 
 /// Settings of the sandbox.
 #[derive(Debug, Clone)]

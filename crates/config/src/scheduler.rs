@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::keys::keys_of;
 use crate::kind::{COUNT, FLAG, SECONDS};
+use crate::section_keys::keys_of;
 
 /// Settings of the scheduler.
 #[derive(Debug, Clone)]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::agent::{AGENT, AgentKey};
-use crate::keys::keys_of;
+use crate::agent::{AGENT, AgentName};
 use crate::kind::{
     BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_TEXT, ORIGINS, PORT, SECONDS, SECONDS_OR_NONE,
     SECRET,
 };
+use crate::section_keys::keys_of;
 
 /// Settings of the HTTP server.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct ServerConfig {
     pub host: String,
     pub port: u16,
     /// The agent for requests that are not streamed; `None` asks the engine directly.
-    pub agent: Option<AgentKey>,
+    pub agent: Option<AgentName>,
     /// The model for requests that name none. See [`Config::default_model`](crate::Config::default_model).
     pub model: Option<String>,
     /// Reserved.
@@ -59,7 +59,7 @@ impl Default for ServerConfig {
         ServerConfig {
             host: "0.0.0.0".to_owned(),
             port: 8000,
-            agent: Some(AgentKey::Orchestrator),
+            agent: Some(AgentName::Orchestrator),
             model: None,
             workers: 1,
             api_key: None,

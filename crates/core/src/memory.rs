@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::engine::EngineError;
+use crate::engine_error::EngineError;
 
 /// How passages are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, Message, PASSAGES_BEGIN, PASSAGES_END, Part, Passage, Role, without_passages};
+use hob_core::{
+    Content, ContentPart, Message, PASSAGES_BEGIN, PASSAGES_END, Passage, Role, without_passages,
+};
 
 use crate::tokens;
 
@@ -49,7 +51,7 @@ impl Context {
     pub fn put_into(&self, messages: &mut [Message]) {
         let Some(question) = messages.iter_mut().rfind(|message| message.role == Role::User) else { return };
         match &mut question.content {
-            Content::Parts(parts) => parts.insert(0, Part::Text(self.text.clone())),
+            Content::Parts(parts) => parts.insert(0, ContentPart::Text(self.text.clone())),
             content => *content = Content::Text(format!("{}{}", self.text, content.text())),
         }
     }
@@ -163,10 +165,10 @@ mod tests {
         assert_eq!(without_context(&messages[0]), "Be brief.");
 
         let mut picture = vec![Message::new(Role::User, "")];
-        picture[0].content = Content::Parts(vec![Part::Text("How?".into())]);
+        picture[0].content = Content::Parts(vec![ContentPart::Text("How?".into())]);
         context.put_into(&mut picture);
         assert!(has_context(&picture));
-        let parts = vec![Part::Text(context.text), Part::Text("How?".into())];
+        let parts = vec![ContentPart::Text(context.text), ContentPart::Text("How?".into())];
         assert_eq!(picture[0].content, Content::Parts(parts));
     }
 

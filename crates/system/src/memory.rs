@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_config::{Config, EngineKey, MemoryBackendKey};
+use hob_config::{Config, EngineName, MemoryBackendName};
 use hob_core::{
     Engine, EventBus, GenerateRequest, Memory, MemoryBackend, MemoryError, MemoryQuery, Message, Passage,
     Role, RunEvents,
@@ -159,7 +159,7 @@ impl HouseEmbedder {
             let chosen = choose(&engines, &self.config, &Wishes::default()).await;
             return chosen.map(|chosen| chosen.engine).map_err(|error| error.to_string());
         }
-        let ours = engines.iter().find(|engine| engine.key() == EngineKey::Embedded.as_str());
+        let ours = engines.iter().find(|engine| engine.key() == EngineName::Embedded.as_str());
         let engine = ours.or(engines.first()).ok_or_else(|| "there is no engine at all".to_owned())?;
         Ok(Arc::clone(engine))
     }
@@ -171,11 +171,11 @@ fn last_question(messages: &[Message]) -> Option<String> {
     Some(last.content.text().into_owned()).filter(|text| !text.trim().is_empty())
 }
 
-fn backend(key: MemoryBackendKey) -> MemoryBackend {
+fn backend(key: MemoryBackendName) -> MemoryBackend {
     match key {
-        MemoryBackendKey::Sqlite => MemoryBackend::Sqlite,
-        MemoryBackendKey::Vector => MemoryBackend::Vector,
-        MemoryBackendKey::Hybrid => MemoryBackend::Hybrid,
+        MemoryBackendName::Sqlite => MemoryBackend::Sqlite,
+        MemoryBackendName::Vector => MemoryBackend::Vector,
+        MemoryBackendName::Hybrid => MemoryBackend::Hybrid,
     }
 }
 

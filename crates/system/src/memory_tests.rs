@@ -132,7 +132,7 @@ async fn what_was_recalled_is_said_and_not_recalled_twice() {
 #[tokio::test]
 async fn without_vectors_a_hybrid_memory_is_asked_by_words() {
     let mut config = Config::default();
-    config.memory.backend = MemoryBackendKey::Hybrid;
+    config.memory.backend = MemoryBackendName::Hybrid;
     let house = House::new(&config).await;
     let memory = house.system.memory().unwrap();
     memory.store(hob_core::Note { title: None, text: "The code of the gate is 4711.".into() }).await.unwrap();

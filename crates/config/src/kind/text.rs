@@ -2,7 +2,7 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::keys::{Exposure, Kind};
+use crate::section_keys::{Exposure, Kind};
 
 pub(crate) const TEXT: Kind<String> = Kind {
     expected: "a text that is not empty",

@@ -9,8 +9,8 @@ use hob_channels::{
     Bridge, BridgeOptions, ChannelError, ChannelOptions, ChannelService, Channels, InboundRules, NoChannels,
     Whatsapp, WhatsappOptions,
 };
-use hob_config::{ChannelConfig, Config, ReachKey};
-use hob_core::{AgentPreference, EventBus, Reach};
+use hob_config::{ChannelConfig, Config};
+use hob_core::{AgentPreference, EventBus};
 use hob_db::LazyDatabase;
 
 /// Held by the one Hob that answers messages.
@@ -109,18 +109,10 @@ fn rules(config: &ChannelConfig) -> InboundRules {
             Some(agent) => AgentPreference::Named(agent.as_str().to_owned()),
             None => AgentPreference::None,
         },
-        trust: config.trust.iter().map(|(sender, trust)| (sender.clone(), reach(*trust))).collect(),
+        trust: config.trust.clone(),
         allow_from: config.allow_from.clone(),
         messages_per_minute: config.messages_per_minute,
         history: config.history,
-    }
-}
-
-fn reach(key: ReachKey) -> Reach {
-    match key {
-        ReachKey::Pure => Reach::Pure,
-        ReachKey::Read => Reach::Read,
-        ReachKey::Act => Reach::Act,
     }
 }
 

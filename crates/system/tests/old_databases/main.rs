@@ -17,7 +17,7 @@ use hob_store::routing::Ratings;
 use hob_store::{MemoryStore, Routing};
 use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_tasks::TaskId;
-use hob_tasks::store::Tasks;
+use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::store::Row;
 use hob_telemetry::{Prices, Telemetry, has_answered};
 use rusqlite::Connection;
@@ -96,7 +96,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
     let measured = calls.iter().filter(|written| (6..=8).contains(*written)).count() as u64;
     assert_eq!(figures.measured, measured, "energy of version {version}");
 
-    let tasks = Tasks::new(database.clone());
+    let tasks = SqliteTaskStore::new(database.clone());
     let listed = tasks.list(None).expect("readable");
     let prompts: Vec<&str> = listed.iter().map(|task| task.prompt.as_str()).collect();
     assert_eq!(prompts.len(), usize::from(version >= 2));

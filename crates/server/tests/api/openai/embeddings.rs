@@ -149,7 +149,7 @@ async fn an_engine_that_writes_text_says_that_it_has_no_embeddings() {
         let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
         let (status, answer) = embed(&server, &json!({ "model": "smollm2", "input": "hello" })).await;
         assert_eq!((status, &answer["error"]["code"]), (400, &json!("unsupported_by_engine")), "{answer}");
-        assert!(answer["detail"].as_str().unwrap().contains("it serves no embedding model"), "{answer}");
+        assert!(answer["detail"].as_str().unwrap().contains("has no embedding model"), "{answer}");
     }
 }
 

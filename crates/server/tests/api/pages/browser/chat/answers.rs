@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use hob_agents::agent;
 use hob_engines::Style;
@@ -131,6 +132,13 @@ async fn stopping_ends_the_engines_work_and_keeps_the_part() {
     // The button does the same.
     click(&browser, ".message:last-child .actions > button:last-child").await;
     browser.shows("stop", "Stop").await;
+    // Nothing is cancelled in the engine before it has been asked.
+    let asked_again = async {
+        while fake.requests().iter().filter(|request| request.method == "POST").count() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked_again).await.expect("the engine is asked again");
     click(&browser, "#stop").await;
     tokio::time::timeout(PATIENCE, fake.hung_up(2)).await.expect("the engine's request ends");
     becomes(&browser, "stopped").await;

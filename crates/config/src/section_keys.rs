@@ -21,8 +21,8 @@ macro_rules! keys_of {
         $([$inner:ident], $inner_about:literal;)*
         $(!$removed:ident;)*
     }) => {
-        impl crate::keys::Section for $section {
-            fn keys<K: crate::keys::Keys>(&mut self, keys: &mut K) {
+        impl crate::section_keys::Section for $section {
+            fn keys<K: crate::section_keys::Keys>(&mut self, keys: &mut K) {
                 let $section { $($field,)* $($inner,)* } = self;
                 $(keys.key(stringify!($field), $field, $kind, $about);)*
                 $(keys.section(stringify!($inner), $inner, $inner_about);)*
@@ -51,7 +51,7 @@ pub(crate) trait Keys {
     );
 
     /// A former name of a key: still read, no longer written. Comes before the key, which therefore wins.
-    fn older<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>);
+    fn legacy<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>);
 
     /// A key that no longer has an effect: accepted with a warning, whatever its value, and no longer written.
     fn removed(&mut self, name: &'static str);

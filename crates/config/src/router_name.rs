@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::keys::{Exposure, Kind};
 use crate::kind::quote;
+use crate::section_keys::{Exposure, Kind};
 
 /// Who chooses the model for requests that leave it to Hob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum RouterKey {
+pub enum RouterName {
     /// Rules.
     #[default]
     Heuristic,
@@ -18,18 +18,18 @@ pub enum RouterKey {
     Grpo,
 }
 
-impl RouterKey {
-    pub const ALL: [RouterKey; 2] = [RouterKey::Heuristic, RouterKey::Grpo];
+impl RouterName {
+    pub const ALL: [RouterName; 2] = [RouterName::Heuristic, RouterName::Grpo];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            RouterKey::Heuristic => "heuristic",
-            RouterKey::Grpo => "grpo",
+            RouterName::Heuristic => "heuristic",
+            RouterName::Grpo => "grpo",
         }
     }
 }
 
-impl fmt::Display for RouterKey {
+impl fmt::Display for RouterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -40,11 +40,11 @@ impl fmt::Display for RouterKey {
 #[error("unknown routing policy '{0}'; there are heuristic and grpo")]
 pub struct UnknownRouter(String);
 
-impl FromStr for RouterKey {
+impl FromStr for RouterName {
     type Err = UnknownRouter;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        RouterKey::ALL
+        RouterName::ALL
             .into_iter()
             .find(|key| key.as_str() == name)
             .ok_or_else(|| UnknownRouter(name.escape_debug().to_string()))
@@ -52,7 +52,7 @@ impl FromStr for RouterKey {
 }
 
 /// A policy.
-pub(crate) const ROUTER: Kind<RouterKey> = Kind {
+pub(crate) const ROUTER: Kind<RouterName> = Kind {
     expected: "one of heuristic, grpo",
     read: |typed| typed.text()?.trim().parse().ok(),
     write: |key| quote(key.as_str()),
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn every_policy_is_read_by_its_name_and_named_in_the_messages() {
         let refusal = UnknownRouter(String::new()).to_string();
-        for key in RouterKey::ALL {
+        for key in RouterName::ALL {
             assert_eq!(key.as_str().parse(), Ok(key));
             assert_eq!(read_as(&ROUTER, &quote(key.as_str())), Some(key));
             assert!(refusal.contains(key.as_str()), "{key} is missing in: {refusal}");

@@ -6,7 +6,7 @@ use crate::env::ProviderKeys;
 
 /// A key that no provider has given out, or not this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OddKey {
+pub struct SuspiciousKey {
     /// Where it comes from.
     pub variable: &'static str,
     /// Completes "OPENAI_API_KEY …".
@@ -15,7 +15,7 @@ pub struct OddKey {
 
 impl ProviderKeys {
     /// The keys that cannot work, whatever the provider says.
-    pub fn odd_ones(&self) -> Vec<OddKey> {
+    pub fn suspicious(&self) -> Vec<SuspiciousKey> {
         let keys = [
             ("OPENAI_API_KEY", Maker::OpenAi, &self.openai),
             ("ANTHROPIC_API_KEY", Maker::Anthropic, &self.anthropic),
@@ -23,7 +23,7 @@ impl ProviderKeys {
         ];
         let look = |(variable, wanted, key): (_, _, &Option<SecretString>)| {
             let problem = problem(key.as_ref()?.expose_secret(), wanted)?;
-            Some(OddKey { variable, problem })
+            Some(SuspiciousKey { variable, problem })
         };
         keys.into_iter().filter_map(look).collect()
     }
@@ -65,7 +65,7 @@ mod tests {
 
     fn odd(variable: &'static str, key: &str) -> Option<&'static str> {
         let environment: Environment = [(variable, key)].into_iter().collect();
-        let odd = environment.provider_keys().expect("text").odd_ones();
+        let odd = environment.provider_keys().expect("text").suspicious();
         assert!(odd.iter().all(|odd| odd.variable == variable), "{odd:?}");
         odd.first().map(|odd| odd.problem)
     }

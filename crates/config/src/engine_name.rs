@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::keys::{Exposure, Kind};
 use crate::kind::{quote, quote_all};
+use crate::section_keys::{Exposure, Kind};
 
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum EngineKey {
+pub enum EngineName {
     Ollama,
     Vllm,
     Sglang,
@@ -21,31 +21,31 @@ pub enum EngineKey {
     Embedded,
 }
 
-impl EngineKey {
-    pub const ALL: [EngineKey; 7] = [
-        EngineKey::Ollama,
-        EngineKey::Vllm,
-        EngineKey::Sglang,
-        EngineKey::Llamacpp,
-        EngineKey::Litellm,
-        EngineKey::Cloud,
-        EngineKey::Embedded,
+impl EngineName {
+    pub const ALL: [EngineName; 7] = [
+        EngineName::Ollama,
+        EngineName::Vllm,
+        EngineName::Sglang,
+        EngineName::Llamacpp,
+        EngineName::Litellm,
+        EngineName::Cloud,
+        EngineName::Embedded,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            EngineKey::Ollama => "ollama",
-            EngineKey::Vllm => "vllm",
-            EngineKey::Sglang => "sglang",
-            EngineKey::Llamacpp => "llamacpp",
-            EngineKey::Litellm => "litellm",
-            EngineKey::Cloud => "cloud",
-            EngineKey::Embedded => "embedded",
+            EngineName::Ollama => "ollama",
+            EngineName::Vllm => "vllm",
+            EngineName::Sglang => "sglang",
+            EngineName::Llamacpp => "llamacpp",
+            EngineName::Litellm => "litellm",
+            EngineName::Cloud => "cloud",
+            EngineName::Embedded => "embedded",
         }
     }
 }
 
-impl fmt::Display for EngineKey {
+impl fmt::Display for EngineName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -56,11 +56,11 @@ impl fmt::Display for EngineKey {
 #[error("unknown engine '{0}'; there are ollama, vllm, sglang, llamacpp, litellm, cloud and embedded")]
 pub struct UnknownEngine(String);
 
-impl FromStr for EngineKey {
+impl FromStr for EngineName {
     type Err = UnknownEngine;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        EngineKey::ALL
+        EngineName::ALL
             .into_iter()
             .find(|key| key.as_str() == name)
             .ok_or_else(|| UnknownEngine(name.escape_debug().to_string()))
@@ -71,21 +71,21 @@ impl FromStr for EngineKey {
 const NAMES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "cloud", "embedded"];
 
 /// An engine, or `""` for "not chosen".
-pub(crate) const ENGINE: Kind<Option<EngineKey>> = Kind {
+pub(crate) const ENGINE: Kind<Option<EngineName>> = Kind {
     expected: "one of ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
     read: |typed| match typed.text()?.trim() {
         "" => Some(None),
         name => name.parse().ok().map(Some),
     },
-    write: |key| quote(key.map_or("", EngineKey::as_str)),
+    write: |key| quote(key.map_or("", EngineName::as_str)),
     exposure: Exposure::OneOf(&NAMES),
 };
 
 /// Several engines in an order. Each counts once, where it stands first.
-pub(crate) const ENGINES: Kind<Vec<EngineKey>> = Kind {
+pub(crate) const ENGINES: Kind<Vec<EngineName>> = Kind {
     expected: "a list of engines, of ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
     read: |typed| {
-        let mut keys: Vec<EngineKey> = Vec::new();
+        let mut keys: Vec<EngineName> = Vec::new();
         for name in typed.texts()? {
             let key = name.trim().parse().ok()?;
             if !keys.contains(&key) {
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn every_engine_is_read_by_its_name_and_named_in_the_messages() {
-        assert_eq!(NAMES, EngineKey::ALL.map(EngineKey::as_str));
+        assert_eq!(NAMES, EngineName::ALL.map(EngineName::as_str));
         let refusal = UnknownEngine(String::new()).to_string();
-        for key in EngineKey::ALL {
+        for key in EngineName::ALL {
             assert_eq!(key.as_str().parse(), Ok(key));
             assert_eq!(read_as(&ENGINE, &quote(key.as_str())), Some(Some(key)));
             assert!(refusal.contains(key.as_str()), "{key} is missing in: {refusal}");
@@ -115,13 +115,13 @@ mod tests {
                 assert!(expected.contains(key.as_str()), "{key} is missing in: {expected}");
             }
         }
-        assert_eq!("olama".parse::<EngineKey>(), Err(UnknownEngine("olama".to_owned())));
+        assert_eq!("olama".parse::<EngineName>(), Err(UnknownEngine("olama".to_owned())));
     }
 
     #[test]
     fn a_list_of_engines_keeps_its_order_and_names_each_once() {
         let read = read_as(&ENGINES, "['vllm', 'ollama', 'vllm']");
-        assert_eq!(read, Some(vec![EngineKey::Vllm, EngineKey::Ollama]));
+        assert_eq!(read, Some(vec![EngineName::Vllm, EngineName::Ollama]));
         assert_eq!(read_as(&ENGINES, "[]"), Some(Vec::new()));
         assert_eq!(read_as(&ENGINES, "['vllm', 'gpt']"), None);
         assert_eq!(read_as(&ENGINES, "'vllm'"), None);
