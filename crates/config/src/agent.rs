@@ -23,7 +23,7 @@ impl Default for AgentConfig {
 
 keys_of! {
     AgentConfig {
-        max_turns: COUNT, "Turns an agent may take for one answer.";
+        max_turns: COUNT, "Maximum turns of an agent for one answer.";
     }
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for AgentName {
 
 /// A name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown agent '{0}'; there are simple, orchestrator, react and codeact")]
+#[error("unknown agent '{0}'; known agents: simple, orchestrator, react, codeact")]
 pub struct UnknownAgent(String);
 
 impl FromStr for AgentName {

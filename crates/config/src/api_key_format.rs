@@ -42,15 +42,15 @@ fn problem(key: &str, wanted: Maker) -> Option<&'static str> {
         return Some("is a placeholder, not a key");
     }
     if !key.chars().all(|character| character.is_ascii_graphic()) || key.contains(['"', '\'']) {
-        return Some("has a space, a quote or another character that no key has");
+        return Some("contains a space, a quote or another character that keys do not have");
     }
     match maker(key) {
-        // Other services that speak OpenAI's format have keys of any form, so that one is not asked for its beginning.
+        // Other services that speak OpenAI's format have keys of any form, so an unknown prefix is accepted.
         None => None,
         Some(maker) if maker == wanted => None,
-        Some(Maker::Anthropic) => Some("holds a key of Anthropic's, by its beginning"),
-        Some(Maker::Google) => Some("holds a key of Google's, by its beginning"),
-        Some(Maker::OpenAi) => Some("holds a key of OpenAI's, by its beginning"),
+        Some(Maker::Anthropic) => Some("looks like an Anthropic key"),
+        Some(Maker::Google) => Some("looks like a Google key"),
+        Some(Maker::OpenAi) => Some("looks like an OpenAI key"),
     }
 }
 
@@ -82,9 +82,9 @@ mod tests {
             ("OPENAI_API_KEY", "$OPENAI", Some("placeholder")),
             ("OPENAI_API_KEY", "\"sk-proj-abc\"", Some("a quote")),
             ("OPENAI_API_KEY", "sk-proj-abc def", Some("a space")),
-            ("OPENAI_API_KEY", "sk-ant-abc123", Some("Anthropic's")),
-            ("ANTHROPIC_API_KEY", "sk-proj-abc123", Some("OpenAI's")),
-            ("GEMINI_API_KEY", "sk-ant-abc123", Some("Anthropic's")),
+            ("OPENAI_API_KEY", "sk-ant-abc123", Some("an Anthropic key")),
+            ("ANTHROPIC_API_KEY", "sk-proj-abc123", Some("an OpenAI key")),
+            ("GEMINI_API_KEY", "sk-ant-abc123", Some("an Anthropic key")),
         ] {
             let problem = odd(variable, key);
             let as_expected = match (problem, seen) {

@@ -53,7 +53,7 @@ impl fmt::Display for EngineName {
 
 /// A name that no engine has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown engine '{0}'; there are ollama, vllm, sglang, llamacpp, litellm, cloud and embedded")]
+#[error("unknown engine '{0}'; known engines: ollama, vllm, sglang, llamacpp, litellm, cloud, embedded")]
 pub struct UnknownEngine(String);
 
 impl FromStr for EngineName {
@@ -83,7 +83,7 @@ pub(crate) const ENGINE: Kind<Option<EngineName>> = Kind {
 
 /// Several engines in an order. Each counts once, where it stands first.
 pub(crate) const ENGINES: Kind<Vec<EngineName>> = Kind {
-    expected: "a list of engines, of ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
+    expected: "a list of the engines ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
     read: |typed| {
         let mut keys: Vec<EngineName> = Vec::new();
         for name in typed.texts()? {

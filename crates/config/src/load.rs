@@ -53,7 +53,7 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
 pub enum SetError {
     #[error(transparent)]
     Read(#[from] ConfigError),
-    #[error("{file} has {key} in a form that cannot be changed in place. Change it with an editor.")]
+    #[error("cannot change {key} in {file} because of the form it is written in. Change it with an editor.")]
     Form { file: String, key: &'static str },
     #[error(transparent)]
     Write(#[from] WriteError),

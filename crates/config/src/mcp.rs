@@ -44,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 const SERVER: Kind<McpServerConfig> = Kind {
     expected: "a server such as { command = \"npx\", args = [\"-y\", \"some-mcp-server\"] } or { url = \"https://…\" }, \
-               with env or headers, reach (pure, read, act) and timeout (seconds) as it needs",
+               with env or headers, reach (pure, read, act) and timeout (seconds) as needed",
     read: |typed| Server { table: typed.value.as_table()?, typed }.read(),
     write,
     // Headers and variables hold keys.

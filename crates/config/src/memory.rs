@@ -72,13 +72,13 @@ const BACKEND: Kind<MemoryBackendName> = Kind {
 
 keys_of! {
     MemoryConfig {
-        backend: BACKEND, "How passages are found: sqlite (by words), vector (by meaning) or hybrid (both).";
-        chunk_size: COUNT, "Most tokens of one passage.";
-        chunk_overlap: COUNT_OR_NONE, "Tokens that neighbouring passages share.";
-        context: FLAG, "Whether 'hob ask' and agents are told what the memory has on a question.";
-        context_passages: COUNT, "Passages they are told.";
-        context_tokens: COUNT, "Most tokens of these passages together.";
-        embedding_model: OPTIONAL_TEXT, "Model of the engine that turns text into vectors; \"\" is the one that comes with Hob.";
+        backend: BACKEND, "Search method: sqlite (by words), vector (by meaning) or hybrid (both).";
+        chunk_size: COUNT, "Maximum size of a passage in tokens.";
+        chunk_overlap: COUNT_OR_NONE, "Overlap of neighbouring passages in tokens.";
+        context: FLAG, "Whether 'hob ask' and agents get relevant passages from the memory.";
+        context_passages: COUNT, "Maximum number of these passages.";
+        context_tokens: COUNT, "Maximum size of these passages together in tokens.";
+        embedding_model: OPTIONAL_TEXT, "Embedding model of the engine; \"\" is Hob's own.";
     }
 }
 

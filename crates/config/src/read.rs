@@ -239,7 +239,7 @@ fn unknown_name<'v>(value: &'v DeValue<'_>, names: &[&str]) -> Option<&'v str> {
 fn describe(value: &DeValue<'_>, exposure: Exposure) -> String {
     match (value, exposure) {
         (DeValue::Array(_), Exposure::OneOf(names)) => match unknown_name(value, names) {
-            Some(unknown) => format!("\"{}\" among them", shorten(&unknown.escape_debug().to_string())),
+            Some(unknown) => format!("a list with \"{}\"", shorten(&unknown.escape_debug().to_string())),
             None => "a list".to_owned(),
         },
         (DeValue::Array(_), _) => "a list".to_owned(),

@@ -315,7 +315,7 @@ fn a_misspelt_name_is_told_with_the_nearest_one() {
         ("engine.default = 1", "embedded, got 1"),
         (
             "engine.pool = ['vllm', 'Olama', 'gpt']",
-            "embedded, got \"Olama\" among them (did you mean 'ollama'?)",
+            "embedded, got a list with \"Olama\" (did you mean 'ollama'?)",
         ),
         ("engine.pool = ['vllm', 1]", "embedded, got a list"),
         ("memory.backend = 'hybird'", "hybrid, got \"hybird\" (did you mean 'hybrid'?)"),
@@ -364,7 +364,7 @@ fn a_key_is_never_repeated_in_a_message() {
     let mut messages = vec![error("[server]\napi_key = 12345678"), error("[engine.vllm]\napi_key = true")];
     assert_eq!(
         messages[0],
-        "~/.hob/config.toml:2: server.api_key: expected a text in quotes, got something else"
+        "~/.hob/config.toml:2: server.api_key: expected a string in quotes, got something else"
     );
     messages.push(error("[server]\napi_key = \"12345678"));
     messages.push(error("[server]\napi_key = 12345678abc"));

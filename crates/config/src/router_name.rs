@@ -37,7 +37,7 @@ impl fmt::Display for RouterName {
 
 /// A name that no policy has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown routing policy '{0}'; there are heuristic and grpo")]
+#[error("unknown routing policy '{0}'; known policies: heuristic, grpo")]
 pub struct UnknownRouter(String);
 
 impl FromStr for RouterName {

@@ -6,7 +6,7 @@ use crate::hardware::Hardware;
 use crate::listing::list;
 
 const INTRODUCTION: &str = "\
-# Hob's configuration. Command-line flags go before this file.
+# Hob's configuration. Command-line flags override this file.
 #
 # Lines like '#port = 8000' show the default. Remove the '#' to set your own value.
 ";

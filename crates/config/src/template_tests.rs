@@ -54,7 +54,7 @@ fn a_written_file_gives_the_defaults_and_the_recommended_engine() {
 fn the_hardware_found_stands_on_top() {
     let text = template(EngineName::Vllm, Some(&machine()));
     insta::assert_snapshot!(text.lines().take(14).collect::<Vec<_>>().join("\n"), @r"
-    # Hob's configuration. Command-line flags go before this file.
+    # Hob's configuration. Command-line flags override this file.
     #
     # Lines like '#port = 8000' show the default. Remove the '#' to set your own value.
     #

@@ -14,7 +14,6 @@ pub mod engine;
 pub mod engine_error;
 pub mod event;
 pub mod generate;
-pub mod memory;
 pub mod message;
 pub mod model;
 pub mod model_reason;
@@ -44,10 +43,6 @@ pub use generate::{
     Answer, AnswerDefaults, AnswerWarning, FinishReason, GenerateRequest, Generation, InvalidValue,
     JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
     Usage, is_annotation, is_documented_field, is_documented_message_field,
-};
-pub use memory::{
-    Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
-    Passage, PassagePlace,
 };
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};

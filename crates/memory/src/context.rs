@@ -2,14 +2,22 @@
 
 use std::borrow::Cow;
 
-use hob_core::{
-    Content, ContentPart, Message, PASSAGES_BEGIN, PASSAGES_END, Passage, Role, without_passages,
-};
+use hob_core::{Content, ContentPart, Message, PASSAGES_BEGIN, PASSAGES_END, Role, without_passages};
 
 use crate::tokens;
+use crate::types::Passage;
 
 /// What a passage may carry of the tokens that are left, at least, to be worth cutting.
 const LEAST_PIECE: usize = 48;
+
+/// How much of the memory goes into a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextBudget {
+    /// The most passages.
+    pub passages: usize,
+    /// The most tokens of all passages together.
+    pub tokens: usize,
+}
 
 /// The passages that fit into `most_tokens`, the best first, and the text that holds them. Where the last one does not fit,
 /// its beginning stands for it. `None` when there is nothing to tell.
@@ -117,7 +125,7 @@ fn fitting(text: &str, room: usize) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::PassagePlace;
+    use crate::types::PassagePlace;
     use proptest::prelude::*;
 
     use super::*;

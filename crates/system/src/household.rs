@@ -13,7 +13,7 @@ use hob_engines::selection::{
 };
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
-use hob_memory::read::apart::Apart;
+use hob_memory::read::child_process::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
@@ -25,8 +25,8 @@ use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::local_models::{self, DownloadProgressFn};
-use crate::memory::{HouseMemory, MemoryWiring};
 use crate::startup::channels::{self, ChannelParts};
+use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::routing::open_router;
 use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
@@ -143,7 +143,7 @@ impl Household {
             first_use: FirstRun::Refuse,
             reader: wishes.reader.clone(),
         };
-        let memory = HouseMemory::new(config, home, wiring)?;
+        let memory = open_memory(config, home, wiring)?;
         let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
         let channels = channels::open_channels(config, home, parts)?;
         let tasks = task_service(database.clone(), task_options(channels::contract(channels.as_ref())));
@@ -162,7 +162,7 @@ impl Household {
             WorkshopParts {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
-                memory: Some(memory.contract()),
+                memory: Some(Arc::clone(&memory)),
                 tasks: Some(tasks.clone()),
                 channels: channels.as_ref().map(ChannelService::contract),
             },

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
-use hob_agents::capability_tools::memory_tools;
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
 use hob_channels::{Channels, channel_tools};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
-use hob_core::{AllowedRoots, Memory, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
+use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
 };
+use hob_memory::{Documents, memory_tools};
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
 use hob_tasks::{TaskService, task_tools};
 use thiserror::Error;
@@ -60,7 +60,7 @@ pub struct WorkshopParts {
     /// For the tool `llm`.
     pub llm: Option<LlmOptions>,
     /// For the tools of the memory.
-    pub memory: Option<Arc<dyn Memory>>,
+    pub memory: Option<Arc<Documents>>,
     /// For the tools of messaging.
     pub channels: Option<Arc<dyn Channels>>,
     /// For the tools of tasks.

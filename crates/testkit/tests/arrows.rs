@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "conversations",
             "core",
             "db",
+            "memory",
             "models",
             "net",
             "routing",
@@ -36,13 +37,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
     ("mcp", &["core", "net", "process"]),
-    ("memory", &["core", "db", "process", "store", "text"]),
+    ("memory", &["core", "db", "process", "text"]),
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
     ("routing", &["core"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["channels", "config", "core", "engines", "routing", "system", "tasks", "telemetry"]),
+    (
+        "server",
+        &["channels", "config", "core", "engines", "memory", "routing", "system", "tasks", "telemetry"],
+    ),
     // Its tables hold the types of routing.
     ("store", &["core", "db", "routing"]),
     (
@@ -84,7 +88,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["channels", "conversations", "db", "store", "tasks", "telemetry"]),
+    ("rusqlite", &["channels", "conversations", "db", "memory", "store", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hob_config::{AgentName, EngineName, RouterName};
-use hob_core::{InvalidValue, MaxTokens, MemoryBackend, Temperature};
+use hob_core::{InvalidValue, MaxTokens, Temperature};
+use hob_memory::MemoryBackend;
 use hob_routing::Rating;
 
 /// Whether the network may be used.

@@ -2,7 +2,8 @@
 
 use axum::http::StatusCode;
 use hob_channels::ChannelError;
-use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, MemoryError, NoSuitableModel};
+use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
+use hob_memory::MemoryError;
 use hob_system::RateError;
 use hob_tasks::TaskError;
 

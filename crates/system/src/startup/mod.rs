@@ -2,6 +2,7 @@
 
 pub mod channels;
 pub mod conversations;
+pub mod memory;
 pub mod routing;
 pub mod tasks;
 pub mod telemetry;

@@ -12,8 +12,9 @@ use hob_config::{AgentName, Config};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     AgentPreference, AgentStep, AnswerWarning, Answered, AskError, Caller, Delta, FinishReason,
-    GenerateRequest, Message, ModelReason, Passage, Permit, Reach, RequestSource, Role, ToolChoice, run_id,
+    GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, ToolChoice, run_id,
 };
+use hob_memory::Passage;
 use hob_system::{Household, SelectionReason, Streaming, System};
 use serde_json::{Map, Value, json};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_conversations::store::TurnEnding;
-use hob_core::{AskError, Caller, Delta, FinishReason, GenerateRequest, Passage};
+use hob_core::{AskError, Caller, Delta, FinishReason, GenerateRequest};
+use hob_memory::Passage;
 use hob_system::{Streaming, System};
 use tokio::time::timeout;
 

@@ -213,7 +213,7 @@ mod tests {
         for (line, expected) in [
             ("/modle", "Did you mean /model?"),
             ("/frobnicate", "Commands: /help /model"),
-            ("/agent orchestra", "there are simple, orchestrator, react and codeact, or none"),
+            ("/agent orchestra", "known agents: simple, orchestrator, react, codeact, or none"),
             ("/memory maybe", "'on' or 'off'"),
             ("/save", "a file name"),
             ("/resume", "/list shows them"),
