@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
-use hob_store::routing;
 
 use crate::startup::memory;
 
@@ -15,7 +14,7 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
     hob_channels::MIGRATIONS,
-    routing::MIGRATIONS,
+    hob_routing::MIGRATIONS,
     hob_conversations::MIGRATIONS,
 ];
 

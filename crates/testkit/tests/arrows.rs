@@ -41,14 +41,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
-    ("routing", &["core"]),
+    ("routing", &["core", "db"]),
     ("sandbox", &["core", "process"]),
     (
         "server",
         &["channels", "config", "core", "engines", "memory", "routing", "system", "tasks", "telemetry"],
     ),
-    // Its tables hold the types of routing.
-    ("store", &["core", "db", "routing"]),
     (
         "system",
         &[
@@ -66,7 +64,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "net",
             "routing",
             "sandbox",
-            "store",
             "tasks",
             "telemetry",
         ],
@@ -88,7 +85,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["channels", "conversations", "db", "memory", "store", "tasks", "telemetry"]),
+    ("rusqlite", &["channels", "conversations", "db", "memory", "routing", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 
