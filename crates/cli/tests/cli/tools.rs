@@ -91,7 +91,10 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
             "error: the tool 'code_interpreter' is not available: running code is switched off. Set [sandbox] enabled = true \
              in config.toml to allow it\n",
         ),
-        (&["channel_list", "{}"], "error: the tool 'channel_list' is not available: no channel is configured."),
+        (
+            &["channel_list", "{}"],
+            "error: the tool 'channel_list' is not available: no channel is configured.",
+        ),
         (&["llm", "{}"], "error: the tool 'llm' is not available: it calls the engine of the answer"),
         (&["zzz", "{}"], "error: there is no tool 'zzz'; the tools are calculator, "),
     ] {
