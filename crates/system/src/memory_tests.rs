@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use hob_core::{AgentPreference, Caller, Engine, Event, MemoryUse, Permit, Reach, RequestSource};
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -38,7 +38,7 @@ impl House {
             tools: ToolSet::default(),
             max_turns: 3,
             bus: bus.clone(),
-            log: Arc::new(Unrecorded),
+            log: Arc::new(NoInferenceLog),
         });
         House { system: system.with_memory(memory), root, bus, engine }
     }

@@ -7,7 +7,7 @@ use hob_core::{FinishReason, RequestSource, Usage};
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
+pub enum InferenceEnd {
     Complete(FinishReason),
     /// The caller left.
     Cancelled,
@@ -55,7 +55,7 @@ pub struct Inference {
     pub first_token: Option<Duration>,
     /// Its share of what this machine's meters counted; `None` where it was not measured.
     pub energy: Option<Energy>,
-    pub ending: Ending,
+    pub ending: InferenceEnd,
 }
 
 /// Keeps inferences. Must be quick and must not fail: it stands between an answer and its caller.
@@ -64,8 +64,8 @@ pub trait InferenceLog: Send + Sync {
 }
 
 /// Keeps nothing.
-pub struct Unrecorded;
+pub struct NoInferenceLog;
 
-impl InferenceLog for Unrecorded {
+impl InferenceLog for NoInferenceLog {
     fn record(&self, _inference: Inference) {}
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Result;
 use hob_system::startup::routing::open_router_book;
 use hob_system::{RateError, Rated};
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::output::time::span;
 use crate::settings;
 
 pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
-    let book = open_router_book(&settings::home()?, Record::default());
+    let book = open_router_book(&settings::home()?, TelemetryService::default());
     let rated = book.rate(args.id.as_deref(), args.rating).map_err(explain)?;
     if args.json {
         let Rated { answer, rating, learnt } = &rated;

@@ -8,7 +8,7 @@ use hob_core::{
 };
 use hob_db::{Database, DatabaseError};
 use hob_routing::{Knowledge, Rating};
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -45,7 +45,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
         tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
+        log: Arc::new(NoInferenceLog),
     };
     (System::new(parts), engine)
 }

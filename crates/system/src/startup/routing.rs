@@ -7,14 +7,13 @@ use std::time::SystemTime;
 use hob_config::{Config, RouterKey};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
-use hob_telemetry::store::Row;
-use hob_telemetry::{Record, Telemetry};
+use hob_telemetry::{CallRecord, SqliteTelemetryStore, TelemetryService, TelemetryStore};
 
 use crate::databases::hob_database;
 use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.
-pub(crate) fn open_router(config: &Config, database: &LazyDatabase, record: &Record) -> Router {
+pub(crate) fn open_router(config: &Config, database: &LazyDatabase, record: &TelemetryService) -> Router {
     let policy = policy(config.intelligence.router);
     let book = match config.telemetry.enabled || policy == PolicyName::Grpo {
         true => router_book(database.clone(), record.clone()),
@@ -24,11 +23,11 @@ pub(crate) fn open_router(config: &Config, database: &LazyDatabase, record: &Rec
 }
 
 /// The choices in `home`, and what was learnt from them.
-pub fn open_router_book(home: &Path, record: Record) -> RouterBook {
+pub fn open_router_book(home: &Path, record: TelemetryService) -> RouterBook {
     router_book(hob_database(home), record)
 }
 
-fn router_book(database: LazyDatabase, record: Record) -> RouterBook {
+fn router_book(database: LazyDatabase, record: TelemetryService) -> RouterBook {
     let measurements = RecordMeasurements { record, database: database.clone() };
     RouterBook::new(database, Some(Arc::new(measurements)))
 }
@@ -42,31 +41,31 @@ fn policy(key: RouterKey) -> PolicyName {
 
 /// What the record of calls tells of models.
 struct RecordMeasurements {
-    record: Record,
+    record: TelemetryService,
     /// Has what was recorded before recording was switched off.
     database: LazyDatabase,
 }
 
 impl RecordMeasurements {
     /// `None` where nothing was ever recorded.
-    fn telemetry(&self) -> Result<Option<Telemetry>, DatabaseError> {
-        if let Some(telemetry) = self.record.telemetry() {
-            return Ok(Some(telemetry.clone()));
+    fn store(&self) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
+        if let Some(store) = self.record.store() {
+            return Ok(Some(Arc::clone(store)));
         }
         let database = self.database.find()?;
-        Ok(database.map(|database| Telemetry::new(database, self.record.prices().clone())))
+        Ok(database.map(|database| Arc::new(SqliteTelemetryStore::new(database)) as Arc<dyn TelemetryStore>))
     }
 }
 
-fn ratable(recorded: Row) -> RatableAnswer {
-    let Row { run, engine, model, source, started, .. } = recorded;
+fn ratable(recorded: CallRecord) -> RatableAnswer {
+    let CallRecord { run, engine, model, source, started, .. } = recorded;
     RatableAnswer { run, engine, model, source, at: started }
 }
 
 impl Measurements for RecordMeasurements {
     fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
-        let Some(telemetry) = self.record.telemetry() else { return Ok(Vec::new()) };
-        let speeds = telemetry.speeds(UtcDay::of(SystemTime::now()).minus(days), most)?;
+        let Some(store) = self.record.store() else { return Ok(Vec::new()) };
+        let speeds = store.speeds(UtcDay::of(SystemTime::now()).minus(days), most)?;
         let measured = speeds.into_iter().map(|speed| MeasuredSpeed {
             engine: speed.engine,
             model: speed.model,
@@ -81,8 +80,8 @@ impl Measurements for RecordMeasurements {
     }
 
     fn find_run(&self, run: &str, since: Moment) -> Result<Option<RatableAnswer>, DatabaseError> {
-        let Some(telemetry) = self.telemetry()? else { return Ok(None) };
-        Ok(telemetry.find_run(run, since)?.map(ratable))
+        let Some(store) = self.store()? else { return Ok(None) };
+        Ok(store.find_run(run, since)?.map(ratable))
     }
 
     fn last_complete(
@@ -91,8 +90,8 @@ impl Measurements for RecordMeasurements {
         except_sources: &[RequestSource],
         except_runs: &[&str],
     ) -> Result<Option<RatableAnswer>, DatabaseError> {
-        let Some(telemetry) = self.telemetry()? else { return Ok(None) };
-        Ok(telemetry.last_complete(since, except_sources, except_runs)?.map(ratable))
+        let Some(store) = self.store()? else { return Ok(None) };
+        Ok(store.last_complete(since, except_sources, except_runs)?.map(ratable))
     }
 
     fn settle(&self) {

@@ -3,7 +3,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use hob_core::FinishReason;
 use hob_routing::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision};
 use hob_store::Routing;
-use hob_telemetry::{Ending, Inference, Prices};
+use hob_telemetry::{Inference, InferenceEnd, Prices};
 
 use super::*;
 use crate::routing::Answers;
@@ -16,7 +16,7 @@ fn at(seconds: u64) -> SystemTime {
 struct Home {
     _root: tempfile::TempDir,
     routing: Routing,
-    telemetry: Telemetry,
+    store: SqliteTelemetryStore,
     measurements: RecordMeasurements,
 }
 
@@ -28,8 +28,8 @@ impl Home {
         Home {
             _root: root,
             routing: Routing::new(database.clone()),
-            telemetry: Telemetry::new(database, Prices::standard()),
-            measurements: RecordMeasurements { record: Record::default(), database: lazy },
+            store: SqliteTelemetryStore::new(database),
+            measurements: RecordMeasurements { record: TelemetryService::default(), database: lazy },
         }
     }
 
@@ -72,15 +72,17 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
         latency: Duration::from_secs(1),
         first_token: None,
         energy: None,
-        ending: Ending::Complete(FinishReason::Stop),
+        ending: InferenceEnd::Complete(FinishReason::Stop),
     };
-    home.telemetry.record_batch(&[inference]).expect("recorded");
+    home.store.record_batch(&[inference], &Prices::standard()).expect("recorded");
 }
 
 #[test]
 fn an_answer_of_the_cloud_costs_what_its_model_does() {
-    let measurements =
-        RecordMeasurements { record: Record::default(), database: hob_database(Path::new("never-opened")) };
+    let measurements = RecordMeasurements {
+        record: TelemetryService::default(),
+        database: hob_database(Path::new("never-opened")),
+    };
     let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
     assert!(measurements.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
     assert_eq!(measurements.price("a model that nobody has heard of", usage), None);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_system::startup::routing::open_router_book;
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 
 use crate::args::RouterCommand;
 use crate::output;
@@ -15,7 +15,7 @@ use crate::settings;
 
 pub fn run(command: RouterCommand) -> Result<ExitCode> {
     let config = settings::load()?;
-    let kept = open_router_book(&settings::home()?, Record::default()).find()?;
+    let kept = open_router_book(&settings::home()?, TelemetryService::default()).find()?;
     match command {
         RouterCommand::Show { json } => show::run(kept.as_ref(), config.intelligence.router, json.into())?,
         RouterCommand::Reset { yes } => reset::run(kept.as_ref(), yes.into())?,

@@ -7,7 +7,7 @@ use hob_core::Engine;
 use hob_engines::Style;
 use hob_system::startup::routing::open_router_book;
 use hob_system::{PolicyName, Router, System};
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn pressed(rating: &str) -> String {
 async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     let home = tempfile::tempdir().unwrap();
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
-    let book = open_router_book(home.path(), Record::default());
+    let book = open_router_book(home.path(), TelemetryService::default());
     let system = System::new(parts(Arc::new(engine) as Arc<dyn Engine>));
     let system = system.with_router(Router::new(PolicyName::Heuristic, book.clone()));
     let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
