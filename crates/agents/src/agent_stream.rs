@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use futures::Stream;
-use hob_core::{AgentOutcome, Delta, EngineError, Event, EventBus, Happening, Listener, Step, Subscription};
+use hob_core::{
+    AgentOutcome, AgentStep, Delta, EngineError, Event, EventBus, PublishedEvent, Subscription, TextSink,
+};
 use tokio::sync::mpsc;
 
 /// Pieces that may wait for the reader. An agent waits for room; a step that finds none is left out.
@@ -22,7 +24,7 @@ pub type RunFuture = Pin<Box<dyn Future<Output = Result<AgentOutcome, EngineErro
 pub struct DeltaSink(mpsc::Sender<Delta>);
 
 #[async_trait]
-impl Listener for DeltaSink {
+impl TextSink for DeltaSink {
     async fn text(&self, piece: &str) {
         // A reader who is gone has dropped the run with it.
         let _ = self.0.send(Delta::text(piece)).await;
@@ -42,10 +44,10 @@ pub fn delta_channel(bus: &EventBus, run: &str) -> (DeltaSink, DeltaReceiver) {
 }
 
 /// What of a run a reader wants to watch: the tools at work. The first of them also shows that the engine has answered.
-fn step(happening: &Happening) -> Option<Box<Step>> {
+fn step(happening: &PublishedEvent) -> Option<Box<AgentStep>> {
     match &happening.event {
         event @ (Event::ToolCallStart { .. } | Event::ToolCallEnd { .. }) => {
-            Some(Box::new(Step { name: event.name(), data: event.data() }))
+            Some(Box::new(AgentStep { name: event.name(), data: event.data() }))
         }
         _ => None,
     }
@@ -79,7 +81,7 @@ impl AgentStream {
             Ok(AgentOutcome { generation, .. }) => {
                 // It is too late for the head of the answer.
                 for warning in generation.warnings {
-                    self.ending.push_back(Ok(Delta::Step(Box::new(Step::warning(&warning)))));
+                    self.ending.push_back(Ok(Delta::Step(Box::new(AgentStep::warning(&warning)))));
                 }
                 let reason = generation.answer.finish_reason;
                 self.ending.push_back(Ok(Delta::Finish { choice: 0, reason }));

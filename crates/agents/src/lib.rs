@@ -3,7 +3,7 @@
 //! An agent is a [`protocol::Protocol`]: pure code that says how the agent speaks with its model. `turn_loop` drives it, and is
 //! the only part that asks engines and runs tools.
 //!
-//! The crate reaches engines, memory and channels only through the contracts of `core`. It knows no HTTP server, no
+//! The crate reaches engines and channels only through the contracts of `core`. It knows no HTTP server, no
 //! database and no configuration file.
 
 pub mod builtin;

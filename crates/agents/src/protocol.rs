@@ -1,8 +1,8 @@
 //! How an agent speaks with its model. Pure: asks no engine and runs no tool.
 
 use hob_core::{
-    Answer, Content, EngineError, GenerateRequest, Message, Part, Role, ToolCall, ToolChoice, ToolDefinition,
-    ToolResult,
+    Answer, Content, ContentPart, EngineError, GenerateRequest, Message, Role, ToolCall, ToolChoice,
+    ToolDefinition, ToolResult,
 };
 
 /// What a turn of the model means.
@@ -132,7 +132,7 @@ pub(crate) fn instruct(messages: &mut Vec<Message>, instructions: String) {
             text.push_str("\n\n");
             text.push_str(&instructions);
         }
-        Content::Parts(parts) => parts.push(Part::Text(instructions)),
+        Content::Parts(parts) => parts.push(ContentPart::Text(instructions)),
     }
 }
 
@@ -157,9 +157,10 @@ mod tests {
             assert_eq!(before, after);
         }
         let mut parts = vec![Message::new(Role::System, "")];
-        parts[0].content = Content::Parts(vec![Part::Text("be kind".into())]);
+        parts[0].content = Content::Parts(vec![ContentPart::Text("be kind".into())]);
         instruct(&mut parts, "use tools".into());
-        let joined = Content::Parts(vec![Part::Text("be kind".into()), Part::Text("use tools".into())]);
+        let joined =
+            Content::Parts(vec![ContentPart::Text("be kind".into()), ContentPart::Text("use tools".into())]);
         assert_eq!(parts[0].content, joined);
     }
 

@@ -5,8 +5,8 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
-    Agent, AgentContext, AgentOutcome, Collector, Delta, EngineError, Event, FinishReason, GenerateRequest,
-    Generation, GenerationStream, Listener, ToolCall, ToolChoice, ToolResult, Usage, Warning,
+    Agent, AgentContext, AgentOutcome, AnswerWarning, Collector, Delta, EngineError, Event, FinishReason,
+    GenerateRequest, Generation, GenerationStream, TextSink, ToolCall, ToolChoice, ToolResult, Usage,
 };
 
 use crate::protocol::{ModelTurn, Protocol, RequestedCalls, TextFilter};
@@ -66,7 +66,7 @@ struct AgentRun<'a, P> {
     context: &'a AgentContext,
     turns: u32,
     usage: Option<Usage>,
-    warnings: Vec<Warning>,
+    warnings: Vec<AnswerWarning>,
     tool_results: Vec<ToolResult>,
     /// What the model said in earlier turns, if anything.
     last_words: Option<String>,
@@ -108,7 +108,7 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
                 return Err(error);
             }
             tracing::info!(reason = %error, "results of tools are left out of a conversation that outgrew the model");
-            self.warn(Warning::ContextCompacted);
+            self.warn(AnswerWarning::ContextCompacted);
         }
     }
 
@@ -160,7 +160,7 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
         }
     }
 
-    fn warn(&mut self, warning: Warning) {
+    fn warn(&mut self, warning: AnswerWarning) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
@@ -176,7 +176,7 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
     /// Ends the run with what it has.
     fn cut_short(mut self, mut generation: Generation, so_far: String) -> AgentOutcome {
         if self.context.tools.stopped() {
-            self.warn(Warning::LoopStopped);
+            self.warn(AnswerWarning::LoopStopped);
         }
         // The calls are the agent's own: the caller knows nothing of these tools.
         generation.answer.tool_calls.clear();
@@ -188,7 +188,7 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
 
 /// Forwards the text of a turn to the listener.
 struct TextForwarder<'a> {
-    listener: &'a dyn Listener,
+    listener: &'a dyn TextSink,
     text_filter: &'a mut dyn TextFilter,
     /// Whether an earlier turn was heard, from which this one stands apart by a blank line.
     spoken: bool,

@@ -10,7 +10,7 @@ use hob_agents::builtin::{BuiltInOptions, built_in_tools};
 use hob_agents::capability_tools::channel_tools;
 use hob_core::{
     ChannelError, ChannelReport, ChannelStatus, Channels, Permit, Reach, RunEvents, ToolCall, ToolResult,
-    Tools,
+    ToolRunner,
 };
 
 #[derive(Default)]

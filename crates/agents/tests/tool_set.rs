@@ -9,7 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_agents::{PermittedTools, ToolSet, ToolSetError};
 use hob_core::{
-    Effect, Event, EventBus, Permit, Reach, RunEvents, Tool, ToolCall, ToolError, ToolResult, ToolSpec, Tools,
+    Effect, Event, EventBus, Permit, Reach, RunEvents, Tool, ToolCall, ToolError, ToolResult, ToolRunner,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hob_agents::builtin::web_fetch::{WebFetch, WebFetchOptions};
 use hob_core::{Permit, Reach, Tool};
-use hob_net::egress::{AddressPolicy, Lookup};
+use hob_net::egress::{AddressLookup, AddressPolicy};
 use hob_testkit::{FakeServer, Reply};
 use serde_json::json;
 
@@ -22,12 +22,12 @@ const PRIVATE: &str = "
     metadata.google.internal";
 
 /// Nobody in these tests may ask the network for a name.
-fn no_names() -> Lookup {
+fn no_names() -> AddressLookup {
     Arc::new(|name| panic!("looked up {name}"))
 }
 
 /// Every name has these addresses.
-fn names_at(addresses: &'static [&'static str]) -> Lookup {
+fn names_at(addresses: &'static [&'static str]) -> AddressLookup {
     Arc::new(|_| {
         Box::pin(async { Ok(addresses.iter().map(|address| address.parse::<IpAddr>().unwrap()).collect()) })
     })
@@ -226,7 +226,7 @@ async fn a_name_is_looked_up_once_and_the_connection_goes_where_the_check_looked
     let lookups = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&lookups);
     // The first answer is allowed; whoever asks again is sent into the private network.
-    let rebinding: Lookup = Arc::new(move |_| {
+    let rebinding: AddressLookup = Arc::new(move |_| {
         let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
         let address: IpAddr = if first { "127.0.0.1" } else { "10.0.0.1" }.parse().unwrap();
         Box::pin(async move { Ok(vec![address]) })
@@ -245,7 +245,7 @@ async fn a_name_is_looked_up_once_and_the_connection_goes_where_the_check_looked
 #[tokio::test]
 async fn a_name_that_nobody_knows_is_an_error_that_names_it() {
     let server = FakeServer::replying(html("reached")).await;
-    let unknown: Lookup = Arc::new(|_| Box::pin(async { Err(std::io::Error::other("no such name")) }));
+    let unknown: AddressLookup = Arc::new(|_| Box::pin(async { Err(std::io::Error::other("no such name")) }));
     let options = WebFetchOptions { lookup: unknown, ..options(&server) };
     let refused = fetch(options, "http://nowhere.example/").await.unwrap_err();
     assert_eq!(refused, "cannot fetch from nowhere.example: no such name");

@@ -1,7 +1,7 @@
 //! Prints `config.example.toml`: the file `hob init` would write, for no machine in particular.
 
-use hob_config::{EngineKey, template};
+use hob_config::{EngineName, template};
 
 fn main() {
-    print!("{}", template(EngineKey::Llamacpp, None));
+    print!("{}", template(EngineName::Llamacpp, None));
 }

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::keys::{Exposure, Kind, keys_of};
 use crate::kind::{COUNT, quote};
+use crate::section_keys::{Exposure, Kind, keys_of};
 
 /// Settings of all agents.
 #[derive(Debug, Clone)]
@@ -23,13 +23,13 @@ impl Default for AgentConfig {
 
 keys_of! {
     AgentConfig {
-        max_turns: COUNT, "Turns an agent may take for one answer.";
+        max_turns: COUNT, "Maximum turns of an agent for one answer.";
     }
 }
 
 /// Which agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AgentKey {
+pub enum AgentName {
     Simple,
     Orchestrator,
     React,
@@ -37,21 +37,21 @@ pub enum AgentKey {
     Codeact,
 }
 
-impl AgentKey {
-    pub const ALL: [AgentKey; 4] =
-        [AgentKey::Simple, AgentKey::Orchestrator, AgentKey::React, AgentKey::Codeact];
+impl AgentName {
+    pub const ALL: [AgentName; 4] =
+        [AgentName::Simple, AgentName::Orchestrator, AgentName::React, AgentName::Codeact];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            AgentKey::Simple => "simple",
-            AgentKey::Orchestrator => "orchestrator",
-            AgentKey::React => "react",
-            AgentKey::Codeact => "codeact",
+            AgentName::Simple => "simple",
+            AgentName::Orchestrator => "orchestrator",
+            AgentName::React => "react",
+            AgentName::Codeact => "codeact",
         }
     }
 }
 
-impl fmt::Display for AgentKey {
+impl fmt::Display for AgentName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -59,17 +59,17 @@ impl fmt::Display for AgentKey {
 
 /// A name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown agent '{0}'; there are simple, orchestrator, react and codeact")]
+#[error("unknown agent '{0}'; known agents: simple, orchestrator, react, codeact")]
 pub struct UnknownAgent(String);
 
-impl FromStr for AgentKey {
+impl FromStr for AgentName {
     type Err = UnknownAgent;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         if name == "openhands" {
-            return Ok(AgentKey::Codeact);
+            return Ok(AgentName::Codeact);
         }
-        AgentKey::ALL
+        AgentName::ALL
             .into_iter()
             .find(|key| key.as_str() == name)
             .ok_or_else(|| UnknownAgent(name.escape_debug().to_string()))
@@ -77,13 +77,13 @@ impl FromStr for AgentKey {
 }
 
 /// An agent, or `""` for none.
-pub(crate) const AGENT: Kind<Option<AgentKey>> = Kind {
+pub(crate) const AGENT: Kind<Option<AgentName>> = Kind {
     expected: "one of simple, orchestrator, react, codeact, or \"\" for none",
     read: |typed| match typed.text()?.trim() {
         "" => Some(None),
         name => name.parse().ok().map(Some),
     },
-    write: |key| quote(key.map_or("", AgentKey::as_str)),
+    write: |key| quote(key.map_or("", AgentName::as_str)),
     exposure: Exposure::OneOf(&["simple", "orchestrator", "react", "codeact"]),
 };
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn every_agent_is_read_by_its_name_and_named_in_the_messages() {
         let refusal = UnknownAgent(String::new()).to_string();
-        for key in AgentKey::ALL {
+        for key in AgentName::ALL {
             assert_eq!(key.as_str().parse(), Ok(key));
             assert!(refusal.contains(key.as_str()), "{key} is missing in: {refusal}");
             assert!(AGENT.expected.contains(key.as_str()), "{key} is missing in: {}", AGENT.expected);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn openhands_is_another_name_of_codeact_and_empty_is_no_agent() {
-        assert_eq!(read_as(&AGENT, "'openhands'"), Some(Some(AgentKey::Codeact)));
+        assert_eq!(read_as(&AGENT, "'openhands'"), Some(Some(AgentName::Codeact)));
         assert_eq!(read_as(&AGENT, "''"), Some(None));
         assert_eq!(read_as(&AGENT, "'orchestra'"), None);
     }

@@ -13,19 +13,16 @@ use crate::read::{Source, read};
 
 /// What the variables of the environment are for, in the order of the page.
 const EXPLAINED: &[(&str, &str)] = &[
-    (
-        "HOB_HOME",
-        "Where Hob keeps everything: configuration, models, databases. `~/.hob` when it is not set.",
-    ),
-    ("HOB_CONFIG", "Another configuration file than `config.toml` in there."),
-    ("HOB_API_KEY", "The key that clients must send; goes before `[server] api_key`."),
-    ("OPENAI_API_KEY", "Key for OpenAI, or whoever `[engine.cloud] openai_host` names."),
-    ("ANTHROPIC_API_KEY", "Key for Anthropic."),
-    ("GEMINI_API_KEY", "Key for Google."),
-    ("GOOGLE_API_KEY", "The same, where `GEMINI_API_KEY` is not set."),
-    ("HF_ENDPOINT", "Another model hub to pull models from, such as a mirror."),
-    ("HF_TOKEN", "For models that the hub does not give to everybody."),
-    ("HOME", "Where `~/.hob` and other paths with `~` are."),
+    ("HOB_HOME", "Directory for Hob's files: configuration, models, databases. The default is `~/.hob`."),
+    ("HOB_CONFIG", "Path of the configuration file. The default is `config.toml` in that directory."),
+    ("HOB_API_KEY", "API key that clients must send; overrides `[server] api_key`."),
+    ("OPENAI_API_KEY", "API key for OpenAI, or for the service in `[engine.cloud] openai_host`."),
+    ("ANTHROPIC_API_KEY", "API key for Anthropic."),
+    ("GEMINI_API_KEY", "API key for Google."),
+    ("GOOGLE_API_KEY", "The same; used if `GEMINI_API_KEY` is not set."),
+    ("HF_ENDPOINT", "Model hub to download models from, such as a mirror."),
+    ("HF_TOKEN", "Token for models with restricted access on the hub."),
+    ("HOME", "Home directory, for `~/.hob` and other paths with `~`."),
 ];
 
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-config the_page_of_settings`.
@@ -52,9 +49,9 @@ fn every_variable_is_explained() {
 fn page(sections: &[ListedSection]) -> String {
     let mut page = "# Configuration\n\n\
         <!-- Made from the code. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-config the_page_of_settings -->\n\n\
-        All settings are in `~/.hob/config.toml`; `hob init` writes one with every key explained, and nothing has to be set.\n\
-        Flags of the command line go before the file, the file before the defaults shown here. A value that cannot be is an error\n\
-        that names the line and what was expected; an unknown key is a warning with the nearest known one.\n\n"
+        All settings are in `~/.hob/config.toml`. `hob init` writes this file with a description of every key. All settings are optional.\n\
+        Command-line flags override the file, and the file overrides the defaults shown here. An invalid value is an error\n\
+        that names the line and the expected value. An unknown key is a warning that suggests the most similar known key.\n\n"
         .to_owned();
     for section in sections {
         let depth = section.name.matches('.').count();
@@ -63,7 +60,7 @@ fn page(sections: &[ListedSection]) -> String {
         if section.keys.is_empty() {
             continue;
         }
-        page += "| Key | Default | What it is for |\n| --- | --- | --- |\n";
+        page += "| Key | Default | Description |\n| --- | --- | --- |\n";
         for key in &section.keys {
             let (value, about, expected) = (cell(&key.value), cell(key.about), cell(key.expected));
             writeln!(page, "| `{}` | `{value}` | {about} Takes {expected}. |", key.name)
@@ -71,11 +68,11 @@ fn page(sections: &[ListedSection]) -> String {
         }
         page.push('\n');
     }
-    page += "## Environment\n\n| Variable | What it is for |\n| --- | --- |\n";
+    page += "## Environment\n\n| Variable | Description |\n| --- | --- |\n";
     for (name, about) in EXPLAINED {
         writeln!(page, "| `{name}` | {about} |").expect("a string takes all");
     }
-    page + "| `HOB_LOG` | What is logged to stderr, such as `hob=debug` or `hob_engines=trace`; goes before `-v`. |\n"
+    page + "| `HOB_LOG` | Log filter for stderr, such as `hob=debug` or `hob_engines=trace`; overrides `-v`. |\n"
 }
 
 fn cell(text: &str) -> String {

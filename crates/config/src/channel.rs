@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::Reach;
 use secrecy::SecretString;
 
-use crate::agent::{AGENT, AgentKey};
-use crate::keys::keys_of;
+use crate::agent::{AGENT, AgentName};
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, ReachKey, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT,
-    WEBSOCKET_URL,
+    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT, WEBSOCKET_URL,
 };
+use crate::section_keys::keys_of;
 
 /// Settings of messaging.
 #[derive(Debug, Clone)]
@@ -20,20 +20,20 @@ pub struct ChannelConfig {
     /// WebSocket address of the gateway, without a trailing slash.
     pub gateway_url: String,
     /// Who answers messages; `None` asks the engine directly.
-    pub default_agent: Option<AgentKey>,
+    pub default_agent: Option<AgentName>,
     /// How long to wait before the next attempt to connect.
     pub reconnect_interval: Duration,
     /// The token the gateway wants; `None` sends none.
     pub token: Option<SecretString>,
-    /// Whether messages are answered, or only received.
+    /// Whether to answer messages, or only receive them.
     pub reply: bool,
     /// How far the tools reach that a sender's messages may make an agent use, by `channel:sender`. Everyone else has `pure`.
-    pub trust: BTreeMap<String, ReachKey>,
-    /// Senders, as `channel:sender`, whose messages may also read the memory; everybody else's words may not.
+    pub trust: BTreeMap<String, Reach>,
+    /// Senders, as `channel:sender`, whose messages may also read the memory; all others may not.
     pub allow_from: Vec<String>,
-    /// Messages of one sender that are answered within a minute.
+    /// Maximum messages answered per sender and minute.
     pub messages_per_minute: usize,
-    /// Earlier messages of a conversation that the agent is told of.
+    /// Earlier messages of a conversation that the agent gets.
     pub history: usize,
     pub whatsapp: WhatsappConfig,
 }
@@ -43,7 +43,7 @@ impl Default for ChannelConfig {
         ChannelConfig {
             enabled: false,
             gateway_url: "ws://127.0.0.1:18789/ws".to_owned(),
-            default_agent: Some(AgentKey::Simple),
+            default_agent: Some(AgentName::Simple),
             reconnect_interval: Duration::from_secs(5),
             token: None,
             reply: true,
@@ -62,12 +62,12 @@ keys_of! {
         gateway_url: WEBSOCKET_URL, "WebSocket address of the gateway.";
         default_agent: AGENT, "Agent that answers messages; \"\" asks the engine directly.";
         reconnect_interval: SECONDS, "Seconds between attempts to connect.";
-        token: SECRET, "Token the gateway wants; \"\" sends none.";
-        reply: FLAG, "Whether messages are answered, or only received.";
-        trust: SENDERS_TRUST, "How far the tools reach that a sender's messages may set to work. Everyone who is not named here has pure.";
-        allow_from: SENDERS, "Senders whose messages may also read your memory; nobody else's may.";
-        messages_per_minute: COUNT, "Messages of one sender that are answered within a minute.";
-        history: COUNT_OR_NONE, "Earlier messages of a conversation that the agent is told of.";
+        token: SECRET, "Token for the gateway; \"\" for none.";
+        reply: FLAG, "Whether to answer messages, or only receive them.";
+        trust: SENDERS_TRUST, "Highest permission level of the tools that a sender's messages may use. Senders not listed here have pure.";
+        allow_from: SENDERS, "Senders whose messages may also read your memory; all others may not.";
+        messages_per_minute: COUNT, "Maximum messages answered per sender and minute.";
+        history: COUNT_OR_NONE, "Earlier messages of a conversation that the agent gets.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
     }
 }
@@ -76,7 +76,7 @@ keys_of! {
 #[derive(Debug, Clone)]
 pub struct WhatsappConfig {
     pub enabled: bool,
-    /// Where the session is kept; `None` is the directory `whatsapp` beside the configuration file.
+    /// Directory of the session; `None` is the directory `whatsapp` beside the configuration file.
     pub auth_dir: Option<PathBuf>,
     /// The name under which the assistant answers.
     pub assistant_name: String,
@@ -97,9 +97,9 @@ impl Default for WhatsappConfig {
 
 keys_of! {
     WhatsappConfig {
-        enabled: FLAG, "Whether to connect to WhatsApp; 'hob channel login whatsapp' comes first.";
-        auth_dir: OPTIONAL_PATH, "Where the session is kept; \"\" is the directory 'whatsapp' beside this file.";
-        assistant_name: TEXT, "Name under which the assistant answers.";
-        assistant_has_own_number: FLAG, "Whether the assistant has a number of its own.";
+        enabled: FLAG, "Whether to connect to WhatsApp. Run 'hob channel login whatsapp' first.";
+        auth_dir: OPTIONAL_PATH, "Directory of the session; \"\" is 'whatsapp' beside this file.";
+        assistant_name: TEXT, "Name of the assistant in messages.";
+        assistant_has_own_number: FLAG, "Whether the assistant has its own phone number.";
     }
 }

@@ -5,13 +5,13 @@ use crate::channel::ChannelConfig;
 use crate::engine::EngineConfig;
 use crate::env::{Hub, ProviderKeys};
 use crate::intelligence::IntelligenceConfig;
-use crate::keys::{Keys, Section};
 use crate::listing::{ListedSection, list};
 use crate::mcp::McpConfig;
 use crate::memory::MemoryConfig;
 use crate::sandbox::SandboxConfig;
 use crate::savings::SavingsConfig;
 use crate::scheduler::SchedulerConfig;
+use crate::section_keys::{Keys, Section};
 use crate::server::ServerConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolsConfig;
@@ -37,7 +37,7 @@ pub struct Config {
     pub hub: Hub,
 }
 
-/// The name by which the default model is asked for.
+/// The name that means the default model in a request.
 const DEFAULT_MODEL: &str = "default";
 
 impl Config {
@@ -48,7 +48,7 @@ impl Config {
         named.into_iter().flatten().map(String::as_str).find(|model| *model != DEFAULT_MODEL)
     }
 
-    /// Makes the model that somebody named the default. By the name `default` they mean the one that it is already.
+    /// Makes the named model the default. The name `default` changes nothing.
     pub fn use_model(&mut self, model: &str) {
         if model != DEFAULT_MODEL {
             self.server.model = Some(model.to_owned());
@@ -97,14 +97,18 @@ impl Section for Config {
         );
         keys.section("intelligence", intelligence, "Which model answers when a request names none.");
         keys.section("agent", agent, "Agents: answers that take several turns and use tools.");
-        keys.section("memory", memory, "What Hob knows of your documents, after 'hob memory index'.");
+        keys.section("memory", memory, "The memory: documents indexed with 'hob memory index'.");
         keys.section("channel", channel, "Messaging through a gateway.");
         keys.section("scheduler", scheduler, "Tasks that run at a set time.");
-        keys.section("sandbox", sandbox, "Where code written by a model runs: no network, read-only mounts.");
-        keys.section("tools", tools, "What agents' tools may touch.");
-        keys.section("mcp", mcp, "Servers of the Model Context Protocol, whose tools agents may use.");
+        keys.section(
+            "sandbox",
+            sandbox,
+            "The sandbox for code that models write: no network, read-only mounts.",
+        );
+        keys.section("tools", tools, "Permissions of agents' tools.");
+        keys.section("mcp", mcp, "MCP servers (Model Context Protocol), whose tools agents may use.");
         keys.section("telemetry", telemetry, "The record of calls, and traces.");
-        keys.section("savings", savings, "What the cloud would have cost.");
+        keys.section("savings", savings, "Prices for the estimate of what the cloud would have cost.");
     }
 }
 

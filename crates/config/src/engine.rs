@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::engine_key::{ENGINE, ENGINES, EngineKey};
+use crate::engine_name::{ENGINE, ENGINES, EngineName};
 use crate::hardware::Hardware;
-use crate::keys::{Keys, Section, keys_of};
 use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
 use crate::recommend::recommend;
+use crate::section_keys::{Keys, Section, keys_of};
 
-/// How long an engine may take to answer, unless told otherwise.
+/// How long an engine may take to answer by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings of all engines.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
     /// The engine the user chose; `None` when the user did not. See [`Self::default_on`].
-    pub default: Option<EngineKey>,
+    pub default: Option<EngineName>,
     /// The engine that `hob init` found to suit the machine. See [`Self::is_chosen`].
-    pub recommended: Option<EngineKey>,
+    pub recommended: Option<EngineName>,
     /// Engines that answer for the models they have, in this order behind the chosen one; empty asks the chosen one alone.
-    pub pool: Vec<EngineKey>,
+    pub pool: Vec<EngineName>,
     pub ollama: EngineServer,
     pub vllm: EngineServer,
     pub sglang: EngineServer,
@@ -34,41 +34,41 @@ pub struct EngineConfig {
 
 impl EngineConfig {
     /// The engine to try first: the user's choice, else what suits the machine.
-    pub fn default_on(&self, hardware: &Hardware) -> EngineKey {
+    pub fn default_on(&self, hardware: &Hardware) -> EngineName {
         self.default.unwrap_or_else(|| recommend(&hardware.gpus))
     }
 
-    /// Whether the owner chose who answers. A default that `hob init` wrote is a recommendation as long as nobody has changed
-    /// it, or said anything of its engine.
+    /// Whether the owner chose an engine. A default that `hob init` wrote is only a recommendation until the owner changes it or
+    /// configures its engine.
     pub fn is_chosen(&self) -> bool {
         let is_chosen = |key| self.recommended != Some(key) || self.is_set_up(key);
         !self.pool.is_empty() || self.default.is_some_and(is_chosen)
     }
 
     /// Whether an engine is said to be elsewhere than usual, or to be started.
-    fn is_set_up(&self, key: EngineKey) -> bool {
+    fn is_set_up(&self, key: EngineName) -> bool {
         let usual = EngineConfig::default();
-        let is_started = key == EngineKey::Llamacpp && self.llamacpp.binary_path.is_some();
+        let is_started = key == EngineName::Llamacpp && self.llamacpp.binary_path.is_some();
         let has_key = self.server(key).is_some_and(|server| server.api_key.is_some());
         is_started || has_key || self.addresses(key) != usual.addresses(key)
     }
 
     /// The settings of the engine's servers; `None` for those that have no server of their own, `cloud` and `embedded`.
-    pub fn server(&self, key: EngineKey) -> Option<&EngineServer> {
+    pub fn server(&self, key: EngineName) -> Option<&EngineServer> {
         match key {
-            EngineKey::Ollama => Some(&self.ollama),
-            EngineKey::Vllm => Some(&self.vllm),
-            EngineKey::Sglang => Some(&self.sglang),
-            EngineKey::Llamacpp => Some(&self.llamacpp.server),
-            EngineKey::Litellm => Some(&self.litellm),
-            EngineKey::Cloud | EngineKey::Embedded => None,
+            EngineName::Ollama => Some(&self.ollama),
+            EngineName::Vllm => Some(&self.vllm),
+            EngineName::Sglang => Some(&self.sglang),
+            EngineName::Llamacpp => Some(&self.llamacpp.server),
+            EngineName::Litellm => Some(&self.litellm),
+            EngineName::Cloud | EngineName::Embedded => None,
         }
     }
 
-    /// Where all of the engine's servers listen. A server that Hob starts is asked besides those in `hosts`.
-    pub fn addresses(&self, key: EngineKey) -> Vec<&str> {
+    /// Where all of the engine's servers listen. A server that Hob starts is used in addition to those in `hosts`.
+    pub fn addresses(&self, key: EngineName) -> Vec<&str> {
         let Some(server) = self.server(key) else { return Vec::new() };
-        let is_started = key == EngineKey::Llamacpp && self.llamacpp.binary_path.is_some();
+        let is_started = key == EngineName::Llamacpp && self.llamacpp.binary_path.is_some();
         let mut addresses: Vec<&str> = server.hosts.iter().map(String::as_str).collect();
         if addresses.is_empty() || (is_started && !addresses.contains(&server.host.as_str())) {
             addresses.insert(0, &server.host);
@@ -108,42 +108,42 @@ impl Section for EngineConfig {
             cloud,
             embedded,
         } = self;
-        keys.key("default", default, ENGINE, "The one to try first; \"\" picks by hardware.");
+        keys.key("default", default, ENGINE, "Engine to try first; \"\" selects one for the hardware.");
         keys.key(
             "recommended",
             recommended,
             ENGINE,
-            "What 'hob init' found to suit this machine. A default that is the same is not missed until it has answered once.",
+            "Engine that 'hob init' recommends for this machine. If default is the same engine, Hob may use another one without a warning until this one has answered once.",
         );
         keys.key(
             "pool",
             pool,
             ENGINES,
-            "Engines that answer for the models they have, such as [\"ollama\", \"vllm\"]; [] asks one engine for everything.",
+            "Engines that answer for the models they have, such as [\"ollama\", \"vllm\"]; [] uses one engine for all requests.",
         );
-        keys.older("ollama_host", &mut ollama.host, HTTP_URL);
-        keys.older("vllm_host", &mut vllm.host, HTTP_URL);
-        keys.older("sglang_host", &mut sglang.host, HTTP_URL);
-        keys.older("llamacpp_host", &mut llamacpp.server.host, HTTP_URL);
-        keys.older("llamacpp_path", &mut llamacpp.binary_path, OPTIONAL_PATH);
+        keys.legacy("ollama_host", &mut ollama.host, HTTP_URL);
+        keys.legacy("vllm_host", &mut vllm.host, HTTP_URL);
+        keys.legacy("sglang_host", &mut sglang.host, HTTP_URL);
+        keys.legacy("llamacpp_host", &mut llamacpp.server.host, HTTP_URL);
+        keys.legacy("llamacpp_path", &mut llamacpp.binary_path, OPTIONAL_PATH);
         keys.section("ollama", ollama, "Ollama.");
-        keys.section("vllm", vllm, "vLLM. Its usual port is also Hob's: give one of them another.");
+        keys.section("vllm", vllm, "vLLM. Its default port is the same as Hob's: change one of them.");
         keys.section("sglang", sglang, "SGLang.");
         keys.section(
             "llamacpp",
             llamacpp,
-            "llama.cpp's server: one that runs already, or one that Hob starts.",
+            "llama.cpp's server: one that is already running, or one that Hob starts.",
         );
         keys.section("litellm", litellm, "A LiteLLM proxy.");
         keys.section(
             "cloud",
             cloud,
-            "Cloud providers; OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY have their keys.",
+            "Cloud providers. Set their keys in OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY.",
         );
         keys.section(
             "embedded",
             embedded,
-            "llama.cpp inside Hob itself, with the models of 'hob model pull'.",
+            "llama.cpp inside Hob, with the models that 'hob model pull' downloads.",
         );
     }
 }
@@ -153,11 +153,11 @@ impl Section for EngineConfig {
 pub struct EngineServer {
     /// Base address without a trailing slash, such as `http://localhost:11434`.
     pub host: String,
-    /// Several servers that stand for one another, in place of `host`. See [`EngineConfig::addresses`].
+    /// Several interchangeable servers; replaces `host`. See [`EngineConfig::addresses`].
     pub hosts: Vec<String>,
     /// How long it may take to answer.
     pub timeout: Duration,
-    /// The bearer token it wants, where it stands behind a key.
+    /// The bearer token to send, if the server requires one.
     pub api_key: Option<SecretString>,
 }
 
@@ -169,10 +169,10 @@ impl EngineServer {
 
 keys_of! {
     EngineServer {
-        host: HTTP_URL, "Where it listens; http:// may be left out.";
-        hosts: HTTP_URLS, "Several servers that share the work, in place of host.";
-        timeout: SECONDS, "Seconds it may take to answer.";
-        api_key: SECRET, "Key it wants; \"\" sends none.";
+        host: HTTP_URL, "Address of the server; http:// is optional.";
+        hosts: HTTP_URLS, "Several servers that share the load; replaces host.";
+        timeout: SECONDS, "Seconds the server may take to answer.";
+        api_key: SECRET, "API key to send; \"\" for none.";
     }
 }
 
@@ -207,19 +207,19 @@ impl Section for LlamacppConfig {
             "binary_path",
             binary_path,
             OPTIONAL_PATH,
-            "A llama-server for Hob to start and look after; \"\" expects one that runs.",
+            "Path of the llama-server that Hob starts and restarts; \"\" uses one that is already running.",
         );
         keys.key(
             "model_path",
             model_path,
             OPTIONAL_PATH,
-            "GGUF file to start it with; \"\" leaves the choice to the server.",
+            "GGUF file for that llama-server; \"\" lets the server choose.",
         );
         keys.key(
             "args",
             args,
             TEXTS,
-            "Further arguments to start it with, such as [\"--ctx-size\", \"8192\"].",
+            "Additional arguments for that llama-server, such as [\"--ctx-size\", \"8192\"].",
         );
     }
 }
@@ -227,17 +227,17 @@ impl Section for LlamacppConfig {
 /// llama.cpp inside this process.
 #[derive(Debug, Clone)]
 pub struct EmbeddedConfig {
-    /// Threads that compute; 0 is one for each physical core.
+    /// Compute threads; 0 uses one for each physical core.
     pub threads: usize,
-    /// Tokens of one conversation; 0 is what the model was made for, up to 8192.
+    /// Context size of one conversation in tokens; 0 uses the model's own, up to 8192.
     pub context: usize,
-    /// Conversations that one model answers at the same time.
+    /// Conversations that one model processes at the same time.
     pub parallel: usize,
     /// Requests that may wait for one model.
     pub queue: usize,
-    /// How long a model that nobody asks stays in memory.
+    /// How long an unused model stays in memory.
     pub keep_alive: Duration,
-    /// MiB that all loaded models may take together; 0 is 70 % of the machine's.
+    /// Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.
     pub memory_mb: usize,
 }
 
@@ -256,12 +256,12 @@ impl Default for EmbeddedConfig {
 
 keys_of! {
     EmbeddedConfig {
-        threads: COUNT_OR_NONE, "Threads that compute; 0 is one for each physical core.";
-        context: COUNT_OR_NONE, "Tokens of one conversation; 0 is what the model was made for, up to 8192.";
-        parallel: COUNT, "Conversations that one model answers at the same time.";
+        threads: COUNT_OR_NONE, "Compute threads; 0 uses one for each physical core.";
+        context: COUNT_OR_NONE, "Context size of one conversation in tokens; 0 uses the model's own, up to 8192.";
+        parallel: COUNT, "Conversations that one model processes at the same time.";
         queue: COUNT, "Requests that may wait for one model.";
-        keep_alive: SECONDS, "Seconds that a model which nobody asks stays in memory.";
-        memory_mb: COUNT_OR_NONE, "MiB that all loaded models may take together; 0 is 70 % of the machine's.";
+        keep_alive: SECONDS, "Seconds that an unused model stays in memory.";
+        memory_mb: COUNT_OR_NONE, "Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.";
         !tune;
     }
 }
@@ -289,7 +289,7 @@ impl Default for CloudConfig {
 
 keys_of! {
     CloudConfig {
-        openai_host: HTTP_URL, "OpenAI, or anything that speaks like it; includes the /v1.";
+        openai_host: HTTP_URL, "OpenAI or a compatible service; includes /v1.";
         anthropic_host: HTTP_URL, "Anthropic: models with 'claude' in their name.";
         gemini_host: HTTP_URL, "Google: models with 'gemini' in their name.";
         timeout: SECONDS, "Seconds a provider may take to answer.";
@@ -304,23 +304,23 @@ mod tests {
     fn the_users_choice_of_engine_goes_before_the_hardwares() {
         let bare = Hardware::default();
         let mut engine = EngineConfig::default();
-        assert_eq!(engine.default_on(&bare), EngineKey::Llamacpp);
-        engine.default = Some(EngineKey::Cloud);
-        assert_eq!(engine.default_on(&bare), EngineKey::Cloud);
+        assert_eq!(engine.default_on(&bare), EngineName::Llamacpp);
+        engine.default = Some(EngineName::Cloud);
+        assert_eq!(engine.default_on(&bare), EngineName::Cloud);
     }
 
     #[test]
     fn a_default_that_was_only_recommended_is_nobodys_choice() {
         let mut engine = EngineConfig::default();
         assert!(!engine.is_chosen());
-        engine.default = Some(EngineKey::Llamacpp);
+        engine.default = Some(EngineName::Llamacpp);
         assert!(engine.is_chosen(), "written by hand");
-        engine.recommended = Some(EngineKey::Llamacpp);
+        engine.recommended = Some(EngineName::Llamacpp);
         assert!(!engine.is_chosen());
 
         let changes: [fn(&mut EngineConfig); 6] = [
-            |engine| engine.default = Some(EngineKey::Ollama),
-            |engine| engine.pool = vec![EngineKey::Vllm],
+            |engine| engine.default = Some(EngineName::Ollama),
+            |engine| engine.pool = vec![EngineName::Vllm],
             |engine| engine.llamacpp.server.host = "http://gpu.lan:8080".into(),
             |engine| engine.llamacpp.server.hosts = vec!["http://gpu.lan:8080".into()],
             |engine| engine.llamacpp.server.api_key = Some("k".to_owned().into()),
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn engines_with_a_server_are_found_by_key() {
-        let hosts: Vec<Option<String>> = EngineKey::ALL
+        let hosts: Vec<Option<String>> = EngineName::ALL
             .into_iter()
             .map(|key| EngineConfig::default().server(key).map(|server| server.host.clone()))
             .collect();
@@ -346,14 +346,14 @@ mod tests {
     #[test]
     fn several_hosts_take_the_place_of_one_and_stand_beside_the_one_that_hob_starts() {
         let mut engine = EngineConfig::default();
-        assert_eq!(engine.addresses(EngineKey::Vllm), ["http://localhost:8000"]);
-        assert_eq!(engine.addresses(EngineKey::Cloud), [""; 0]);
+        assert_eq!(engine.addresses(EngineName::Vllm), ["http://localhost:8000"]);
+        assert_eq!(engine.addresses(EngineName::Cloud), [""; 0]);
         engine.vllm.hosts = vec!["http://a:1".into(), "http://b:1".into()];
-        assert_eq!(engine.addresses(EngineKey::Vllm), ["http://a:1", "http://b:1"]);
+        assert_eq!(engine.addresses(EngineName::Vllm), ["http://a:1", "http://b:1"]);
 
         engine.llamacpp.server.hosts = vec!["http://c:1".into()];
-        assert_eq!(engine.addresses(EngineKey::Llamacpp), ["http://c:1"]);
+        assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://c:1"]);
         engine.llamacpp.binary_path = Some("llama-server".into());
-        assert_eq!(engine.addresses(EngineKey::Llamacpp), ["http://localhost:8080", "http://c:1"]);
+        assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://localhost:8080", "http://c:1"]);
     }
 }

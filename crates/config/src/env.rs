@@ -134,7 +134,7 @@ impl fmt::Debug for Environment {
 pub struct Hub {
     /// Base address of the hub; `None` for the usual one.
     pub endpoint: Option<String>,
-    /// For models that the hub does not give to everybody.
+    /// Token for models with restricted access on the hub.
     pub token: Option<SecretString>,
 }
 

@@ -10,9 +10,7 @@ use crate::warning::did_you_mean;
 /// Why there are no settings. `file` is the path as a person would write it, with `~`.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    #[error(
-        "cannot tell where your home directory is. Set HOME, or set HOB_HOME to a directory for Hob's files."
-    )]
+    #[error("cannot find your home directory. Set HOME, or set HOB_HOME to a directory for Hob's files.")]
     NoHome,
 
     #[error(
@@ -20,12 +18,12 @@ pub enum ConfigError {
     )]
     Missing { file: String },
 
-    #[error(
-        "{file} is a directory, where the configuration file should be. Move it away, then run 'hob init'."
-    )]
+    #[error("{file} is a directory, not a configuration file. Move it away, then run 'hob init'.")]
     Directory { file: String },
 
-    #[error("{file} is larger than {limit} bytes, which no configuration is. Is it the right file?")]
+    #[error(
+        "{file} is larger than {limit} bytes, too large for a configuration. Check that it is the right file."
+    )]
     TooLarge { file: String, limit: usize },
 
     #[error("{file}:{line}: the text is not UTF-8. Save the file with that encoding.")]

@@ -2,9 +2,9 @@
 
 use hob_core::{MaxTokens, Temperature};
 
-use crate::keys::keys_of;
 use crate::kind::{FLAG, MAX_TOKENS, OPTIONAL_TEXT, TEMPERATURE};
-use crate::router_key::{ROUTER, RouterKey};
+use crate::router_name::{ROUTER, RouterName};
+use crate::section_keys::keys_of;
 
 /// Settings of the choice of a model.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct IntelligenceConfig {
     /// The model when nothing else names one; `None` leaves the choice to Hob.
     pub default_model: Option<String>,
     /// Who chooses where the model is `auto`.
-    pub router: RouterKey,
+    pub router: RouterName,
     /// The model that answers for the default one when that, or its engine, is not there.
     pub fallback_model: Option<String>,
     /// Whether a request may go to the cloud when no local engine can answer it.
@@ -27,7 +27,7 @@ impl Default for IntelligenceConfig {
     fn default() -> Self {
         IntelligenceConfig {
             default_model: None,
-            router: RouterKey::default(),
+            router: RouterName::default(),
             fallback_model: None,
             allow_cloud_fallback: false,
             temperature: Some(Temperature::default()),
@@ -38,11 +38,11 @@ impl Default for IntelligenceConfig {
 
 keys_of! {
     IntelligenceConfig {
-        default_model: OPTIONAL_TEXT, "Model when nothing else names one; \"\" is the one that Hob chose first, \"auto\" the one that suits the question. 'hob model use' writes it.";
-        router: ROUTER, "Who chooses when the model is \"auto\": heuristic follows rules, grpo learns from what came of its choices.";
-        fallback_model: OPTIONAL_TEXT, "Model that answers for the default one when that, or its engine, is not there; the answer says so.";
-        allow_cloud_fallback: FLAG, "Whether the cloud may answer when no local engine can. It sees the request then.";
-        temperature: TEMPERATURE, "Temperature of answers when a request gives none; \"engine\" leaves it to the engine.";
-        max_tokens: MAX_TOKENS, "Most tokens of an answer when a request gives no limit; \"engine\" leaves it to the engine.";
+        default_model: OPTIONAL_TEXT, "Default model; \"\" is the model that Hob chose first, \"auto\" selects one for each question. 'hob model use' sets it.";
+        router: ROUTER, "How \"auto\" selects a model: heuristic follows rules, grpo learns from the results of earlier choices.";
+        fallback_model: OPTIONAL_TEXT, "Model that answers if the default model or its engine is not available; the answer says so.";
+        allow_cloud_fallback: FLAG, "Whether the cloud may answer if no local engine can. The provider then sees the request.";
+        temperature: TEMPERATURE, "Temperature for requests that set none; \"engine\" uses the engine's default.";
+        max_tokens: MAX_TOKENS, "Token limit of an answer for requests that set none; \"engine\" uses the engine's default.";
     }
 }

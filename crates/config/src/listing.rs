@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::config::Config;
-use crate::keys::{Keys, Kind, Section};
 use crate::kind::quote_name;
+use crate::section_keys::{Keys, Kind, Section};
 
 /// A section and the keys that stand directly in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Keys for Listing {
         self.sections[self.current].keys.push(ListedKey { name, about, expected: kind.expected, value });
     }
 
-    fn older<T>(&mut self, _name: &'static str, _field: &mut T, _kind: Kind<T>) {}
+    fn legacy<T>(&mut self, _name: &'static str, _field: &mut T, _kind: Kind<T>) {}
 
     fn removed(&mut self, _name: &'static str) {}
 }

@@ -11,7 +11,7 @@ use crate::edit::set_text;
 use crate::env::Environment;
 use crate::error::ConfigError;
 use crate::read::{Source, line_of, read};
-use crate::warning::Warning;
+use crate::warning::ConfigWarning;
 use crate::write::{Overwrite, WriteError, write_new};
 
 /// A configuration has a few kilobytes; anything this large is some other file.
@@ -22,7 +22,7 @@ const LARGEST: usize = 1024 * 1024;
 pub struct Loaded {
     pub config: Config,
     /// What the user should be told of the file.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ConfigWarning>,
     /// The file that was read; `None` when there is none and everything is at its default.
     pub path: Option<PathBuf>,
 }
@@ -53,7 +53,7 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
 pub enum SetError {
     #[error(transparent)]
     Read(#[from] ConfigError),
-    #[error("{file} has {key} in a form that cannot be changed in place. Change it with an editor.")]
+    #[error("cannot change {key} in {file} because of the form it is written in. Change it with an editor.")]
     Form { file: String, key: &'static str },
     #[error(transparent)]
     Write(#[from] WriteError),

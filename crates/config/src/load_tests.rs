@@ -104,7 +104,7 @@ fn a_file_that_is_not_text_is_told_with_its_line() {
 fn a_file_that_is_far_too_large_is_refused() {
     assert_eq!(
         load_error(&vec![b'#'; LARGEST + 1]),
-        "~/.hob/config.toml is larger than 1048576 bytes, which no configuration is. Is it the right file?"
+        "~/.hob/config.toml is larger than 1048576 bytes, too large for a configuration. Check that it is the right file."
     );
     assert!(load(&environment(&home_with(&vec![b'#'; LARGEST]), &[])).is_ok());
 }
@@ -123,7 +123,7 @@ fn a_directory_is_no_file() {
     let error = load(&environment(&home, &[])).expect_err("a directory");
     assert_eq!(
         error.to_string(),
-        "~/.hob/config.toml is a directory, where the configuration file should be. Move it away, then run 'hob init'."
+        "~/.hob/config.toml is a directory, not a configuration file. Move it away, then run 'hob init'."
     );
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::Reach;
 use secrecy::{ExposeSecret, SecretString};
 use toml::de::{DeTable, DeValue};
 
-use crate::keys::{Exposure, Keys, Kind, Section, Typed};
-use crate::kind::{ReachKey, expand, quote, quote_all, quote_name};
+use crate::kind::{expand, quote, quote_all, quote_name};
+use crate::section_keys::{Exposure, Keys, Kind, Section, Typed};
 
 /// Settings of all servers.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +23,7 @@ pub struct McpConfig {
 pub struct McpServerConfig {
     pub transport: McpTransportConfig,
     /// How far its tools reach: `pure`, `read` or `act`.
-    pub reach: ReachKey,
+    pub reach: Reach,
     /// How long a call may take.
     pub timeout: Duration,
 }
@@ -43,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 const SERVER: Kind<McpServerConfig> = Kind {
     expected: "a server such as { command = \"npx\", args = [\"-y\", \"some-mcp-server\"] } or { url = \"https://…\" }, \
-               with env or headers, reach (pure, read, act) and timeout (seconds) as it needs",
+               with env or headers, reach (pure, read, act) and timeout (seconds) as needed",
     read: |typed| Server { table: typed.value.as_table()?, typed }.read(),
     write,
     // Headers and variables hold keys.
@@ -80,9 +81,9 @@ impl Server<'_> {
             _ => return None,
         };
         let reach = match has("reach") {
-            true => ReachKey::parse(self.text("reach")?)?,
+            true => Reach::parse(self.text("reach")?)?,
             // What a stranger's program does is not known, so it counts as the most.
-            false => ReachKey::Act,
+            false => Reach::Act,
         };
         let timeout = match self.value("timeout") {
             Some(value) => {
@@ -171,7 +172,7 @@ mod tests {
         let program =
             read_as(&SERVER, "{ command = '~/bin/x', args = ['-y'], env = { KEY = 's3cret' }, timeout = 2 }");
         let program = program.unwrap();
-        assert_eq!((program.reach, program.timeout), (ReachKey::Act, Duration::from_secs(2)));
+        assert_eq!((program.reach, program.timeout), (Reach::Act, Duration::from_secs(2)));
         match &program.transport {
             McpTransportConfig::Command { command, args, env } => {
                 assert_eq!(
@@ -185,7 +186,7 @@ mod tests {
         assert!(!format!("{program:?}").contains("s3cret"));
 
         let address = read_as(&SERVER, "{ url = 'https://example.org/mcp', reach = 'read' }").unwrap();
-        assert_eq!((address.reach, address.timeout), (ReachKey::Read, TIMEOUT));
+        assert_eq!((address.reach, address.timeout), (Reach::Read, TIMEOUT));
     }
 
     #[test]

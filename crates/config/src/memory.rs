@@ -1,12 +1,12 @@
 //! `[memory]`: what is remembered of the user's documents, and how it is found again.
 
-use crate::keys::{Exposure, Kind, keys_of};
 use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_TEXT, quote};
+use crate::section_keys::{Exposure, Kind, keys_of};
 
 /// Settings of the memory.
 #[derive(Debug, Clone)]
 pub struct MemoryConfig {
-    pub backend: MemoryBackendKey,
+    pub backend: MemoryBackendName,
     /// The most tokens of one chunk.
     pub chunk_size: usize,
     /// Tokens that two neighbouring chunks share.
@@ -23,7 +23,7 @@ pub struct MemoryConfig {
 
 /// How passages are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryBackendKey {
+pub enum MemoryBackendName {
     /// By their words.
     Sqlite,
     /// By their meaning.
@@ -32,15 +32,15 @@ pub enum MemoryBackendKey {
     Hybrid,
 }
 
-impl MemoryBackendKey {
-    pub const ALL: [MemoryBackendKey; 3] =
-        [MemoryBackendKey::Sqlite, MemoryBackendKey::Vector, MemoryBackendKey::Hybrid];
+impl MemoryBackendName {
+    pub const ALL: [MemoryBackendName; 3] =
+        [MemoryBackendName::Sqlite, MemoryBackendName::Vector, MemoryBackendName::Hybrid];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            MemoryBackendKey::Sqlite => "sqlite",
-            MemoryBackendKey::Vector => "vector",
-            MemoryBackendKey::Hybrid => "hybrid",
+            MemoryBackendName::Sqlite => "sqlite",
+            MemoryBackendName::Vector => "vector",
+            MemoryBackendName::Hybrid => "hybrid",
         }
     }
 
@@ -52,7 +52,7 @@ impl MemoryBackendKey {
 impl Default for MemoryConfig {
     fn default() -> Self {
         MemoryConfig {
-            backend: MemoryBackendKey::Sqlite,
+            backend: MemoryBackendName::Sqlite,
             chunk_size: 512,
             chunk_overlap: 64,
             context: true,
@@ -63,22 +63,22 @@ impl Default for MemoryConfig {
     }
 }
 
-const BACKEND: Kind<MemoryBackendKey> = Kind {
+const BACKEND: Kind<MemoryBackendName> = Kind {
     expected: "sqlite, vector or hybrid",
-    read: |typed| MemoryBackendKey::parse(typed.text()?.trim()),
+    read: |typed| MemoryBackendName::parse(typed.text()?.trim()),
     write: |backend| quote(backend.as_str()),
     exposure: Exposure::OneOf(&["sqlite", "vector", "hybrid"]),
 };
 
 keys_of! {
     MemoryConfig {
-        backend: BACKEND, "How passages are found: sqlite (by words), vector (by meaning) or hybrid (both).";
-        chunk_size: COUNT, "Most tokens of one passage.";
-        chunk_overlap: COUNT_OR_NONE, "Tokens that neighbouring passages share.";
-        context: FLAG, "Whether 'hob ask' and agents are told what the memory has on a question.";
-        context_passages: COUNT, "Passages they are told.";
-        context_tokens: COUNT, "Most tokens of these passages together.";
-        embedding_model: OPTIONAL_TEXT, "Model of the engine that turns text into vectors; \"\" is the one that comes with Hob.";
+        backend: BACKEND, "Search method: sqlite (by words), vector (by meaning) or hybrid (both).";
+        chunk_size: COUNT, "Maximum size of a passage in tokens.";
+        chunk_overlap: COUNT_OR_NONE, "Overlap of neighbouring passages in tokens.";
+        context: FLAG, "Whether 'hob ask' and agents get relevant passages from the memory.";
+        context_passages: COUNT, "Maximum number of these passages.";
+        context_tokens: COUNT, "Maximum size of these passages together in tokens.";
+        embedding_model: OPTIONAL_TEXT, "Embedding model of the engine; \"\" is Hob's own.";
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_backend_is_one_of_three_words() {
-        assert_eq!(read_as(&BACKEND, "'hybrid'"), Some(MemoryBackendKey::Hybrid));
+        assert_eq!(read_as(&BACKEND, "'hybrid'"), Some(MemoryBackendName::Hybrid));
         for bad in ["'faiss'", "''", "1"] {
             assert_eq!(read_as(&BACKEND, bad), None, "{bad}");
         }

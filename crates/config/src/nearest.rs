@@ -2,7 +2,7 @@
 
 use strsim::damerau_levenshtein;
 
-/// Longer names are nobody's typing slip, and comparing them would take time.
+/// Longer names are not typing errors, and comparing them would take time.
 const LONGEST: usize = 64;
 
 /// The known name that `unknown` was probably meant to be: a likely misspelling, else the same key of another section.

@@ -8,10 +8,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::Config;
 use crate::error::{BadValue, ConfigError};
-use crate::keys::{Exposure, Keys, Kind, Section, Typed};
 use crate::listing::{join, list};
 use crate::nearest::nearest;
-use crate::warning::Warning;
+use crate::section_keys::{Exposure, Keys, Kind, Section, Typed};
+use crate::warning::ConfigWarning;
 
 /// So many unknown keys are named; a file with more is not one of ours.
 const MOST_UNKNOWN: usize = 20;
@@ -41,7 +41,7 @@ pub(crate) fn line_of(text: &[u8], offset: usize) -> usize {
 }
 
 /// Reads a file: what it says, over the defaults.
-pub(crate) fn read(source: Source<'_>) -> Result<(Config, Vec<Warning>), ConfigError> {
+pub(crate) fn read(source: Source<'_>) -> Result<(Config, Vec<ConfigWarning>), ConfigError> {
     let document = DeTable::parse(source.text).map_err(|error| syntax(source, &error))?;
     let mut config = Config::default();
     let mut reader = Reader::new(source, String::new(), document.get_ref());
@@ -67,7 +67,7 @@ fn syntax(source: Source<'_>, error: &toml::de::Error) -> ConfigError {
     }
 }
 
-fn warnings(source: Source<'_>, mut unknown: Vec<Unknown>) -> Vec<Warning> {
+fn warnings(source: Source<'_>, mut unknown: Vec<Unknown>) -> Vec<ConfigWarning> {
     unknown.sort_by_key(|unknown| unknown.offset);
     let count = unknown.len().saturating_sub(MOST_UNKNOWN);
     let sections = list(&Config::default());
@@ -79,14 +79,14 @@ fn warnings(source: Source<'_>, mut unknown: Vec<Unknown>) -> Vec<Warning> {
         let name = shorten(&unknown.name.escape_debug().to_string());
         let suggest = |known: &[&str]| nearest(&unknown.name, known).map(str::to_owned);
         match unknown.what {
-            What::Key => Warning::UnknownKey { file, line, key: name, nearest: suggest(&key_names) },
+            What::Key => ConfigWarning::UnknownKey { file, line, key: name, nearest: suggest(&key_names) },
             What::Section => {
-                Warning::UnknownSection { file, line, section: name, nearest: suggest(&section_names) }
+                ConfigWarning::UnknownSection { file, line, section: name, nearest: suggest(&section_names) }
             }
-            What::Removed => Warning::NoEffect { file, line, key: name },
+            What::Removed => ConfigWarning::NoEffect { file, line, key: name },
         }
     });
-    let more = (count > 0).then(|| Warning::MoreUnknown { file: source.file.to_owned(), count });
+    let more = (count > 0).then(|| ConfigWarning::MoreUnknown { file: source.file.to_owned(), count });
     told.chain(more).collect()
 }
 
@@ -204,7 +204,7 @@ impl Keys for Reader<'_> {
         }
     }
 
-    fn older<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>) {
+    fn legacy<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>) {
         self.key(name, field, kind, "");
     }
 
@@ -239,7 +239,7 @@ fn unknown_name<'v>(value: &'v DeValue<'_>, names: &[&str]) -> Option<&'v str> {
 fn describe(value: &DeValue<'_>, exposure: Exposure) -> String {
     match (value, exposure) {
         (DeValue::Array(_), Exposure::OneOf(names)) => match unknown_name(value, names) {
-            Some(unknown) => format!("\"{}\" among them", shorten(&unknown.escape_debug().to_string())),
+            Some(unknown) => format!("a list with \"{}\"", shorten(&unknown.escape_debug().to_string())),
             None => "a list".to_owned(),
         },
         (DeValue::Array(_), _) => "a list".to_owned(),

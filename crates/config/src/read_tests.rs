@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::agent::AgentKey;
-use crate::engine_key::EngineKey;
+use crate::agent::AgentName;
+use crate::engine_name::EngineName;
 
-fn read_text(text: &str) -> Result<(Config, Vec<Warning>), ConfigError> {
+fn read_text(text: &str) -> Result<(Config, Vec<ConfigWarning>), ConfigError> {
     read(Source { file: "~/.hob/config.toml", text, home: Some(Path::new("/home/ann")) })
 }
 
@@ -24,7 +24,7 @@ fn error(text: &str) -> String {
 }
 
 fn warnings_of(text: &str) -> Vec<String> {
-    read_text(text).expect("a usable file").1.iter().map(Warning::to_string).collect()
+    read_text(text).expect("a usable file").1.iter().map(ConfigWarning::to_string).collect()
 }
 
 #[test]
@@ -170,12 +170,12 @@ fn values_of_the_file_are_resolved() {
     assert_eq!(config.server.agent, None);
     assert_eq!(config.server.api_key.as_ref().map(ExposeSecret::expose_secret), Some("sk-local"));
     assert_eq!(config.server.queue_timeout, Duration::from_millis(500));
-    assert_eq!(config.engine.default, Some(EngineKey::Vllm));
+    assert_eq!(config.engine.default, Some(EngineName::Vllm));
     assert_eq!(config.engine.vllm.host, "http://gpu-box:8001");
     assert_eq!(config.engine.vllm.timeout, Duration::from_secs(300));
     assert_eq!(config.engine.llamacpp.binary_path.as_deref(), Some(Path::new("/home/ann/bin/llama-server")));
     assert_eq!(config.engine.llamacpp.args, ["--ctx-size", "8192"]);
-    assert_eq!(config.channel.default_agent, Some(AgentKey::Codeact));
+    assert_eq!(config.channel.default_agent, Some(AgentName::Codeact));
     assert!(config.channel.whatsapp.assistant_has_own_number);
 }
 
@@ -227,7 +227,7 @@ fn a_key_that_no_longer_has_an_effect_is_accepted_with_a_warning() {
 fn an_engine_that_nobody_chose_stays_unchosen() {
     assert_eq!(config("").engine.default, None);
     assert_eq!(config("[engine]\ndefault = ''").engine.default, None);
-    assert_eq!(config("engine.default = 'ollama'").engine.default, Some(EngineKey::Ollama));
+    assert_eq!(config("engine.default = 'ollama'").engine.default, Some(EngineName::Ollama));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_misspelt_name_is_told_with_the_nearest_one() {
         ("engine.default = 1", "embedded, got 1"),
         (
             "engine.pool = ['vllm', 'Olama', 'gpt']",
-            "embedded, got \"Olama\" among them (did you mean 'ollama'?)",
+            "embedded, got a list with \"Olama\" (did you mean 'ollama'?)",
         ),
         ("engine.pool = ['vllm', 1]", "embedded, got a list"),
         ("memory.backend = 'hybird'", "hybrid, got \"hybird\" (did you mean 'hybrid'?)"),
@@ -364,7 +364,7 @@ fn a_key_is_never_repeated_in_a_message() {
     let mut messages = vec![error("[server]\napi_key = 12345678"), error("[engine.vllm]\napi_key = true")];
     assert_eq!(
         messages[0],
-        "~/.hob/config.toml:2: server.api_key: expected a text in quotes, got something else"
+        "~/.hob/config.toml:2: server.api_key: expected a string in quotes, got something else"
     );
     messages.push(error("[server]\napi_key = \"12345678"));
     messages.push(error("[server]\napi_key = 12345678abc"));

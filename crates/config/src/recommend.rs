@@ -1,22 +1,22 @@
 //! Which engine suits a machine. A pure table.
 
-use crate::engine_key::EngineKey;
+use crate::engine_name::EngineName;
 use crate::hardware::{Gpu, GpuVendor};
 
 /// NVIDIA's cards for data centres.
 const DATACENTER: [&str; 6] = ["A100", "H100", "H200", "L40", "A10", "A30"];
 
 /// The engine for a machine with these cards. With cards of several vendors the first row that fits counts.
-pub fn recommend(gpus: &[Gpu]) -> EngineKey {
+pub fn recommend(gpus: &[Gpu]) -> EngineName {
     let has = |vendor: GpuVendor| gpus.iter().any(|gpu| gpu.vendor == vendor);
     if gpus.iter().any(is_datacenter_card) {
-        EngineKey::Vllm
+        EngineName::Vllm
     } else if has(GpuVendor::Nvidia) || has(GpuVendor::Apple) {
-        EngineKey::Ollama
+        EngineName::Ollama
     } else if has(GpuVendor::Amd) {
-        EngineKey::Vllm
+        EngineName::Vllm
     } else {
-        EngineKey::Llamacpp
+        EngineName::Llamacpp
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_hardware_has_its_engine() {
-        use EngineKey::{Llamacpp, Ollama, Vllm};
+        use EngineName::{Llamacpp, Ollama, Vllm};
         use GpuVendor::{Amd, Apple, Nvidia, Other};
         assert_eq!(recommend(&[]), Llamacpp);
         for (vendor, model, engine) in [
@@ -81,8 +81,8 @@ mod tests {
         let server = gpu(GpuVendor::Nvidia, "NVIDIA H100 NVL");
         let intel = gpu(GpuVendor::Other("Intel".into()), "Intel GPU [8086:56a0]");
         let amd = gpu(GpuVendor::Amd, "Radeon RX 7900 XTX");
-        assert_eq!(recommend(&[desktop.clone(), server]), EngineKey::Vllm);
-        assert_eq!(recommend(&[intel.clone(), amd.clone()]), EngineKey::Vllm);
-        assert_eq!(recommend(&[intel, amd, desktop]), EngineKey::Ollama);
+        assert_eq!(recommend(&[desktop.clone(), server]), EngineName::Vllm);
+        assert_eq!(recommend(&[intel.clone(), amd.clone()]), EngineName::Vllm);
+        assert_eq!(recommend(&[intel, amd, desktop]), EngineName::Ollama);
     }
 }

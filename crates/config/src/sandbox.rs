@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::keys::{Exposure, Kind, keys_of};
 use crate::kind::{ABSOLUTE_PATHS, COUNT, FLAG, SECONDS, TEXT, expand, quote};
+use crate::section_keys::{Exposure, Kind, keys_of};
 
 /// Settings of the sandbox.
 #[derive(Debug, Clone)]
@@ -67,11 +67,11 @@ const RUNTIME: Kind<SandboxRuntime> = Kind {
 
 keys_of! {
     SandboxConfig {
-        enabled: FLAG, "Whether code may be run at all.";
-        runtime: RUNTIME, "What runs it: auto, docker, podman, bwrap, or the path of one of them.";
+        enabled: FLAG, "Whether agents may run code.";
+        runtime: RUNTIME, "Program that runs the code: auto, docker, podman, bwrap, or the path of one of them.";
         image: TEXT, "Container image; bwrap needs none.";
-        timeout: SECONDS, "Seconds a run may take.";
-        max_concurrent: COUNT, "Runs that may go on at once.";
+        timeout: SECONDS, "Maximum duration of a run in seconds.";
+        max_concurrent: COUNT, "Runs that may happen at the same time.";
         allowlist: ABSOLUTE_PATHS, "Directories that code may read, at the same path.";
     }
 }

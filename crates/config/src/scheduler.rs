@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::keys::keys_of;
 use crate::kind::{COUNT, FLAG, SECONDS};
+use crate::section_keys::keys_of;
 
 /// Settings of the scheduler.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl Default for SchedulerConfig {
 keys_of! {
     SchedulerConfig {
         enabled: FLAG, "Whether 'hob serve' runs scheduled tasks too.";
-        poll_interval: SECONDS, "Longest time in seconds between two looks for due tasks.";
-        max_concurrent: COUNT, "Tasks that may run at once.";
+        poll_interval: SECONDS, "Longest time in seconds between two checks for due tasks.";
+        max_concurrent: COUNT, "Tasks that may run at the same time.";
     }
 }

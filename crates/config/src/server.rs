@@ -1,15 +1,15 @@
-//! `[server]`: where Hob listens, who may ask, and how much it takes on at once.
+//! `[server]`: the address, the API key and allowed origins, and the limits of the HTTP server.
 
 use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::agent::{AGENT, AgentKey};
-use crate::keys::keys_of;
+use crate::agent::{AGENT, AgentName};
 use crate::kind::{
     BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_TEXT, ORIGINS, PORT, SECONDS, SECONDS_OR_NONE,
     SECRET,
 };
+use crate::section_keys::keys_of;
 
 /// Settings of the HTTP server.
 #[derive(Debug, Clone)]
@@ -18,12 +18,12 @@ pub struct ServerConfig {
     pub host: String,
     pub port: u16,
     /// The agent for requests that are not streamed; `None` asks the engine directly.
-    pub agent: Option<AgentKey>,
+    pub agent: Option<AgentName>,
     /// The model for requests that name none. See [`Config::default_model`](crate::Config::default_model).
     pub model: Option<String>,
     /// Reserved.
     pub workers: usize,
-    /// What clients must send as a bearer token; `None` lets everybody in. `HOB_API_KEY` goes before the file.
+    /// What clients must send as a bearer token; `None` requires none. `HOB_API_KEY` overrides the file.
     pub api_key: Option<SecretString>,
     /// Names under which the server may be addressed, besides IP addresses and `localhost`; lower case, without a port.
     pub allowed_hosts: Vec<String>,
@@ -43,7 +43,7 @@ pub struct ServerConfig {
     pub body_timeout: Duration,
     /// How long a client may leave an answer unread.
     pub write_timeout: Duration,
-    /// How long running answers may go on after a stop was asked for.
+    /// How long running answers may continue after the server begins to stop.
     pub shutdown_grace: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Default for ServerConfig {
         ServerConfig {
             host: "0.0.0.0".to_owned(),
             port: 8000,
-            agent: Some(AgentKey::Orchestrator),
+            agent: Some(AgentName::Orchestrator),
             model: None,
             workers: 1,
             api_key: None,
@@ -79,21 +79,21 @@ impl Default for ServerConfig {
 
 keys_of! {
     ServerConfig {
-        host: BIND_ADDRESS, "Address to listen on; 127.0.0.1 keeps it to this machine.";
+        host: BIND_ADDRESS, "Address to listen on; 127.0.0.1 accepts connections from this machine only.";
         port: PORT, "Port to listen on.";
-        agent: AGENT, "Agent for requests without streaming: simple, orchestrator, react, codeact; \"\" for none.";
-        model: OPTIONAL_TEXT, "Model when a request names none; \"\" leaves it to [intelligence] default_model.";
-        workers: COUNT, "Reserved for later; has no effect.";
-        api_key: SECRET, "Key that clients must send; \"\" lets everybody in. HOB_API_KEY goes before it.";
-        allowed_hosts: HOST_NAMES, "Names this server is reached by, besides IP addresses and localhost.";
-        cors_origins: ORIGINS, "Web pages that may call it from a browser, such as \"https://app.example.org\".";
-        max_body_mb: COUNT, "Largest request in MiB; a larger one is answered 413.";
-        max_in_flight: COUNT, "Requests worked on at once; the others wait.";
-        max_waiting: COUNT_OR_NONE, "Requests that may wait; the next one is refused at once.";
-        queue_timeout: SECONDS_OR_NONE, "Seconds a request waits before it is answered 503.";
-        header_timeout: SECONDS, "Seconds a client may take to send the head of a request, or keep a connection without one.";
-        body_timeout: SECONDS, "Seconds without a byte of a request's body before it is given up.";
-        write_timeout: SECONDS, "Seconds a client may read nothing of its answer before it is cut off.";
-        shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers get to end when the server stops.";
+        agent: AGENT, "Agent for requests that are not streamed: simple, orchestrator, react, codeact; \"\" for none.";
+        model: OPTIONAL_TEXT, "Model for requests that name none; \"\" uses [intelligence] default_model.";
+        workers: COUNT, "Reserved; has no effect.";
+        api_key: SECRET, "API key that clients must send; \"\" requires none. HOB_API_KEY overrides it.";
+        allowed_hosts: HOST_NAMES, "Host names under which clients may call this server, besides IP addresses and localhost.";
+        cors_origins: ORIGINS, "Origins of web pages that may call this server from a browser, such as \"https://app.example.org\".";
+        max_body_mb: COUNT, "Largest request body in MiB; a larger one gets status 413.";
+        max_in_flight: COUNT, "Requests processed at the same time; others wait.";
+        max_waiting: COUNT_OR_NONE, "Requests that may wait; further ones are refused immediately.";
+        queue_timeout: SECONDS_OR_NONE, "Seconds a request waits before it gets status 503.";
+        header_timeout: SECONDS, "Seconds a client may take to send the head of a request, or keep an idle connection open.";
+        body_timeout: SECONDS, "Seconds without data of a request body before the server gives up.";
+        write_timeout: SECONDS, "Seconds a client may stop reading its answer before the server disconnects it.";
+        shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers have to finish when the server stops.";
     }
 }

@@ -1,14 +1,14 @@
 //! `[telemetry]`: the record of calls.
 
-use crate::keys::{Exposure, Kind, keys_of};
 use crate::kind::{COUNT_OR_NONE, FLAG, HTTP_URL, quote};
+use crate::section_keys::{Exposure, Kind, keys_of};
 
 /// Settings of the telemetry.
 #[derive(Debug, Clone)]
 pub struct TelemetryConfig {
     /// Whether calls are recorded.
     pub enabled: bool,
-    /// How many days they are kept; 0 is for ever.
+    /// Days after which records are deleted; 0 is never.
     pub retention_days: usize,
     /// Whether figures are counted for `/metrics`.
     pub metrics: bool,
@@ -36,10 +36,10 @@ const ENDPOINT: Kind<Option<String>> = Kind {
 
 keys_of! {
     TelemetryConfig {
-        enabled: FLAG, "Whether calls are recorded, for 'hob telemetry' and the dashboard. They stay on this machine.";
-        retention_days: COUNT_OR_NONE, "Days that records are kept; 0 is for ever.";
-        metrics: FLAG, "Whether figures are counted for Prometheus, which reads them at /metrics.";
-        energy: FLAG, "Whether the energy of answers is measured, where processor or graphics card have a meter and let Hob read it.";
+        enabled: FLAG, "Whether to record calls for 'hob telemetry' and the dashboard. Records stay on this machine.";
+        retention_days: COUNT_OR_NONE, "Days after which records are deleted; 0 is never.";
+        metrics: FLAG, "Whether to serve metrics for Prometheus at /metrics.";
+        energy: FLAG, "Whether to measure the energy of answers, if the processor or graphics card has a meter that Hob can read.";
         otlp_endpoint: ENDPOINT, "OpenTelemetry collector to send traces to, such as \"http://localhost:4318\"; \"\" for none.";
     }
 }

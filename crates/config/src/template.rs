@@ -1,19 +1,19 @@
 //! The commented configuration file that `init` writes.
 
 use crate::config::Config;
-use crate::engine_key::EngineKey;
+use crate::engine_name::EngineName;
 use crate::hardware::Hardware;
 use crate::listing::list;
 
 const INTRODUCTION: &str = "\
-# Hob's configuration. Command-line flags go before this file.
+# Hob's configuration. Command-line flags override this file.
 #
 # Lines like '#port = 8000' show the default. Remove the '#' to set your own value.
 ";
 
 /// The text of a configuration file that recommends `engine`, with every key explained. `hardware` is what was found on the
 /// machine, if the file is for a certain one.
-pub fn template(engine: EngineKey, hardware: Option<&Hardware>) -> String {
+pub fn template(engine: EngineName, hardware: Option<&Hardware>) -> String {
     let mut config = Config::default();
     config.engine.default = Some(engine);
     config.engine.recommended = Some(engine);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::agent::AgentKey;
+use crate::agent::AgentName;
 use crate::hardware::{Cpu, Gpu, GpuVendor, Platform};
 use crate::read::{Source, read};
 use crate::savings::TokenPrice;
@@ -41,7 +41,7 @@ fn machine() -> Hardware {
 
 #[test]
 fn a_written_file_gives_the_defaults_and_the_recommended_engine() {
-    for engine in EngineKey::ALL {
+    for engine in EngineName::ALL {
         let mut expected = Config::default();
         expected.engine.default = Some(engine);
         expected.engine.recommended = Some(engine);
@@ -52,9 +52,9 @@ fn a_written_file_gives_the_defaults_and_the_recommended_engine() {
 
 #[test]
 fn the_hardware_found_stands_on_top() {
-    let text = template(EngineKey::Vllm, Some(&machine()));
+    let text = template(EngineName::Vllm, Some(&machine()));
     insta::assert_snapshot!(text.lines().take(14).collect::<Vec<_>>().join("\n"), @r"
-    # Hob's configuration. Command-line flags go before this file.
+    # Hob's configuration. Command-line flags override this file.
     #
     # Lines like '#port = 8000' show the default. Remove the '#' to set your own value.
     #
@@ -74,12 +74,12 @@ fn the_hardware_found_stands_on_top() {
 fn a_card_with_a_hostile_name_cannot_write_settings() {
     let mut hardware = machine();
     hardware.gpus[0].model = "x\n[server]\nport = 1\r\u{0}\u{7f}".into();
-    assert_eq!(loaded(&template(EngineKey::Vllm, Some(&hardware))).server.port, 8000);
+    assert_eq!(loaded(&template(EngineName::Vllm, Some(&hardware))).server.port, 8000);
 }
 
 #[test]
 fn only_the_engine_is_set_and_the_rest_follows_the_defaults() {
-    let text = template(EngineKey::Ollama, None);
+    let text = template(EngineName::Ollama, None);
     let set: Vec<&str> =
         text.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect();
     assert_eq!(set, ["default = \"ollama\"", "recommended = \"ollama\""]);
@@ -87,13 +87,13 @@ fn only_the_engine_is_set_and_the_rest_follows_the_defaults() {
 
 #[test]
 fn every_default_shown_is_one_that_loads() {
-    let text = uncommented(&template(EngineKey::Ollama, None));
+    let text = uncommented(&template(EngineName::Ollama, None));
     let set = text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
     let keys: usize = list(&Config::default()).iter().map(|section| section.keys.len()).sum();
     assert_eq!(set, keys);
     let mut expected = Config::default();
-    expected.engine.default = Some(EngineKey::Ollama);
-    expected.engine.recommended = Some(EngineKey::Ollama);
+    expected.engine.default = Some(EngineName::Ollama);
+    expected.engine.recommended = Some(EngineName::Ollama);
     assert_eq!(list(&loaded(&text)), list(&expected));
 }
 
@@ -141,7 +141,7 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         ("telemetry", field_names(telemetry)),
         ("savings", field_names(savings)),
     ];
-    let text: toml::Table = uncommented(&template(EngineKey::Ollama, None)).parse().expect("it is TOML");
+    let text: toml::Table = uncommented(&template(EngineName::Ollama, None)).parse().expect("it is TOML");
     let sections: BTreeSet<&str> = text.keys().map(String::as_str).collect();
     assert_eq!(sections, fields.iter().map(|(name, _)| *name).collect());
     for (section, fields) in fields {
@@ -174,7 +174,7 @@ fn the_example_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config.example.toml");
     let example = std::fs::read_to_string(path).expect("config.example.toml is at the root of the project");
     assert!(
-        example == template(EngineKey::Llamacpp, None),
+        example == template(EngineName::Llamacpp, None),
         "config.example.toml is out of date. Run: cargo run -q -p hob-config --example config_example > config.example.toml"
     );
 }
@@ -182,12 +182,12 @@ fn the_example_is_up_to_date() {
 prop_compose! {
     fn any_config()(
         port in 1u16..,
-        agent in prop::sample::select(vec![None, Some(AgentKey::React), Some(AgentKey::Codeact)]),
+        agent in prop::sample::select(vec![None, Some(AgentName::React), Some(AgentName::Codeact)]),
         model in prop::option::of("[a-z0-9:/.'\" \\\\\n\u{e9}-]{0,12}"),
         key in prop::option::of("[ -~]{1,20}"),
         milliseconds in 1u64..100_000_000,
-        engine in prop::option::of(prop::sample::select(EngineKey::ALL.to_vec())),
-        pool in prop::sample::subsequence(EngineKey::ALL.to_vec(), 0..4),
+        engine in prop::option::of(prop::sample::select(EngineName::ALL.to_vec())),
+        pool in prop::sample::subsequence(EngineName::ALL.to_vec(), 0..4),
         ports in prop::collection::btree_set(81u16.., 0..4),
         arguments in prop::collection::vec(any::<String>(), 0..4),
         path in prop::option::of("/[ -~]{0,12}"),

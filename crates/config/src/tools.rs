@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::keys::keys_of;
 use crate::kind::{ABSOLUTE_PATHS, TEXTS};
+use crate::section_keys::keys_of;
 
 /// Settings of the built-in tools.
 #[derive(Debug, Clone, Default)]

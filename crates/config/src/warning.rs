@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Something in the file that has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Warning {
+pub enum ConfigWarning {
     UnknownKey {
         file: String,
         line: usize,
@@ -33,21 +33,21 @@ pub enum Warning {
     },
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ConfigWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Warning::UnknownKey { file, line, key, nearest } => {
+            ConfigWarning::UnknownKey { file, line, key, nearest } => {
                 write!(f, "{file}:{line}: unknown key '{key}'")?;
                 did_you_mean(f, nearest.as_deref())
             }
-            Warning::UnknownSection { file, line, section, nearest } => {
+            ConfigWarning::UnknownSection { file, line, section, nearest } => {
                 write!(f, "{file}:{line}: unknown section '{section}'")?;
                 did_you_mean(f, nearest.as_deref())
             }
-            Warning::NoEffect { file, line, key } => {
+            ConfigWarning::NoEffect { file, line, key } => {
                 write!(f, "{file}:{line}: '{key}' no longer has any effect")
             }
-            Warning::MoreUnknown { file, count } => write!(f, "{file}: {count} more unknown keys"),
+            ConfigWarning::MoreUnknown { file, count } => write!(f, "{file}: {count} more unknown keys"),
         }
     }
 }

@@ -16,7 +16,7 @@ pub enum Overwrite {
 
 #[derive(Debug, Error)]
 pub enum WriteError {
-    #[error("{} exists already. Use --force to replace it.", path.display())]
+    #[error("{} already exists. Use --force to replace it.", path.display())]
     Exists { path: PathBuf },
 
     #[error("cannot create the directory {}", path.display())]
@@ -28,7 +28,7 @@ pub enum WriteError {
 
 /// Writes `text` to `path`, with the directories that are missing, for the eyes of the owner only: it may hold a key.
 ///
-/// The text is written beside its place and then moved there, so nobody ever sees half of it. Whether a file is in the
+/// The text is written beside its place and then moved there, so that no reader ever sees half of it. Whether a file is in the
 /// way is found out by that same move: of two that write at once, one is refused.
 pub fn write_new(path: &Path, text: &str, overwrite: Overwrite) -> Result<(), WriteError> {
     // A file kept elsewhere and linked here is replaced where it is kept.
@@ -104,7 +104,7 @@ mod tests {
         let refusal = write_new(&path, "new", Overwrite::Refuse).expect_err("refused");
         assert_eq!(
             refusal.to_string(),
-            format!("{} exists already. Use --force to replace it.", path.display())
+            format!("{} already exists. Use --force to replace it.", path.display())
         );
         assert_eq!(fs::read_to_string(&path).expect("readable"), "mine");
         write_new(&path, "new", Overwrite::Force).expect("written");

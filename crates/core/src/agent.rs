@@ -4,36 +4,29 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
+use crate::engine_error::EngineError;
 use crate::event::RunEvents;
 use crate::generate::{GenerateRequest, Generation};
-use crate::tool::Tools;
+use crate::tool::{ToolResult, ToolRunner};
 
 /// What an agent may use during one run.
 #[derive(Clone)]
 pub struct AgentContext {
     pub engine: Arc<dyn Engine>,
-    pub tools: Arc<dyn Tools>,
+    pub tools: Arc<dyn ToolRunner>,
     pub events: RunEvents,
     /// How often the engine may be asked.
     pub max_turns: u32,
     /// Who wants to hear the answer as it comes; `None` for the whole answer at the end.
-    pub listener: Option<Arc<dyn Listener>>,
+    pub listener: Option<Arc<dyn TextSink>>,
 }
 
 /// Hears an answer as it comes.
 #[async_trait]
-pub trait Listener: Send + Sync {
+pub trait TextSink: Send + Sync {
     /// The next piece of the final answer's text. Waits while the hearer is busy.
     async fn text(&self, piece: &str);
-}
-
-/// What a tool gave back during a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolResult {
-    pub tool_name: String,
-    pub content: String,
-    pub success: bool,
 }
 
 /// An agent's answer and how it got there.

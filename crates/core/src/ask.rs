@@ -7,13 +7,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use thiserror::Error;
 
-use crate::agent::ToolResult;
 use crate::caller::CallerRole;
-use crate::engine::EngineError;
+use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
 use crate::model::NoSuitableModel;
 use crate::model_reason::ModelReason;
 use crate::tool::Permit;
+use crate::tool::ToolResult;
 use crate::trace::TraceParent;
 
 /// Answers requests. Dropping the future cancels the work behind it.

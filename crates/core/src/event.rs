@@ -128,14 +128,14 @@ impl Event {
 
 /// An event with its place in the course of things.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Happening {
+pub struct PublishedEvent {
     pub at: SystemTime,
     /// The request or run it belongs to; empty when it belongs to none.
     pub run: Arc<str>,
     pub event: Event,
 }
 
-type Handler = dyn Fn(&Happening) + Send + Sync;
+type Handler = dyn Fn(&PublishedEvent) + Send + Sync;
 
 /// Replaced as a whole at every change, so that publishing holds no lock.
 type Handlers = Arc<[(u64, Arc<Handler>)]>;
@@ -179,7 +179,7 @@ impl EventBus {
     }
 
     /// Calls `handler` for every event from now on, until the subscription is dropped.
-    pub fn subscribe(&self, handler: impl Fn(&Happening) + Send + Sync + 'static) -> Subscription {
+    pub fn subscribe(&self, handler: impl Fn(&PublishedEvent) + Send + Sync + 'static) -> Subscription {
         let id = self.subscribers.next_id.fetch_add(1, Ordering::Relaxed);
         self.subscribers.change(|handlers| handlers.push((id, Arc::new(handler))));
         Subscription { id, run: None, subscribers: Arc::downgrade(&self.subscribers) }
@@ -189,7 +189,7 @@ impl EventBus {
     pub fn subscribe_run(
         &self,
         run: impl Into<Arc<str>>,
-        handler: impl Fn(&Happening) + Send + Sync + 'static,
+        handler: impl Fn(&PublishedEvent) + Send + Sync + 'static,
     ) -> Subscription {
         let run = run.into();
         let id = self.subscribers.next_id.fetch_add(1, Ordering::Relaxed);
@@ -209,7 +209,7 @@ impl EventBus {
         if of_run.is_none() && of_all.is_none() {
             return;
         }
-        let happening = Happening { at: SystemTime::now(), run: Arc::clone(run), event };
+        let happening = PublishedEvent { at: SystemTime::now(), run: Arc::clone(run), event };
         for (_, handler) in of_all.iter().chain(&of_run).flat_map(|handlers| handlers.iter()) {
             // The panic hook has told of it already; what counts here is that the others hear the event too.
             let _ = catch_unwind(AssertUnwindSafe(|| handler(&happening)));
@@ -299,10 +299,10 @@ mod tests {
 
     use super::*;
 
-    fn told() -> (Arc<Mutex<Vec<&'static str>>>, impl Fn(&Happening) + Send + Sync + 'static) {
+    fn told() -> (Arc<Mutex<Vec<&'static str>>>, impl Fn(&PublishedEvent) + Send + Sync + 'static) {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let writer = Arc::clone(&heard);
-        (heard, move |happening: &Happening| writer.lock().unwrap().push(happening.event.name()))
+        (heard, move |happening: &PublishedEvent| writer.lock().unwrap().push(happening.event.name()))
     }
 
     fn an_event() -> Event {

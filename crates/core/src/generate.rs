@@ -266,7 +266,7 @@ impl Usage {
 
 /// Something the caller should know about how the answer came to be; never silent, never an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Warning {
+pub enum AnswerWarning {
     /// The engine refused the request with tools, and answered it without.
     ToolsDropped,
     /// The conversation outgrew the model, and results of tools were left out of it.
@@ -281,16 +281,16 @@ pub enum Warning {
     Ignored(String),
 }
 
-impl Warning {
+impl AnswerWarning {
     /// As clients read it, such as `ignored=store`.
     pub fn text(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
-            Warning::ToolsDropped => "tools-dropped",
-            Warning::ContextCompacted => "context-compacted",
-            Warning::LoopStopped => "loop-stopped",
-            Warning::FallbackModel => "fallback-model",
-            Warning::CloudFallback => "cloud-fallback",
-            Warning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
+            AnswerWarning::ToolsDropped => "tools-dropped",
+            AnswerWarning::ContextCompacted => "context-compacted",
+            AnswerWarning::LoopStopped => "loop-stopped",
+            AnswerWarning::FallbackModel => "fallback-model",
+            AnswerWarning::CloudFallback => "cloud-fallback",
+            AnswerWarning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
         })
     }
 }
@@ -317,7 +317,7 @@ pub struct Generation {
     pub alternatives: Vec<Answer>,
     /// `None` when the engine does not count.
     pub usage: Option<Usage>,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<AnswerWarning>,
 }
 
 impl Generation {

@@ -12,9 +12,9 @@ pub mod channel;
 pub mod context_overflow;
 pub mod embed;
 pub mod engine;
+pub mod engine_error;
 pub mod event;
 pub mod generate;
-pub mod memory;
 pub mod message;
 pub mod model;
 pub mod model_reason;
@@ -29,7 +29,7 @@ mod tool_signature;
 pub mod trace;
 pub mod unplaced;
 
-pub use agent::{Agent, AgentContext, AgentOutcome, Listener, ToolResult};
+pub use agent::{Agent, AgentContext, AgentOutcome, TextSink};
 pub use allowed_path::{AllowedPath, AllowedRoots};
 pub use ask::{AgentPreference, Answered, Ask, AskError, Caller, MemoryUse, RequestSource, run_id};
 pub use backoff::Backoff;
@@ -38,24 +38,21 @@ pub use caller::CallerRole;
 pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
 pub use context_overflow::{CONTEXT_LENGTH_EXCEEDED, ContextOverflow};
 pub use embed::{Cut, EmbedInputs, EmbedRequest, Embeddings, Overlong};
-pub use engine::{Engine, EngineError};
-pub use event::{Event, EventBus, Happening, RunEvents, Subscription};
+pub use engine::Engine;
+pub use engine_error::EngineError;
+pub use event::{Event, EventBus, PublishedEvent, RunEvents, Subscription};
 pub use generate::{
-    Answer, AnswerDefaults, FinishReason, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens,
-    ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, Warning,
-    is_annotation, is_documented_field, is_documented_message_field,
+    Answer, AnswerDefaults, AnswerWarning, FinishReason, GenerateRequest, Generation, InvalidValue,
+    JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
+    Usage, is_annotation, is_documented_field, is_documented_message_field,
 };
-pub use memory::{
-    Found, IndexReport, IndexWarning, Memory, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
-    Passage, PassagePlace,
-};
-pub use message::{Content, Image, Message, Part, Role, ToolCall};
+pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use secret::is_secret;
-pub use stream::{Collector, Delta, DeltaStream, GenerationStream, Step, TextDelta, ToolCallDelta};
+pub use stream::{AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};
 pub use time::{Clock, Moment, SystemClock, UtcDay, Zone};
-pub use tool::{Effect, NoTools, Permit, Reach, Tool, ToolError, ToolSpec, Tools};
+pub use tool::{Effect, NoTools, Permit, Reach, Tool, ToolError, ToolResult, ToolRunner, ToolSpec};
 pub use trace::TraceParent;
 pub use unplaced::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};

@@ -55,7 +55,7 @@ impl Image {
 
 /// One piece of a message that mixes text and pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum ContentPart {
     Text(String),
     Image(Image),
     /// A part that Hob gives no meaning to (`input_audio`, `file`, `video_url`), as the client wrote it. Engines of the same wire
@@ -69,7 +69,7 @@ pub enum Content {
     /// Nothing at all: an assistant's message that only calls tools.
     Empty,
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 impl Content {
@@ -82,8 +82,8 @@ impl Content {
                 let texts: Vec<&str> = parts
                     .iter()
                     .filter_map(|part| match part {
-                        Part::Text(text) => Some(text.as_str()),
-                        Part::Image(_) | Part::Other(_) => None,
+                        ContentPart::Text(text) => Some(text.as_str()),
+                        ContentPart::Image(_) | ContentPart::Other(_) => None,
                     })
                     .collect();
                 Cow::Owned(texts.join("\n"))
@@ -98,8 +98,8 @@ impl Content {
             Content::Empty | Content::Text(_) => &[],
         };
         parts.iter().filter_map(|part| match part {
-            Part::Image(image) => Some(image),
-            Part::Text(_) | Part::Other(_) => None,
+            ContentPart::Image(image) => Some(image),
+            ContentPart::Text(_) | ContentPart::Other(_) => None,
         })
     }
 }
@@ -185,9 +185,9 @@ mod tests {
     fn the_text_of_mixed_content_leaves_pictures_out() {
         let picture = Image { url: "data:image/png;base64,AAAA".into(), detail: None };
         let content = Content::Parts(vec![
-            Part::Text("look".into()),
-            Part::Image(picture.clone()),
-            Part::Text("here".into()),
+            ContentPart::Text("look".into()),
+            ContentPart::Image(picture.clone()),
+            ContentPart::Text("here".into()),
         ]);
         assert_eq!(content.text(), "look\nhere");
         assert_eq!(content.images().collect::<Vec<_>>(), vec![&picture]);

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use futures::Stream;
 use serde_json::{Value, json};
 
-use crate::engine::EngineError;
-use crate::generate::{Answer, FinishReason, Generation, Usage, Warning};
+use crate::engine_error::EngineError;
+use crate::generate::{Answer, AnswerWarning, FinishReason, Generation, Usage};
 use crate::message::ToolCall;
 
 /// A piece of text.
@@ -34,18 +34,18 @@ pub struct ToolCallDelta {
 
 /// What an agent did: an event's name and data.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct AgentStep {
     pub name: &'static str,
     pub data: Value,
 }
 
-impl Step {
-    /// The name of a step that is a [`Warning`].
+impl AgentStep {
+    /// The name of a step that is a [`AnswerWarning`].
     pub const WARNING: &str = "WARNING";
 
     /// Something that came to light when the answer had already begun.
-    pub fn warning(warning: &Warning) -> Self {
-        Step { name: Self::WARNING, data: json!({ "warning": warning.text() }) }
+    pub fn warning(warning: &AnswerWarning) -> Self {
+        AgentStep { name: Self::WARNING, data: json!({ "warning": warning.text() }) }
     }
 }
 
@@ -60,7 +60,7 @@ pub enum Delta {
     },
     ToolCall(ToolCallDelta),
     /// Something an agent did on its way to the answer. Not part of the answer.
-    Step(Box<Step>),
+    Step(Box<AgentStep>),
     /// One of the `n` answers is complete.
     Finish {
         choice: u32,
@@ -84,7 +84,7 @@ pub type DeltaStream = Pin<Box<dyn Stream<Item = Result<Delta, EngineError>> + S
 
 /// An answer under way.
 pub struct GenerationStream {
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<AnswerWarning>,
     pub deltas: DeltaStream,
 }
 

@@ -1,7 +1,7 @@
 //! Counts tokens where an engine does not. Close enough to compare costs, and always marked as an estimate.
 
 use crate::generate::GenerateRequest;
-use crate::message::{Content, Part};
+use crate::message::{Content, ContentPart};
 
 /// Text has about four bytes to a token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -27,8 +27,8 @@ fn text_bytes(content: &Content) -> u64 {
         Content::Parts(parts) => parts
             .iter()
             .map(|part| match part {
-                Part::Text(text) => text.len() as u64,
-                Part::Image(_) | Part::Other(_) => 0,
+                ContentPart::Text(text) => text.len() as u64,
+                ContentPart::Image(_) | ContentPart::Other(_) => 0,
             })
             .sum(),
     }

@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::agent::ToolResult;
 use crate::generate::ToolDefinition;
 use crate::message::ToolCall;
 
@@ -167,9 +166,17 @@ pub trait Tool: Send + Sync {
     }
 }
 
+/// What a tool gave back during a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    pub tool_name: String,
+    pub content: String,
+    pub success: bool,
+}
+
 /// The tools of one run: what its caller may use, and the one way to use it.
 #[async_trait]
-pub trait Tools: Send + Sync {
+pub trait ToolRunner: Send + Sync {
     /// The tools as the model is told of them.
     fn definitions(&self) -> Vec<ToolDefinition>;
 
@@ -190,7 +197,7 @@ pub trait Tools: Send + Sync {
 pub struct NoTools;
 
 #[async_trait]
-impl Tools for NoTools {
+impl ToolRunner for NoTools {
     fn definitions(&self) -> Vec<ToolDefinition> {
         Vec::new()
     }

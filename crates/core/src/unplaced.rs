@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::generate::{GenerateRequest, Warning, is_annotation, is_documented_field};
+use crate::generate::{AnswerWarning, GenerateRequest, is_annotation, is_documented_field};
 
 /// Fields that some engine documents beyond the chat-completions API. They change the answer, so an engine without them must not
 /// pass over them.
@@ -106,7 +106,7 @@ pub fn unplaced_message_field(name: &str, value: &Value) -> Unplaced {
 }
 
 /// The warnings of a request at an engine whose own fields are `own`. The error is the field that the engine cannot do.
-pub fn ignored_fields(request: &GenerateRequest, own: &[&str]) -> Result<Vec<Warning>, String> {
+pub fn ignored_fields(request: &GenerateRequest, own: &[&str]) -> Result<Vec<AnswerWarning>, String> {
     let mut ignored: Vec<String> = Vec::new();
     for (name, value) in request.extra.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
         match unplaced_field(name, value) {
@@ -127,7 +127,7 @@ pub fn ignored_fields(request: &GenerateRequest, own: &[&str]) -> Result<Vec<War
     // A long conversation has the same fields in every message.
     ignored.sort_unstable();
     ignored.dedup();
-    Ok(ignored.into_iter().map(Warning::Ignored).collect())
+    Ok(ignored.into_iter().map(AnswerWarning::Ignored).collect())
 }
 
 /// How clients write what they leave open.

@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use hob_core::engine::CLOUD;
 use hob_core::{
-    CallerRole, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelInfo, ModelReason, Warning,
+    AnswerWarning, CallerRole, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, ModelReason,
 };
 
 use crate::model_list_cache::{Lookup, ModelListCache};
@@ -70,7 +70,8 @@ impl Fallback {
         let (model, key) = (&self.model, engine.key());
         let reason = ModelReason::new(format!("{model} on {key} answers in place of {asked}: {error}"));
         tracing::warn!(%model, engine = key, asked, %error, "fallback model answers");
-        let warning = if is_cloud_fallback { Warning::CloudFallback } else { Warning::FallbackModel };
+        let warning =
+            if is_cloud_fallback { AnswerWarning::CloudFallback } else { AnswerWarning::FallbackModel };
         Some(FallbackModel { model: model.clone(), engine, reason, warning })
     }
 
@@ -110,7 +111,7 @@ pub struct FallbackModel {
     pub model: String,
     pub engine: Arc<dyn Engine>,
     pub reason: ModelReason,
-    pub warning: Warning,
+    pub warning: AnswerWarning,
 }
 
 /// Whether the fallback model answers. Shared by the engine and by the code that reports the model to the caller.

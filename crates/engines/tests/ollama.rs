@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::{
-    Answer, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation, JsonSchema, ModelInfo,
-    ResponseFormat, Sampling, ToolCall, ToolChoice, Usage, Warning,
+    Answer, AnswerWarning, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation, JsonSchema,
+    ModelInfo, ResponseFormat, Sampling, ToolCall, ToolChoice, Usage,
 };
 use hob_engines::Ollama;
 use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
@@ -257,7 +257,7 @@ async fn a_model_that_does_not_think_answers_without_and_the_caller_is_told() {
         ..asking(CAPITAL, 24)
     };
     let generation = ollama(&server).generate(&request).await.unwrap();
-    assert_eq!(generation.warnings, [Warning::Ignored("reasoning_effort".into())]);
+    assert_eq!(generation.warnings, [AnswerWarning::Ignored("reasoning_effort".into())]);
     let thought: Vec<Value> =
         server.requests().iter().map(|sent| body(&sent.text())["think"].clone()).collect();
     assert_eq!(thought, [json!("high"), json!(true), Value::Null]);
@@ -323,7 +323,7 @@ async fn a_field_that_no_api_documents_is_ignored_by_name() {
         ..asking(CAPITAL, 24)
     };
     let generation = ollama(&server).generate(&request).await.unwrap();
-    assert_eq!(generation.warnings, [Warning::Ignored("future_field".into())]);
+    assert_eq!(generation.warnings, [AnswerWarning::Ignored("future_field".into())]);
 }
 
 #[tokio::test]

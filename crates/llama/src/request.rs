@@ -1,6 +1,8 @@
 //! A request as this engine understands it. What it cannot do is refused by name.
 
-use hob_core::{Content, EngineError, GenerateRequest, Message, Part, Unplaced, Warning, unplaced_field};
+use hob_core::{
+    AnswerWarning, Content, ContentPart, EngineError, GenerateRequest, Message, Unplaced, unplaced_field,
+};
 use serde_json::{Map, Value};
 
 use crate::error::{bad_request, unsupported};
@@ -24,7 +26,7 @@ pub(crate) struct AnswerOptions {
     pub(crate) ignore_eos: bool,
     pub(crate) template_variables: Map<String, Value>,
     /// Fields that have no effect here.
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<AnswerWarning>,
 }
 
 impl AnswerOptions {
@@ -101,7 +103,7 @@ impl AnswerOptions {
             }
             _ => match unplaced_field(field, value) {
                 Unplaced::LeftOut => {}
-                Unplaced::Ignored => self.warnings.push(Warning::Ignored(field.to_owned())),
+                Unplaced::Ignored => self.warnings.push(AnswerWarning::Ignored(field.to_owned())),
                 Unplaced::Unsupported => return Err(unsupported(field, None)),
             },
         }
@@ -113,9 +115,9 @@ impl AnswerOptions {
 fn part_beyond_text(message: &Message) -> Option<&str> {
     let Content::Parts(parts) = &message.content else { return None };
     parts.iter().find_map(|part| match part {
-        Part::Text(_) => None,
-        Part::Image(_) => Some("image_url"),
-        Part::Other(part) => Some(part["type"].as_str().unwrap_or("content")),
+        ContentPart::Text(_) => None,
+        ContentPart::Image(_) => Some("image_url"),
+        ContentPart::Other(part) => Some(part["type"].as_str().unwrap_or("content")),
     })
 }
 
@@ -147,7 +149,7 @@ fn biases(value: &Value) -> Option<Vec<(i32, f32)>> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{Content, Image, Message, Part, Role};
+    use hob_core::{Content, ContentPart, Image, Message, Role};
     use serde_json::json;
 
     use super::*;
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn pictures_are_refused_by_name() {
-        let picture = Part::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
+        let picture = ContentPart::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
         let request = GenerateRequest {
             messages: vec![Message::new(Role::User, Content::Parts(vec![picture]))],
             ..GenerateRequest::default()

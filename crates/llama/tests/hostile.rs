@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use hob_core::{
-    Engine, EngineError, FinishReason, GenerateRequest, JsonSchema, MaxTokens, Message, ResponseFormat, Role,
-    Sampling, Temperature, ToolChoice, ToolDefinition, Warning,
+    AnswerWarning, Engine, EngineError, FinishReason, GenerateRequest, JsonSchema, MaxTokens, Message,
+    ResponseFormat, Role, Sampling, Temperature, ToolChoice, ToolDefinition,
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
 use serde_json::{Map, Value, json};
@@ -246,7 +246,7 @@ async fn a_field_that_nobody_documents_is_ignored_and_named() {
     let extra = Map::from_iter([("future_field".to_owned(), json!([1]))]);
     let generation =
         engine().await.generate(&GenerateRequest { extra, ..ask("Hello", 1) }).await.expect("an answer");
-    assert_eq!(generation.warnings, [Warning::Ignored("future_field".into())]);
+    assert_eq!(generation.warnings, [AnswerWarning::Ignored("future_field".into())]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{ToolCall, ToolDefinition, ToolResult, Tools};
+use hob_core::{ToolCall, ToolDefinition, ToolResult, ToolRunner};
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
@@ -31,7 +31,7 @@ pub enum McpServeError {
 
 /// Serves on stdin and stdout until the client hangs up. Nothing else may write to stdout meanwhile.
 pub async fn serve_stdio(
-    tools: impl Fn() -> Arc<dyn Tools> + Send + Sync + 'static,
+    tools: impl Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static,
     version: &str,
 ) -> Result<(), McpServeError> {
     let (stdin, stdout) = stdio_pipes();
@@ -42,7 +42,7 @@ pub async fn serve_stdio(
 ///
 /// `tools` gives the tools for one request: what a client asks twice is no agent that goes in circles, and tools may come and go.
 pub async fn serve(
-    tools: impl Fn() -> Arc<dyn Tools> + Send + Sync + 'static,
+    tools: impl Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static,
     version: &str,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
@@ -63,7 +63,7 @@ struct ToolServer<F> {
     places: Semaphore,
 }
 
-impl<F: Fn() -> Arc<dyn Tools> + Send + Sync + 'static> ServerHandler for ToolServer<F> {
+impl<F: Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static> ServerHandler for ToolServer<F> {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("hob", self.version.clone()))

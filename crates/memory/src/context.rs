@@ -2,12 +2,22 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, Message, PASSAGES_BEGIN, PASSAGES_END, Part, Passage, Role, without_passages};
+use hob_core::{Content, ContentPart, Message, PASSAGES_BEGIN, PASSAGES_END, Role, without_passages};
 
 use crate::tokens;
+use crate::types::Passage;
 
 /// What a passage may carry of the tokens that are left, at least, to be worth cutting.
 const LEAST_PIECE: usize = 48;
+
+/// How much of the memory goes into a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextBudget {
+    /// The most passages.
+    pub passages: usize,
+    /// The most tokens of all passages together.
+    pub tokens: usize,
+}
 
 /// The passages that fit into `most_tokens`, the best first, and the text that holds them. Where the last one does not fit,
 /// its beginning stands for it. `None` when there is nothing to tell.
@@ -49,7 +59,7 @@ impl Context {
     pub fn put_into(&self, messages: &mut [Message]) {
         let Some(question) = messages.iter_mut().rfind(|message| message.role == Role::User) else { return };
         match &mut question.content {
-            Content::Parts(parts) => parts.insert(0, Part::Text(self.text.clone())),
+            Content::Parts(parts) => parts.insert(0, ContentPart::Text(self.text.clone())),
             content => *content = Content::Text(format!("{}{}", self.text, content.text())),
         }
     }
@@ -115,7 +125,7 @@ fn fitting(text: &str, room: usize) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::PassagePlace;
+    use crate::types::PassagePlace;
     use proptest::prelude::*;
 
     use super::*;
@@ -163,10 +173,10 @@ mod tests {
         assert_eq!(without_context(&messages[0]), "Be brief.");
 
         let mut picture = vec![Message::new(Role::User, "")];
-        picture[0].content = Content::Parts(vec![Part::Text("How?".into())]);
+        picture[0].content = Content::Parts(vec![ContentPart::Text("How?".into())]);
         context.put_into(&mut picture);
         assert!(has_context(&picture));
-        let parts = vec![Part::Text(context.text), Part::Text("How?".into())];
+        let parts = vec![ContentPart::Text(context.text), ContentPart::Text("How?".into())];
         assert_eq!(picture[0].content, Content::Parts(parts));
     }
 

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::{EmbedRequest, Engine, EngineError, MemoryError, Overlong};
-use hob_store::MemoryStore;
-use hob_store::memory::{ChunkText, NewVector};
+use hob_core::{EmbedRequest, Engine, EngineError, Overlong};
 
-use crate::blocking::blocking;
-use crate::failure::store_failed;
 use crate::index::{OnProgress, Progress};
+use crate::open::{blocking, store_failed};
+use crate::store::{ChunkText, MemoryStore, NewVector};
+use crate::types::MemoryError;
 
 /// Chunks that are turned into vectors at once.
 const AT_ONCE: usize = 64;

@@ -1,29 +1,44 @@
-//! The memory over the user's documents: files become text, text becomes chunks, chunks are found again.
+//! The memory of the user's documents: Hob reads files into text, cuts the text into chunks, and finds the chunks again.
 //!
-//! Knows nothing of `config.toml`, of HTTP or of agents. Vectors are made by whatever engine it is given.
+//! [`Documents`] is what callers use: index, search, store a note, forget, and context for a question. [`memory_tools`] are the
+//! tools with which a model does the same. [`store`] has the database, in which sources, chunks, words and vectors are saved.
+//!
+//! Knows nothing of `config.toml`, of HTTP or of agents. The caller brings the engine that makes vectors.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
-mod blocking;
 pub mod chunk;
 pub mod context;
-mod documents;
 mod embed;
-mod failure;
 pub mod index;
 mod note;
+mod open;
+mod quantise;
 pub mod read;
 pub mod search;
-mod shelf;
+mod service;
+pub mod store;
 pub mod tokens;
+pub mod tools;
+mod types;
+mod vector_codes;
+mod word_plan;
+mod word_query;
 
 pub use chunk::{Chunk, ChunkOptions, ChunkOptionsError, chunk};
-pub use documents::{DocumentParts, Documents, Indexing, Listener};
+pub use context::ContextBudget;
 pub use embed::{Embedder, EmbedderSource, NoEmbedder};
-pub use hob_store::memory::Forgotten;
 pub use index::{IndexOptions, Progress};
 pub use read::{Document, Limits, ReadError, read_file};
 pub use search::Purpose;
+pub use service::{DocumentParts, Documents, Indexing, Listener};
+pub use store::{Forgotten, MIGRATIONS, MemoryStore};
+pub use tools::memory_tools;
+pub use types::{
+    Found, IndexReport, IndexWarning, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,
+    PassagePlace,
+};
+pub use word_query::WordQuery;
 
 #[cfg(test)]
 mod processes_tests;

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::time::SystemTime;
 
-use hob_core::{MemoryError, Note, PassagePlace};
-use hob_store::memory::{NewSource, Stamp};
 use sha2::{Digest, Sha256};
 
 use crate::chunk::chunk;
 use crate::index::{IndexOptions, nanoseconds, recipe, stored};
 use crate::read::{Block, BlockKind, Document};
+use crate::store::{NewSource, Stamp};
+use crate::types::{MemoryError, Note, PassagePlace};
 
 /// Bytes of the hash that a name shows.
 const NAME_BYTES: usize = 8;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hob_store::MemoryStore;
-use hob_store::memory::WordQuery;
 use tokio_util::sync::CancellationToken;
 
+use crate::WordQuery;
 use crate::index::{IndexOptions, index};
+use crate::store::MemoryStore;
 
 /// Tells the other process which directory it is about.
 const DIRECTORY: &str = "HOB_TEST_MEMORY";
@@ -31,7 +31,7 @@ fn store(root: &Path) -> MemoryStore {
     MemoryStore::open(&root.join("memory.db")).unwrap()
 }
 
-fn take_in(root: &Path) -> hob_core::IndexReport {
+fn take_in(root: &Path) -> crate::types::IndexReport {
     let stop = CancellationToken::new();
     index(&store(root), &root.join("notes"), &IndexOptions::default(), &|_| {}, &stop).unwrap()
 }

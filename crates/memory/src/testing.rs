@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use hob_core::{
     Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    MemoryError, ModelInfo,
+    ModelInfo,
 };
 
+use crate::types::MemoryError;
 use crate::{Embedder, EmbedderSource};
 
 /// Words that mean the same to it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hob_core::{Content, GenerateRequest, MaxTokens, Message, Part, Role};
+use hob_core::{Content, ContentPart, GenerateRequest, MaxTokens, Message, Role};
 
 use crate::{QuestionClass, QuestionLanguage, QuestionLength, QuestionProfile, QuestionTopic};
 
@@ -67,8 +67,8 @@ fn bytes(message: &Message) -> u64 {
         Content::Parts(parts) => parts
             .iter()
             .map(|part| match part {
-                Part::Text(text) => text.len() as u64,
-                Part::Image(_) | Part::Other(_) => 0,
+                ContentPart::Text(text) => text.len() as u64,
+                ContentPart::Image(_) | ContentPart::Other(_) => 0,
             })
             .sum(),
     }

@@ -98,9 +98,9 @@ fn the_room_a_request_takes_has_the_answer_and_the_tools_in_it() {
 
 #[test]
 fn pictures_are_noticed() {
-    let picture = Part::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
+    let picture = ContentPart::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
     let mut request = asking("");
-    request.messages[0].content = Content::Parts(vec![Part::Text("What is this?".into()), picture]);
+    request.messages[0].content = Content::Parts(vec![ContentPart::Text("What is this?".into()), picture]);
     assert!(question_profile(&request, 1).pictures);
     assert!(!question_profile(&asking("What is this?"), 1).pictures);
 }

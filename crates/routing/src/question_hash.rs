@@ -1,6 +1,6 @@
 //! By what a question is known again when it is asked once more.
 
-use hob_core::{Content, GenerateRequest, Part, Role};
+use hob_core::{Content, ContentPart, GenerateRequest, Role};
 
 /// Where clients of the chat-completions format say who asks them: once, and nowadays.
 const WHO_ASKS: [&str; 2] = ["user", "safety_identifier"];
@@ -30,9 +30,9 @@ pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
             Content::Parts(parts) => {
                 for part in parts {
                     match part {
-                        Part::Text(text) => print.add_words(text),
-                        Part::Image(image) => print.add_picture(&image.url),
-                        Part::Other(part) => print.add_picture(&part.to_string()),
+                        ContentPart::Text(text) => print.add_words(text),
+                        ContentPart::Image(image) => print.add_picture(&image.url),
+                        ContentPart::Other(part) => print.add_picture(&part.to_string()),
                     }
                 }
             }
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(one, question_hash(&asking("why is the sky\nblue?")));
         assert_ne!(one, question_hash(&asking("Why is the sea blue?")));
         let mut in_parts = asking("");
-        let parts = ["Why is the", "sky blue?"].map(|text| Part::Text(text.into()));
+        let parts = ["Why is the", "sky blue?"].map(|text| ContentPart::Text(text.into()));
         in_parts.messages[0].content = Content::Parts(parts.into());
         assert_eq!(one, question_hash(&in_parts));
     }
@@ -121,8 +121,9 @@ mod tests {
     fn the_same_words_about_another_picture_are_another_question() {
         let about = |url: &str| {
             let mut request = asking("");
-            let picture = Part::Image(Image { url: url.into(), detail: None });
-            request.messages[0].content = Content::Parts(vec![Part::Text("What is this?".into()), picture]);
+            let picture = ContentPart::Image(Image { url: url.into(), detail: None });
+            request.messages[0].content =
+                Content::Parts(vec![ContentPart::Text("What is this?".into()), picture]);
             question_hash(&request)
         };
         let head = "data:image/png;base64,";

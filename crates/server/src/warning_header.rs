@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use hob_core::Warning;
+use hob_core::AnswerWarning;
 
 pub(crate) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
 
@@ -13,7 +13,7 @@ const MAX_WARNING_CHARS: usize = 128;
 /// The response with a header for each warning.
 pub(crate) fn with_warnings<'a>(
     mut response: Response,
-    warnings: impl Iterator<Item = &'a Warning>,
+    warnings: impl Iterator<Item = &'a AnswerWarning>,
 ) -> Response {
     for warning in warnings.take(MAX_WARNINGS) {
         let text: String = warning.text().chars().take(MAX_WARNING_CHARS).map(header_char).collect();

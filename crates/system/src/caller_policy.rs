@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 
 use hob_core::{
-    AskError, Caller, CallerRole, Content, Engine, GenerateRequest, Part, Warning, is_documented_field,
-    is_documented_message_field,
+    AnswerWarning, AskError, Caller, CallerRole, Content, ContentPart, Engine, GenerateRequest,
+    is_documented_field, is_documented_message_field,
 };
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ pub(crate) async fn admit(
     request: &mut GenerateRequest,
     caller: &Caller,
     images: &ImageFetcher,
-) -> Result<Vec<Warning>, AskError> {
+) -> Result<Vec<AnswerWarning>, AskError> {
     check_attachments(request, caller.role)?;
     let warnings = match caller.role.may_send_any_field() {
         true => Vec::new(),
@@ -41,7 +41,7 @@ pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -
 }
 
 /// Takes out every field that the API does not document.
-fn drop_undocumented(request: &mut GenerateRequest) -> Vec<Warning> {
+fn drop_undocumented(request: &mut GenerateRequest) -> Vec<AnswerWarning> {
     let mut dropped = Vec::new();
     retain(&mut request.extra, is_documented_field, |field| dropped.push(shown(field)));
     // A client sends the same field with every message; naming it once is enough.
@@ -58,7 +58,7 @@ fn drop_undocumented(request: &mut GenerateRequest) -> Vec<Warning> {
     if more > 0 {
         dropped.push(format!("{more} more"));
     }
-    dropped.into_iter().map(Warning::Ignored).collect()
+    dropped.into_iter().map(AnswerWarning::Ignored).collect()
 }
 
 fn retain(fields: &mut Map<String, Value>, is_documented: fn(&str) -> bool, mut dropped: impl FnMut(&str)) {
@@ -84,10 +84,10 @@ fn check_attachments(request: &GenerateRequest, role: CallerRole) -> Result<(), 
         let Content::Parts(parts) = &message.content else { continue };
         for (position, part) in parts.iter().enumerate() {
             let refused = match part {
-                Part::Text(_) => Ok(()),
-                Part::Image(image) => check_image(&image.url, role),
-                Part::Other(part) if role.may_name_image_addresses() => check_schemes(part),
-                Part::Other(part) => check_strangers_part(part),
+                ContentPart::Text(_) => Ok(()),
+                ContentPart::Image(image) => check_image(&image.url, role),
+                ContentPart::Other(part) if role.may_name_image_addresses() => check_schemes(part),
+                ContentPart::Other(part) => check_strangers_part(part),
             };
             refused.map_err(|Refused { field, reason }| AskError::Attachment {
                 param: format!("messages[{index}].content[{position}].{field}"),

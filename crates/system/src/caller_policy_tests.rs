@@ -71,17 +71,19 @@ fn house_with_cloud(default_model: Option<&str>) -> (System, Arc<ScriptedEngine>
     (system, here, cloud)
 }
 
-fn ignored(warnings: &[Warning]) -> Vec<String> {
+fn ignored(warnings: &[AnswerWarning]) -> Vec<String> {
     warnings.iter().map(|warning| warning.text().into_owned()).collect()
 }
 
 fn showing(url: &str) -> GenerateRequest {
-    with_part(Part::Image(Image { url: url.into(), detail: None }))
+    with_part(ContentPart::Image(Image { url: url.into(), detail: None }))
 }
 
-fn with_part(part: Part) -> GenerateRequest {
+fn with_part(part: ContentPart) -> GenerateRequest {
     let mut request = asking("m");
-    request.messages.push(Message::new(Role::User, Content::Parts(vec![Part::Text("look".into()), part])));
+    request
+        .messages
+        .push(Message::new(Role::User, Content::Parts(vec![ContentPart::Text("look".into()), part])));
     request
 }
 
@@ -205,7 +207,7 @@ mod hostile {
         let (system, engine) = house();
         let ask = |part: Value, role: CallerRole| {
             let system = &system;
-            async move { system.complete(with_part(Part::Other(part)), &caller(role)).await }
+            async move { system.complete(with_part(ContentPart::Other(part)), &caller(role)).await }
         };
         for (part, field) in [
             (

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hob_channel::whatsapp::{Installer, Program};
 use hob_channel::{Bridge, BridgeOptions, Whatsapp, WhatsappOptions};
-use hob_config::{ChannelConfig, Config, ReachKey};
-use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels, Reach};
+use hob_config::{ChannelConfig, Config};
+use hob_core::{AgentPreference, ChannelError, Channels, EventBus, NoChannels};
 use hob_db::LazyDatabase;
 use hob_store::Conversations;
 
@@ -112,18 +112,10 @@ fn rules(config: &ChannelConfig) -> InboundRules {
             Some(agent) => AgentPreference::Named(agent.as_str().to_owned()),
             None => AgentPreference::None,
         },
-        trust: config.trust.iter().map(|(sender, trust)| (sender.clone(), reach(*trust))).collect(),
+        trust: config.trust.clone(),
         allow_from: config.allow_from.clone(),
         messages_per_minute: config.messages_per_minute,
         history: config.history,
-    }
-}
-
-fn reach(key: ReachKey) -> Reach {
-    match key {
-        ReachKey::Pure => Reach::Pure,
-        ReachKey::Read => Reach::Read,
-        ReachKey::Act => Reach::Act,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
 use hob_store::{chats, conversations, routing};
 
-use crate::memory;
+use crate::startup::memory;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
@@ -20,7 +20,7 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
 ];
 
 /// The tables of `memory.db`: the user's documents. A file of its own, because it is large and can be rebuilt.
-pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_store::memory::MIGRATIONS];
+pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
 
 /// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
 pub fn hob_database(home: &Path) -> LazyDatabase {

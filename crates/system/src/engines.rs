@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_config::{Config, EngineKey, EngineServer};
+use hob_config::{Config, EngineName, EngineServer};
 use hob_core::{Engine, EngineError};
 use hob_engines::selection::points_to_self;
 use hob_engines::wire::client::KeyHeader;
@@ -15,25 +15,25 @@ use hob_net::{BindAddress, is_own_address};
 use crate::local_models;
 
 /// Whether a question whose answer was lost may be asked again: not behind a proxy, which may have paid for it.
-fn resend(key: EngineKey) -> Resend {
+fn resend(key: EngineName) -> Resend {
     match key {
-        EngineKey::Litellm | EngineKey::Cloud => Resend::Never,
-        EngineKey::Ollama
-        | EngineKey::Vllm
-        | EngineKey::Sglang
-        | EngineKey::Llamacpp
-        | EngineKey::Embedded => Resend::Unanswered,
+        EngineName::Litellm | EngineName::Cloud => Resend::Never,
+        EngineName::Ollama
+        | EngineName::Vllm
+        | EngineName::Sglang
+        | EngineName::Llamacpp
+        | EngineName::Embedded => Resend::Unanswered,
     }
 }
 
 /// All engines, in the order in which they are tried when the user prefers none. `home` is where Hob keeps its files.
 pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
-    engines.extend(served(config, EngineKey::Ollama, Ollama::new)?);
-    engines.extend(served(config, EngineKey::Vllm, |way| OpenAiCompat::new(Style::VLLM, way))?);
-    engines.extend(served(config, EngineKey::Sglang, |way| OpenAiCompat::new(Style::SGLANG, way))?);
-    engines.extend(served(config, EngineKey::Llamacpp, |way| OpenAiCompat::new(Style::LLAMACPP, way))?);
-    engines.extend(served(config, EngineKey::Litellm, |way| OpenAiCompat::new(Style::LITELLM, way))?);
+    engines.extend(served(config, EngineName::Ollama, Ollama::new)?);
+    engines.extend(served(config, EngineName::Vllm, |way| OpenAiCompat::new(Style::VLLM, way))?);
+    engines.extend(served(config, EngineName::Sglang, |way| OpenAiCompat::new(Style::SGLANG, way))?);
+    engines.extend(served(config, EngineName::Llamacpp, |way| OpenAiCompat::new(Style::LLAMACPP, way))?);
+    engines.extend(served(config, EngineName::Litellm, |way| OpenAiCompat::new(Style::LITELLM, way))?);
     #[cfg(feature = "cloud")]
     engines.push(Arc::new(hob_engines::Cloud::new(cloud_options(config))?));
     engines.extend(local_models::engine(config, home));
@@ -64,14 +64,14 @@ pub fn beside(
 
 /// Ollama by itself, for what only it can do: downloading and describing its models. With several hosts, the first.
 pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
-    let address = config.engine.addresses(EngineKey::Ollama).first().copied().unwrap_or_default();
-    Ok(Ollama::new(endpoint(EngineKey::Ollama, &config.engine.ollama, address)?))
+    let address = config.engine.addresses(EngineName::Ollama).first().copied().unwrap_or_default();
+    Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
 }
 
 /// The engine at one or several addresses. Where some of them are Hob's own, the others are meant.
 fn served<E: Engine + 'static>(
     config: &Config,
-    key: EngineKey,
+    key: EngineName,
     engine: impl Fn(Endpoint) -> E,
 ) -> Result<Option<Arc<dyn Engine>>, EngineError> {
     let Some(server) = config.engine.server(key) else { return Ok(None) };
@@ -93,7 +93,7 @@ fn served<E: Engine + 'static>(
     Ok(MultiHost::of(hosts, MultiHostOptions { resend: resend(key), ..MultiHostOptions::default() }))
 }
 
-fn endpoint(key: EngineKey, server: &EngineServer, address: &str) -> Result<Endpoint, EngineError> {
+fn endpoint(key: EngineName, server: &EngineServer, address: &str) -> Result<Endpoint, EngineError> {
     Endpoint::new(EndpointOptions {
         timeout: server.timeout,
         key: server.api_key.clone().map(KeyHeader::bearer),

@@ -6,8 +6,8 @@ use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::engine::CLOUD;
 use hob_core::{
-    AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest, Message,
-    ModelReason, RequestSource, Role, Warning,
+    AgentPreference, AnswerWarning, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest,
+    Message, ModelReason, RequestSource, Role,
 };
 use hob_engines::{EnginePool, Fallback};
 use hob_telemetry::{Inference, InferenceLog};
@@ -84,7 +84,10 @@ fn caller() -> Caller {
 
 impl House {
     /// Who answered what, and with what remark.
-    async fn ask(&self, model: &str) -> Result<(String, String, Option<String>, Vec<Warning>), AskError> {
+    async fn ask(
+        &self,
+        model: &str,
+    ) -> Result<(String, String, Option<String>, Vec<AnswerWarning>), AskError> {
         let answered = self.system.complete(asking(model), &caller()).await?;
         let reason = answered.reason.map(|reason| reason.as_str().to_owned());
         Ok((answered.engine, answered.generation.model, reason, answered.generation.warnings))
@@ -110,12 +113,12 @@ async fn a_default_model_whose_engine_is_gone_is_answered_for_and_the_caller_is_
     house.vllm.set_gone(true);
     let (engine, model, reason, warnings) = house.ask("default").await.unwrap();
     assert_eq!((engine.as_str(), model.as_str(), reason.as_deref()), ("ollama", "small", Some(WHY)));
-    assert_eq!(warnings, [Warning::FallbackModel]);
+    assert_eq!(warnings, [AnswerWarning::FallbackModel]);
 
     let streaming = house.system.stream(asking("default"), &caller()).await.unwrap();
     assert_eq!((streaming.engine.as_str(), streaming.model.as_str()), ("ollama", "small"));
     assert_eq!(streaming.reason.as_ref().map(ModelReason::as_str), Some(WHY));
-    assert_eq!(streaming.warnings, [Warning::FallbackModel]);
+    assert_eq!(streaming.warnings, [AnswerWarning::FallbackModel]);
     let deltas: Vec<Delta> = streaming.deltas.map(Result::unwrap).collect().await;
     assert_eq!(deltas[0], Delta::text("hi"));
     // The record names who was asked in vain and who answered.
@@ -134,7 +137,7 @@ async fn a_default_model_that_is_no_longer_there_is_answered_for() {
         reason.as_str().contains("in place of huge: the pool (vllm, ollama) has no model 'huge'"),
         "{reason}"
     );
-    assert_eq!(answered.generation.warnings, [Warning::FallbackModel]);
+    assert_eq!(answered.generation.warnings, [AnswerWarning::FallbackModel]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +166,7 @@ async fn the_cloud_stands_in_only_where_the_owner_allows_it() {
     let (engine, model, reason, warnings) = allowed.ask("default").await.unwrap();
     assert_eq!((engine.as_str(), model.as_str()), (CLOUD, "gpt"));
     assert!(reason.is_some_and(|reason| reason.contains("on cloud answers in place of large")));
-    assert_eq!(warnings, [Warning::CloudFallback]);
+    assert_eq!(warnings, [AnswerWarning::CloudFallback]);
     assert_eq!(allowed.book.0.lock().unwrap().last().map(String::as_str), Some("cloud/gpt answered"));
 }
 
@@ -192,7 +195,7 @@ async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and
         let answered = system.complete(asking("default"), &caller()).await;
         assert_eq!(answered.is_ok(), allowed);
         if let Ok(answered) = answered {
-            assert_eq!(answered.generation.warnings, [Warning::CloudFallback]);
+            assert_eq!(answered.generation.warnings, [AnswerWarning::CloudFallback]);
             let reason = answered.reason.unwrap();
             assert!(reason.as_str().starts_with("the cloud answers: cannot reach vllm"), "{reason}");
         }
@@ -220,7 +223,7 @@ async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_hous
                 assert_eq!(house.cloud.requests(), []);
             }
             CloudUse::Allowed => {
-                assert_eq!(answered.unwrap().generation.warnings, [Warning::CloudFallback]);
+                assert_eq!(answered.unwrap().generation.warnings, [AnswerWarning::CloudFallback]);
             }
         }
     }
@@ -288,5 +291,5 @@ async fn a_cloud_that_was_opened_for_want_of_an_engine_says_so_in_every_answer()
     let system = house.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
     let answered = system.complete(asking("gpt"), &caller()).await.unwrap();
     assert_eq!((answered.engine.as_str(), answered.reason), (CLOUD, Some(why)));
-    assert_eq!(answered.generation.warnings, [Warning::CloudFallback]);
+    assert_eq!(answered.generation.warnings, [AnswerWarning::CloudFallback]);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
-use hob_config::{Config, EngineKey};
+use hob_config::{Config, EngineName};
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
@@ -14,10 +14,10 @@ use hob_engines::selection::{
 };
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
-use hob_memory::read::apart::Apart;
+use hob_memory::read::child_process::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
-use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskBook};
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
@@ -28,9 +28,9 @@ use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::local_models::{self, DownloadProgressFn};
-use crate::memory::{HouseMemory, MemoryWiring};
+use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::routing::open_router;
-use crate::startup::tasks::task_options;
+use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::system::{System, SystemParts};
 use crate::workshop::{Workshop, WorkshopError, WorkshopParts};
@@ -44,7 +44,7 @@ const LLM_TOOL: &str = "llm";
 #[derive(Clone, Default)]
 pub struct Wishes {
     /// This engine and no other.
-    pub engine: Option<EngineKey>,
+    pub engine: Option<EngineName>,
     /// What to do on a machine where nothing answers and nothing was chosen.
     pub first_run: FirstRun,
     /// How files are read that nobody should read inside a server; `None` reads them here.
@@ -145,10 +145,10 @@ impl Household {
             first_use: FirstRun::Refuse,
             reader: wishes.reader.clone(),
         };
-        let memory = HouseMemory::new(config, home, wiring)?;
+        let memory = open_memory(config, home, wiring)?;
         let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
         let channels = channels::open_channels(config, home, parts)?;
-        let tasks = TaskBook::new(database.clone(), task_options(channels::contract(channels.as_ref())));
+        let tasks = task_service(database.clone(), task_options(channels::contract(channels.as_ref())));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
@@ -164,7 +164,7 @@ impl Household {
             WorkshopParts {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
-                memory: Some(memory.contract()),
+                memory: Some(Arc::clone(&memory)),
                 tasks: Some(tasks.clone()),
                 channels: channels.as_ref().map(ChannelService::contract),
             },
@@ -188,7 +188,7 @@ impl Household {
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
-            book: tasks,
+            tasks,
             ask: Arc::clone(&system) as Arc<dyn Ask>,
             bus: system.bus().clone(),
             options: SchedulerOptions {
@@ -275,7 +275,7 @@ fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
 async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine> {
     match &config.memory.embedding_model {
         Some(model) => pool.engine_for(Some(model)).await,
-        None => Arc::clone(pool.with_key(EngineKey::Embedded.as_str()).unwrap_or(pool.selected())),
+        None => Arc::clone(pool.with_key(EngineName::Embedded.as_str()).unwrap_or(pool.selected())),
     }
 }
 
@@ -303,7 +303,7 @@ async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder
 pub fn is_default_missed(config: &Config, home: &Path) -> bool {
     let engine = &config.engine;
     // Where there is no record, or it does not tell, saying too much is better than too little.
-    let has_answered = |key: EngineKey| {
+    let has_answered = |key: EngineName| {
         !config.telemetry.enabled || has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true)
     };
     engine.is_chosen() || engine.default.is_some_and(has_answered)
@@ -330,8 +330,8 @@ async fn start_managed(config: &Config, wishes: &Wishes) -> Result<Option<Manage
     let llamacpp = &config.engine.llamacpp;
     let Some(binary) = &llamacpp.binary_path else { return Ok(None) };
     let preferred = wishes.engine.or(config.engine.default);
-    let in_pool = wishes.engine.is_none() && config.engine.pool.contains(&EngineKey::Llamacpp);
-    if preferred.is_some_and(|key| key != EngineKey::Llamacpp) && !in_pool {
+    let in_pool = wishes.engine.is_none() && config.engine.pool.contains(&EngineName::Llamacpp);
+    if preferred.is_some_and(|key| key != EngineName::Llamacpp) && !in_pool {
         return Ok(None);
     }
     let options = ManagedOptions {

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use futures::{StreamExt, TryStreamExt, stream};
 use hob_agents::builtin::WebFetchOptions;
 use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
-use hob_core::{AskError, Content, GenerateRequest, Image, Part};
+use hob_core::{AskError, Content, ContentPart, GenerateRequest, Image};
 
 use crate::caller_policy::is_web_address;
 
@@ -96,7 +96,7 @@ fn named_by_address(request: &mut GenerateRequest) -> Vec<(String, &mut Image)> 
     for (index, message) in request.messages.iter_mut().enumerate() {
         let Content::Parts(parts) = &mut message.content else { continue };
         for (position, part) in parts.iter_mut().enumerate() {
-            if let Part::Image(image) = part
+            if let ContentPart::Image(image) = part
                 && is_web_address(&image.url)
             {
                 named.push((format!("messages[{index}].content[{position}].image_url"), image));

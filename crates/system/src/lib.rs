@@ -20,7 +20,6 @@ mod images;
 mod inbound;
 mod lane;
 pub mod local_models;
-pub mod memory;
 #[cfg(test)]
 mod prompt_size_tests;
 mod route;
@@ -48,7 +47,6 @@ pub use hob_engines::selection::{
 };
 pub use hob_engines::{EnginePool, Fallback, ManagedError};
 pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};
-pub use hob_memory as documents;
 pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_config::{Config, EngineKey};
+use hob_config::{Config, EngineName};
 use hob_core::{Engine, EngineError};
 #[cfg(feature = "embedded")]
 use hob_llama::{LlamaEngine, LlamaOptions};
@@ -49,7 +49,7 @@ pub(crate) async fn fetch_starter(
 /// build without it.
 pub(crate) fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
     // A second one would not know what memory the first has taken.
-    let inside = engine.key() == EngineKey::Embedded.as_str();
+    let inside = engine.key() == EngineName::Embedded.as_str();
     let engine = if inside { Arc::clone(engine) } else { LocalModels::new(config, home).engine()? };
     Some(Embedder { engine, model: EMBEDDING.name.to_owned() })
 }
@@ -157,7 +157,7 @@ impl LocalModels {
     #[cfg(not(feature = "embedded"))]
     pub async fn tune(&self, _model: &str, _keep: KeepTuned) -> Result<TuneReport, EngineError> {
         let reason = "this hob was built without the embedded engine".to_owned();
-        Err(EngineError::NotConfigured { engine: EngineKey::Embedded.to_string(), reason })
+        Err(EngineError::NotConfigured { engine: EngineName::Embedded.to_string(), reason })
     }
 }
 

@@ -14,7 +14,7 @@ use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
-use crate::memory::{HouseMemory, MemoryWiring};
+use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::tasks::open_tasks;
 use crate::{System, SystemParts, Workshop, WorkshopParts};
 
@@ -32,11 +32,11 @@ async fn prompt(agent: &str) -> GenerateRequest {
         model: Arc::new(|| None),
         defaults: AnswerDefaults::default(),
     };
-    let memory = HouseMemory::new(&config, home.path(), MemoryWiring::default()).unwrap();
+    let memory = open_memory(&config, home.path(), MemoryWiring::default()).unwrap();
     let parts = WorkshopParts {
         home: Some(home.path().to_owned()),
         llm: Some(llm),
-        memory: Some(memory.contract()),
+        memory: Some(memory),
         channels: Some(Arc::new(NoChannels)),
         tasks: Some(open_tasks(home.path(), TaskOptions::default())),
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::engine::CLOUD;
-use hob_core::{CallerRole, Engine, EngineError, ModelReason, Warning};
+use hob_core::{AnswerWarning, CallerRole, Engine, EngineError, ModelReason};
 
 use crate::routing::Ticket;
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
@@ -15,7 +15,7 @@ use hob_telemetry::{RecordContext, RecordedEngine};
 pub(crate) struct Route {
     engine: Arc<dyn Engine>,
     reason: Option<ModelReason>,
-    warning: Option<Warning>,
+    warning: Option<AnswerWarning>,
     /// Who may still stand in; `None` where nobody may.
     behind: Option<Behind>,
     /// Where the model was chosen for this request: who wants to know how it ends.
@@ -38,7 +38,7 @@ pub(crate) struct Told {
     /// The model that answered, where it is another than the one that was asked.
     pub(crate) model: Option<String>,
     pub(crate) reason: Option<ModelReason>,
-    pub(crate) warning: Option<Warning>,
+    pub(crate) warning: Option<AnswerWarning>,
 }
 
 impl Route {
@@ -78,7 +78,7 @@ impl Route {
     pub(crate) fn instead_of(self, house: Option<&ModelReason>) -> Self {
         match house {
             Some(reason) if self.engine.key() == CLOUD => Route {
-                warning: self.warning.or(Some(Warning::CloudFallback)),
+                warning: self.warning.or(Some(AnswerWarning::CloudFallback)),
                 reason: Some(reason.clone().after(self.reason)),
                 ..self
             },
@@ -89,7 +89,7 @@ impl Route {
     /// The same, where the cloud is asked because an engine of the house that might have the model failed so.
     pub(crate) fn for_want_of(self, error: &EngineError) -> Self {
         let reason = ModelReason::new(format!("the cloud answers: {error}"));
-        Route { warning: Some(Warning::CloudFallback), reason: Some(reason.after(self.reason)), ..self }
+        Route { warning: Some(AnswerWarning::CloudFallback), reason: Some(reason.after(self.reason)), ..self }
     }
 
     /// The key of the engine that is asked first.

@@ -27,7 +27,6 @@ pub use answer::Streaming;
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
 use crate::images::ImageFetcher;
-use crate::memory::HouseMemory;
 use crate::routing::Router;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
@@ -63,7 +62,7 @@ pub struct System {
     max_turns: u32,
     bus: EventBus,
     recorder: Recorder,
-    memory: Option<HouseMemory>,
+    memory: Option<Arc<Documents>>,
     channels: Arc<dyn Channels>,
     /// Chooses where the model is `auto`.
     router: Router,
@@ -117,7 +116,7 @@ impl System {
     }
 
     /// The same with a memory.
-    pub fn with_memory(self, memory: HouseMemory) -> Self {
+    pub fn with_memory(self, memory: Arc<Documents>) -> Self {
         System { memory: Some(memory), ..self }
     }
 
@@ -218,7 +217,7 @@ impl System {
 
     /// The user's documents, where the house has a memory at all.
     pub fn memory(&self) -> Option<&Arc<Documents>> {
-        self.memory.as_ref().map(HouseMemory::documents)
+        self.memory.as_ref()
     }
 
     /// The models of the chosen engine, and of those beside it.

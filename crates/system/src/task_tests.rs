@@ -10,14 +10,14 @@ use hob_core::{
 };
 use hob_db::Database;
 use hob_tasks::{
-    DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskBook,
+    DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskService,
 };
 use hob_telemetry::{Inference, InferenceLog};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 use crate::databases::HOB_MIGRATIONS;
-use crate::startup::tasks::task_options;
+use crate::startup::tasks::{task_options, task_service};
 use crate::system::{System, SystemParts};
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl Tool for NamedTool {
 }
 
 struct World {
-    book: TaskBook,
+    tasks: TaskService,
     scheduler: Scheduler,
     record: Arc<Remembered>,
 }
@@ -97,7 +97,7 @@ struct World {
 impl World {
     fn with(engine: Arc<ScriptedEngine>, channels: Arc<dyn Channels>) -> Self {
         let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
-        let book = TaskBook::new(database, task_options(channels));
+        let tasks = task_service(database, task_options(channels));
         let record = Arc::new(Remembered::default());
         let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
         let system = Arc::new(System::new(SystemParts {
@@ -110,12 +110,12 @@ impl World {
             log: Arc::clone(&record) as Arc<dyn InferenceLog>,
         }));
         let parts = SchedulerParts {
-            book: book.clone(),
+            tasks: tasks.clone(),
             bus: system.bus().clone(),
             ask: system as Arc<dyn Ask>,
             options: SchedulerOptions::default(),
         };
-        World { book, scheduler: Scheduler::new(parts), record }
+        World { tasks, scheduler: Scheduler::new(parts), record }
     }
 }
 
@@ -130,7 +130,7 @@ fn greeter() -> Arc<ScriptedEngine> {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_recorded_as_the_schedulers_and_its_agents() {
     let world = World::with(greeter(), Arc::new(NoChannels));
-    let task = world.book.create(every(90)).await.unwrap();
+    let task = world.tasks.create(every(90)).await.unwrap();
     let run = world.scheduler.run_to_end(&task.id).await.unwrap();
     assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("hello")));
     let record = world.record.0.lock().unwrap();
@@ -146,7 +146,7 @@ async fn a_result_goes_to_its_channel_and_the_log_says_why_it_cannot() {
         let pigeons = Arc::new(Pigeons { refuses, ..Pigeons::default() });
         let world = World::with(greeter(), Arc::clone(&pigeons) as Arc<dyn Channels>);
         let deliver_to = Some(DeliverTo { channel: "loft".into(), conversation: Some("7".into()) });
-        let task = world.book.create(NewTask { deliver_to, ..every(1000) }).await.unwrap();
+        let task = world.tasks.create(NewTask { deliver_to, ..every(1000) }).await.unwrap();
         let run = world.scheduler.run_to_end(&task.id).await.unwrap();
         assert_eq!((run.outcome, run.result.as_deref()), (Some(expected), Some("hello")));
         assert_eq!(
@@ -164,7 +164,7 @@ async fn a_run_has_the_selected_tools_and_without_a_selection_those_that_change_
         let engine = greeter();
         let world = World::with(Arc::clone(&engine), Arc::new(NoChannels));
         let task = NewTask { agent: "orchestrator".into(), tools, permit, ..every(60) };
-        let task = world.book.create(task).await.unwrap();
+        let task = world.tasks.create(task).await.unwrap();
         let run = world.scheduler.run_to_end(&task.id).await.unwrap();
         assert_eq!(run.outcome, Some(RunOutcome::Succeeded), "{run:?}");
         let requests = engine.requests();
@@ -189,16 +189,16 @@ async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are()
         ..every(1000)
     };
     let none = World::with(greeter(), Arc::new(NoChannels));
-    let error = none.book.create(deliver_to("telegram")).await.unwrap_err().to_string();
+    let error = none.tasks.create(deliver_to("telegram")).await.unwrap_err().to_string();
     assert_eq!(
         error,
         "there is no channel 'telegram': no channel is configured. Set 'enabled = true' under [channel] or \
          [channel.whatsapp] in config.toml"
     );
     let some = World::with(greeter(), Arc::new(Pigeons::default()));
-    let error = some.book.create(deliver_to("telegram")).await.unwrap_err().to_string();
+    let error = some.tasks.create(deliver_to("telegram")).await.unwrap_err().to_string();
     assert_eq!(error, "there is no channel 'telegram'; there are loft, roof");
     for channel in ["loft", "roof:left"] {
-        some.book.create(deliver_to(channel)).await.unwrap();
+        some.tasks.create(deliver_to(channel)).await.unwrap();
     }
 }

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
-use hob_agents::capability_tools::{channel_tools, memory_tools};
+use hob_agents::capability_tools::channel_tools;
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
-use hob_config::{Config, McpServerConfig, McpTransportConfig, ReachKey, SandboxConfig, SandboxRuntime};
-use hob_core::{AllowedRoots, Channels, Memory, NoTools, Permit, Reach, RunEvents, Tool, Tools};
+use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
+use hob_core::{AllowedRoots, Channels, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
 };
+use hob_memory::{Documents, memory_tools};
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
-use hob_tasks::{TaskBook, task_tools};
+use hob_tasks::{TaskService, task_tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -59,11 +60,11 @@ pub struct WorkshopParts {
     /// For the tool `llm`.
     pub llm: Option<LlmOptions>,
     /// For the tools of the memory.
-    pub memory: Option<Arc<dyn Memory>>,
+    pub memory: Option<Arc<Documents>>,
     /// For the tools of messaging.
     pub channels: Option<Arc<dyn Channels>>,
     /// For the tools of tasks.
-    pub tasks: Option<TaskBook>,
+    pub tasks: Option<TaskService>,
 }
 
 /// The tools of the house and the MCP servers behind some of them.
@@ -167,7 +168,7 @@ impl Workshop {
 /// program, it would start itself without end.
 pub async fn serve_mcp(config: &Config, parts: WorkshopParts, version: &str) -> Result<(), WorkshopError> {
     let tools = ToolSet::new(built_in(config, parts))?.with_conditions(CONDITIONS);
-    let for_one_request = move || -> Arc<dyn Tools> {
+    let for_one_request = move || -> Arc<dyn ToolRunner> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
             Ok(tools) => Arc::new(tools.with_full_definitions()),
             // Only a selection can fail, and there is none.
@@ -253,11 +254,7 @@ fn server_options(name: &str, config: &McpServerConfig) -> McpServerOptions {
         McpTransportConfig::Url { url, headers } => McpTransport::Http { url, headers },
     };
     McpServerOptions {
-        reach: match config.reach {
-            ReachKey::Pure => Reach::Pure,
-            ReachKey::Read => Reach::Read,
-            ReachKey::Act => Reach::Act,
-        },
+        reach: config.reach,
         call_timeout: config.timeout,
         ..McpServerOptions::new(name, transport)
     }

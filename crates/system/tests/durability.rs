@@ -6,7 +6,7 @@ use hob_db::Database;
 use hob_store::chats::ChatId;
 use hob_store::{Chats, Conversations, Routing};
 use hob_system::HOB_MIGRATIONS;
-use hob_tasks::store::Tasks;
+use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::{Prices, SqliteTelemetryStore, TelemetryStore};
 
 /// SQLite's FULL brings each commit to the disk, NORMAL does not.
@@ -26,7 +26,7 @@ fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
         assert!(!survives_power_cut(&database));
     };
     record();
-    Tasks::new(database.clone()).insert_all(&[]).expect("kept");
+    SqliteTaskStore::new(database.clone()).insert_all(&[]).expect("kept");
     assert!(survives_power_cut(&database), "a task");
     record();
     Conversations::new(database.clone()).settle(1).expect("settled");

@@ -8,7 +8,6 @@ mod files {
 
     use hob_core::{FinishReason, RequestSource, Usage};
     use hob_db::{Database, DatabaseError};
-    use hob_store::MemoryStore;
     use hob_system::HOB_MIGRATIONS;
     use hob_telemetry::{CallExport, Inference, InferenceEnd, Prices, SqliteTelemetryStore, TelemetryStore};
 
@@ -58,7 +57,6 @@ mod files {
         let directory = root.path().join("directory.db");
         fs::create_dir(&directory).unwrap();
         assert!(Database::open(&directory, HOB_MIGRATIONS).is_err());
-        assert!(MemoryStore::open(&directory).is_err());
         assert!(directory.is_dir());
     }
 

@@ -1,10 +1,10 @@
-//! What a poll costs among many tasks, and what a run costs in the book: `cargo run -p hob-tasks --example scheduler_bench [tasks...]`.
+//! What a poll costs among many tasks, and what a run costs in the database: `cargo run -p hob-tasks --example scheduler_bench [tasks...]`.
 
 use std::time::{Duration, Instant};
 
 use hob_core::{Permit, Reach};
 use hob_db::Database;
-use hob_tasks::store::{Claimant, Retry, RunEnd, Tasks};
+use hob_tasks::store::{Claimant, RetryPolicy, RunResult, SqliteTaskStore, TaskStore};
 use hob_tasks::{MIGRATIONS, NewTask, RunOutcome, ScheduleType, Task, TaskId};
 use jiff::{SignedDuration, Timestamp};
 
@@ -32,7 +32,7 @@ fn main() -> Result<(), Failure> {
 
 fn measure(size: usize) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let tasks = Tasks::new(Database::open(&directory.path().join("hob.db"), &[MIGRATIONS])?);
+    let tasks = SqliteTaskStore::new(Database::open(&directory.path().join("hob.db"), &[MIGRATIONS])?);
     let now = Timestamp::now();
     let claimant = Claimant {
         owner: "bench".to_owned(),
@@ -50,7 +50,7 @@ fn measure(size: usize) -> Result<(), Failure> {
     let mut idle = Vec::new();
     for _ in 0..POLLS {
         let polling = Instant::now();
-        tasks.interrupt_expired(now, claimant.lease)?;
+        tasks.expire_leases(now, claimant.lease)?;
         let claimed = tasks.claim_due(now, DUE, &claimant)?;
         tasks.next_due()?;
         idle.push(polling.elapsed());
@@ -60,15 +60,15 @@ fn measure(size: usize) -> Result<(), Failure> {
     // Far enough ahead that there is always something to do.
     let later = now + SignedDuration::from_hours(24 * 400);
     let (mut busy, mut runs) = (Vec::new(), Vec::new());
-    let end = RunEnd {
+    let end = RunResult {
         outcome: RunOutcome::Succeeded,
         result: Some("done".to_owned()),
         error: None,
-        retry: Retry::IfLeft,
+        retry: RetryPolicy::IfLeft,
     };
     for _ in 0..(size / DUE).min(50) {
         let polling = Instant::now();
-        tasks.interrupt_expired(later, claimant.lease)?;
+        tasks.expire_leases(later, claimant.lease)?;
         let claimed = tasks.claim_due(later, DUE, &claimant)?;
         tasks.next_due()?;
         busy.push(polling.elapsed());

@@ -14,7 +14,7 @@ const STEADY: Duration = Duration::from_secs(60);
 
 /// Notices when the clock jumps: a lease that seems to have run out may then be one that could not be renewed yet, and tasks may wait
 /// for a time that was a mistake.
-pub(crate) struct ClockWatch {
+pub(crate) struct ClockCheck {
     last: Option<(Timestamp, Instant)>,
     patience: Duration,
     distrusted_until: Option<Instant>,
@@ -22,14 +22,14 @@ pub(crate) struct ClockWatch {
     unsteady_since: Option<Instant>,
 }
 
-impl ClockWatch {
+impl ClockCheck {
     /// After a jump nothing is believed for as long as `patience`.
     pub(crate) fn new(patience: Duration) -> Self {
-        ClockWatch { last: None, patience, distrusted_until: None, unsteady_since: None }
+        ClockCheck { last: None, patience, distrusted_until: None, unsteady_since: None }
     }
 
     /// Whether the clock, which shows `wall`, has not jumped lately.
-    pub(crate) fn believes(&mut self, wall: Timestamp, steady: Instant) -> bool {
+    pub(crate) fn is_trusted(&mut self, wall: Timestamp, steady: Instant) -> bool {
         if self.last.is_none() {
             self.unsteady_since = Some(steady);
         }
@@ -72,10 +72,10 @@ mod tests {
     #[test]
     fn after_a_jump_the_clock_is_not_believed_for_a_while() {
         let (wall, steady) = (Timestamp::UNIX_EPOCH, Instant::now());
-        let mut watch = ClockWatch::new(Duration::from_secs(30));
+        let mut watch = ClockCheck::new(Duration::from_secs(30));
         let mut look = |wall_seconds: i64, steady_seconds: u64| {
             let wall = wall + SignedDuration::from_secs(wall_seconds);
-            watch.believes(wall, steady + Duration::from_secs(steady_seconds))
+            watch.is_trusted(wall, steady + Duration::from_secs(steady_seconds))
         };
         assert!(look(0, 0));
         assert!(look(61, 60), "a little off is usual");
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn the_clock_is_steady_once_after_the_start_and_once_after_each_jump() {
         let (wall, steady) = (Timestamp::UNIX_EPOCH, Instant::now());
-        let mut watch = ClockWatch::new(Duration::from_secs(30));
+        let mut watch = ClockCheck::new(Duration::from_secs(30));
         let mut look = |wall_seconds: i64, steady_seconds: u64| {
             let steady = steady + Duration::from_secs(steady_seconds);
-            watch.believes(wall + SignedDuration::from_secs(wall_seconds), steady);
+            watch.is_trusted(wall + SignedDuration::from_secs(wall_seconds), steady);
             (watch.is_newly_steady(steady), watch.until_steady(steady).map(|left| left.as_secs()))
         };
         assert_eq!(look(0, 0), (false, Some(60)));

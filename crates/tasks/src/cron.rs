@@ -12,7 +12,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-/// Nobody writes longer ones by hand.
+/// Longer than any expression that is written by hand.
 const LONGEST: usize = 256;
 
 const FORM: &str = "write five fields (minute, hour, day, month, weekday), six with seconds first, or one of \
@@ -23,8 +23,7 @@ const FORM: &str = "write five fields (minute, hour, day, month, weekday), six w
 pub struct CronSpec {
     text: String,
     cron: Cron,
-    /// Whether it names no hour in particular. Such a task goes by the hand of the clock: when an hour is repeated, it runs
-    /// in both.
+    /// Whether it names no hour in particular. When the clock repeats an hour, such a task runs in both.
     every_hour: bool,
 }
 
@@ -104,19 +103,22 @@ fn moment_of(zone: &TimeZone, shown: DateTime) -> Option<Timestamp> {
 }
 
 /// One of the fields, and what may stand in it.
-struct Field {
+struct CronField {
     name: &'static str,
     takes: &'static str,
 }
 
 /// In their order. Seconds may be left out.
-const FIELDS: [Field; 6] = [
-    Field { name: "second", takes: "a number from 0 to 59" },
-    Field { name: "minute", takes: "a number from 0 to 59" },
-    Field { name: "hour", takes: "a number from 0 to 23" },
-    Field { name: "day", takes: "a number from 1 to 31" },
-    Field { name: "month", takes: "a number from 1 to 12, or a name such as JAN" },
-    Field { name: "weekday", takes: "a number from 0 to 7, both of which are Sunday, or a name such as MON" },
+const FIELDS: [CronField; 6] = [
+    CronField { name: "second", takes: "a number from 0 to 59" },
+    CronField { name: "minute", takes: "a number from 0 to 59" },
+    CronField { name: "hour", takes: "a number from 0 to 23" },
+    CronField { name: "day", takes: "a number from 1 to 31" },
+    CronField { name: "month", takes: "a number from 1 to 12, or a name such as JAN" },
+    CronField {
+        name: "weekday",
+        takes: "a number from 0 to 7, both of which are Sunday, or a name such as MON",
+    },
 ];
 
 /// Reads an expression. The error is ours: the library's does not say which field it is about.
@@ -132,7 +134,7 @@ fn read(text: &str) -> Result<Cron, String> {
     }
     let fields = &FIELDS[FIELDS.len() - written.len()..];
     let refuse = |index: usize| {
-        let Field { name, takes } = &fields[index];
+        let CronField { name, takes } = &fields[index];
         format!(
             "its {name} cannot be '{}'. It is {takes}, or several of them, as in 1,5 or 1-5 or */5",
             written[index]
@@ -154,7 +156,7 @@ fn read(text: &str) -> Result<Cron, String> {
 
 /// Whether the library would read the field as something else: it takes names of days and months for numbers, and lists with
 /// holes for whole ones.
-fn is_misread(written: &str, field: &Field) -> bool {
+fn is_misread(written: &str, field: &CronField) -> bool {
     let letters: String = written.chars().filter(|letter| letter.is_alphabetic()).collect();
     // `L` and `W` are the last day and the nearest working day.
     let has_names = !["", "L", "W", "LW"].contains(&letters.to_ascii_uppercase().as_str());

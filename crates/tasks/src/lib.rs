@@ -1,6 +1,6 @@
 //! Scheduled tasks: prompts that run once or repeatedly, at the times of a schedule.
 //!
-//! [`TaskBook`] creates, lists and changes tasks. [`Scheduler`] runs them: it asks through the contract [`Ask`] and hands
+//! [`TaskService`] creates, lists and changes tasks. [`Scheduler`] runs them: it asks through the contract [`Ask`] and hands
 //! results to a [`Deliver`]. Both read and write through [`store`], which claims every slot for one process only. [`task_tools`] are the
 //! tools with which a model schedules tasks. The time comes from a [`Clock`], so that a test can set it.
 //!
@@ -11,6 +11,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
+mod claim_plan;
 mod clock_check;
 mod cron;
 mod deliver;
@@ -25,10 +26,10 @@ mod types;
 
 pub use cron::CronSpec;
 pub use deliver::{Deliver, DeliverError, NoDelivery};
-pub use schedule::{ScheduleSpec, ScheduleType, Timetable, parse_zone};
+pub use schedule::{Schedule, ScheduleSpec, ScheduleType, parse_zone};
 pub use scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
-pub use service::{TaskBook, TaskOptions};
+pub use service::{TaskOptions, TaskService};
 pub use store::MIGRATIONS;
 pub use task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
 pub use tools::task_tools;
-pub use types::{Change, Field, ScheduleError, TaskId, TaskStatus};
+pub use types::{TaskChange, TaskError, TaskField, TaskId, TaskStatus};

@@ -1,4 +1,4 @@
-//! One run of one task: asked as everything is asked, kept alive while it lasts, and written down however it ends.
+//! One run of one task: asks, renews the lease meanwhile, delivers the answer and records the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use hob_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::service::TaskBook;
-use crate::store::{Claimant, Claimed, Renewal, Retry, RunEnd};
+use crate::service::TaskService;
+use crate::store::{Claimant, Claimed, Renewal, RetryPolicy, RunResult};
 use crate::task::{DeliverTo, RunOutcome, Task, TaskRun};
 
 /// As much of an answer as the log keeps.
@@ -27,22 +27,22 @@ pub(crate) struct Runner {
     pub(crate) ask: Arc<dyn Ask>,
     /// Hears when runs begin and end.
     pub(crate) bus: EventBus,
-    pub(crate) book: TaskBook,
+    pub(crate) service: TaskService,
     pub(crate) claimant: Claimant,
 }
 
 impl Runner {
-    /// Runs it to its end; `cut` ends it early. The run as it is then in the log, as far as it could be written.
-    pub(crate) async fn run(&self, claimed: Claimed, cut: &CancellationToken) -> TaskRun {
+    /// Runs it to its end; `abort` ends it early. The run as it is then in the log, as far as it could be written.
+    pub(crate) async fn run(&self, claimed: Claimed, abort: &CancellationToken) -> TaskRun {
         let Claimed { task, run } = claimed;
         let name: Arc<str> = format!("task-{}-{}", task.id, run.id).into();
         let events = RunEvents::new(self.bus.clone(), Arc::clone(&name));
         events
             .publish(Event::SchedulerTaskStart { task_id: task.id.to_string(), prompt: task.prompt.clone() });
-        let end = self.end_of(&task, &run, name, cut).await;
-        let finished_at = self.book.now();
-        self.write_down(&run, &end, finished_at).await;
-        // Whoever hears of the end finds it in the log.
+        let end = self.result_of(&task, &run, name, abort).await;
+        let finished_at = self.service.now();
+        self.record_result(&run, &end, finished_at).await;
+        // After the result is recorded, so that a listener finds it in the log.
         events.publish(Event::SchedulerTaskEnd {
             task_id: task.id.to_string(),
             success: end.outcome == RunOutcome::Succeeded,
@@ -50,24 +50,30 @@ impl Runner {
             error: end.error.clone(),
         });
         // Its task may be due again.
-        self.book.tell_of_change();
-        let RunEnd { outcome, result, error, retry: _ } = end;
+        self.service.notify_changed();
+        let RunResult { outcome, result, error, retry: _ } = end;
         TaskRun { finished_at: Some(finished_at), outcome: Some(outcome), result, error, ..run }
     }
 
-    async fn end_of(&self, task: &Task, run: &TaskRun, name: Arc<str>, cut: &CancellationToken) -> RunEnd {
-        let noted = self.book.note_run(&task.id);
+    async fn result_of(
+        &self,
+        task: &Task,
+        run: &TaskRun,
+        name: Arc<str>,
+        abort: &CancellationToken,
+    ) -> RunResult {
+        let running = self.service.register_run(&task.id);
         // Dropping the question ends the engine's work on it.
         tokio::select! {
             biased;
-            () = cut.cancelled() => interrupted("the scheduler was stopped"),
-            () = noted.token.cancelled() => cancelled(),
+            () = abort.cancelled() => interrupted("the scheduler was stopped"),
+            () = running.token.cancelled() => cancelled(),
             end = self.keep_lease(run) => end,
             end = self.ask_and_deliver(task, name) => end,
         }
     }
 
-    async fn ask_and_deliver(&self, task: &Task, name: Arc<str>) -> RunEnd {
+    async fn ask_and_deliver(&self, task: &Task, name: Arc<str>) -> RunResult {
         let limit = task.limits.timeout;
         let answer = match tokio::time::timeout(limit, self.ask(task, name)).await {
             Ok(Ok(answer)) => answer,
@@ -78,13 +84,15 @@ impl Runner {
             Some(to) => self.deliver(&answer, to).await,
             None => Ok(()),
         };
-        let result = Some(cut_off(answer));
+        let result = Some(truncated(answer));
         match delivery {
-            Ok(()) => RunEnd { outcome: RunOutcome::Succeeded, result, error: None, retry: Retry::IfLeft },
+            Ok(()) => {
+                RunResult { outcome: RunOutcome::Succeeded, result, error: None, retry: RetryPolicy::IfLeft }
+            }
             // The answer is there, and may even have arrived: asking and sending again could only do harm.
             Err(reason) => {
                 let error = Some(format!("the answer is not delivered: {reason}"));
-                RunEnd { outcome: RunOutcome::Failed, result, error, retry: Retry::Never }
+                RunResult { outcome: RunOutcome::Failed, result, error, retry: RetryPolicy::Never }
             }
         }
     }
@@ -108,7 +116,7 @@ impl Runner {
     }
 
     async fn deliver(&self, answer: &str, to: &DeliverTo) -> Result<(), String> {
-        let sending = self.book.delivery().deliver(answer, to);
+        let sending = self.service.delivery().deliver(answer, to);
         match tokio::time::timeout(DELIVERY, sending).await {
             Ok(sent) => sent.map_err(|error| error.to_string()),
             Err(_elapsed) => Err(format!("'{}' did not take it within {} s", to.channel, DELIVERY.as_secs())),
@@ -116,11 +124,11 @@ impl Runner {
     }
 
     /// Says again and again that the run is alive. Ends only when the run should.
-    async fn keep_lease(&self, run: &TaskRun) -> RunEnd {
+    async fn keep_lease(&self, run: &TaskRun) -> RunResult {
         loop {
             tokio::time::sleep(self.claimant.lease / RENEWALS_PER_LEASE).await;
-            let (id, now, claimant) = (run.id, self.book.now(), self.claimant.clone());
-            match self.book.work(move |tasks| tasks.renew(id, now, &claimant)).await {
+            let (id, now, claimant) = (run.id, self.service.now(), self.claimant.clone());
+            match self.service.work(move |store| store.renew(id, now, &claimant)).await {
                 Ok(Renewal::Held) => {}
                 Ok(Renewal::Cancelled) => return cancelled(),
                 Ok(Renewal::Lost) => return interrupted("it was given up for dead"),
@@ -129,9 +137,9 @@ impl Runner {
         }
     }
 
-    async fn write_down(&self, run: &TaskRun, end: &RunEnd, now: jiff::Timestamp) {
+    async fn record_result(&self, run: &TaskRun, end: &RunResult, now: jiff::Timestamp) {
         let (id, end, claimant) = (run.id, end.clone(), self.claimant.clone());
-        match self.book.work(move |tasks| tasks.finish(id, &end, now, &claimant)).await {
+        match self.service.work(move |store| store.finish(id, &end, now, &claimant)).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::warn!(task = %run.task_id, "the end of a run is not kept: it was given up for dead, or its task is gone")
@@ -143,22 +151,22 @@ impl Runner {
     }
 }
 
-fn failed(reason: String) -> RunEnd {
-    RunEnd { outcome: RunOutcome::Failed, result: None, error: Some(reason), retry: Retry::IfLeft }
+fn failed(reason: String) -> RunResult {
+    RunResult { outcome: RunOutcome::Failed, result: None, error: Some(reason), retry: RetryPolicy::IfLeft }
 }
 
-fn interrupted(reason: &str) -> RunEnd {
+fn interrupted(reason: &str) -> RunResult {
     let error = Some(reason.to_owned());
-    RunEnd { outcome: RunOutcome::Interrupted, result: None, error, retry: Retry::IfLeft }
+    RunResult { outcome: RunOutcome::Interrupted, result: None, error, retry: RetryPolicy::IfLeft }
 }
 
-fn cancelled() -> RunEnd {
+fn cancelled() -> RunResult {
     let error = Some("the task was cancelled".to_owned());
-    RunEnd { outcome: RunOutcome::Cancelled, result: None, error, retry: Retry::Never }
+    RunResult { outcome: RunOutcome::Cancelled, result: None, error, retry: RetryPolicy::Never }
 }
 
 /// What fits into the log.
-fn cut_off(mut answer: String) -> String {
+fn truncated(mut answer: String) -> String {
     if answer.len() > LONGEST_RESULT {
         answer.truncate(answer.floor_char_boundary(LONGEST_RESULT));
         answer.push_str("\n[cut off here]");

@@ -8,9 +8,9 @@ use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp, Unit};
 
 use crate::cron::CronSpec;
-use crate::types::{Field, ScheduleError};
+use crate::types::{TaskError, TaskField};
 
-/// The longest interval: beyond it nobody waits.
+/// The longest interval.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 366 * 86_400);
 
 /// The kinds of schedules.
@@ -33,21 +33,21 @@ impl ScheduleType {
     }
 
     /// Reads the word that the API and the command line use.
-    pub fn parse(word: &str) -> Result<Self, ScheduleError> {
+    pub fn parse(word: &str) -> Result<Self, TaskError> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(|| {
             let shown: String = word.chars().take(60).collect();
-            ScheduleError::invalid(Field::ScheduleType, format!("'{shown}' is none of cron, interval, once"))
+            TaskError::invalid(TaskField::ScheduleType, format!("'{shown}' is none of cron, interval, once"))
         })
     }
 }
 
 /// Reads the IANA name of a time zone.
-pub fn parse_zone(name: &str) -> Result<Zone, ScheduleError> {
+pub fn parse_zone(name: &str) -> Result<Zone, TaskError> {
     let name = name.trim();
     Zone::named(name).ok_or_else(|| {
         let shown: String = name.chars().take(60).collect();
         let reason = format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC");
-        ScheduleError::invalid(Field::Timezone, reason)
+        TaskError::invalid(TaskField::Timezone, reason)
     })
 }
 
@@ -69,7 +69,7 @@ pub enum ScheduleSpec {
 
 impl ScheduleSpec {
     /// Reads the value of a schedule; `zone` is where a date without an offset is.
-    pub fn parse(kind: ScheduleType, value: &str, zone: &Zone) -> Result<Self, ScheduleError> {
+    pub fn parse(kind: ScheduleType, value: &str, zone: &Zone) -> Result<Self, TaskError> {
         let text = value.trim();
         let spec = match kind {
             ScheduleType::Cron => CronSpec::parse(text).map(|cron| ScheduleSpec::Cron(Box::new(cron))),
@@ -80,7 +80,7 @@ impl ScheduleSpec {
                 parse_date(text, zone).map(|at| ScheduleSpec::Once { at, text: text.to_owned() })
             }
         };
-        spec.map_err(|reason| ScheduleError::invalid(Field::ScheduleValue, reason))
+        spec.map_err(|reason| TaskError::invalid(TaskField::ScheduleValue, reason))
     }
 
     pub fn kind(&self) -> ScheduleType {
@@ -108,14 +108,14 @@ impl fmt::Display for ScheduleSpec {
 
 /// A schedule in its place: all that the next slot depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timetable {
+pub struct Schedule {
     pub spec: ScheduleSpec,
     pub zone: Zone,
     /// From where intervals are counted.
     pub anchor: Timestamp,
 }
 
-impl Timetable {
+impl Schedule {
     /// The first slot later than `after`.
     pub fn next_run(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.spec {
@@ -123,6 +123,11 @@ impl Timetable {
             ScheduleSpec::Interval { every, .. } => next_on_grid(self.anchor, *every, after),
             ScheduleSpec::Once { at, .. } => Some(*at).filter(|at| *at > after),
         }
+    }
+
+    /// Whether it can have more than one slot.
+    pub fn is_recurring(&self) -> bool {
+        !matches!(self.spec, ScheduleSpec::Once { .. })
     }
 
     /// The next slots after a moment.

@@ -6,9 +6,9 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn table(kind: ScheduleType, value: &str, zone: &str, anchor: &str) -> Timetable {
+fn table(kind: ScheduleType, value: &str, zone: &str, anchor: &str) -> Schedule {
     let zone = parse_zone(zone).unwrap();
-    Timetable { spec: ScheduleSpec::parse(kind, value, &zone).unwrap(), zone, anchor: at(anchor) }
+    Schedule { spec: ScheduleSpec::parse(kind, value, &zone).unwrap(), zone, anchor: at(anchor) }
 }
 
 #[test]
@@ -64,7 +64,7 @@ proptest! {
         let spec = ScheduleSpec::parse(ScheduleType::Interval, &every.to_string(), &zone).unwrap();
         let anchor = Timestamp::from_second(anchor).unwrap();
         let after = Timestamp::from_second(after).unwrap();
-        let next = Timetable { spec, zone, anchor }.next_run(after).unwrap();
+        let next = Schedule { spec, zone, anchor }.next_run(after).unwrap();
         prop_assert!(next > after && next > anchor);
         prop_assert!(next.as_second() <= after.max(anchor).as_second() + i64::from(every));
         prop_assert_eq!((next.as_second() - anchor.as_second()) % i64::from(every), 0);

@@ -20,9 +20,9 @@ use super::*;
 use crate::deliver::{Deliver, DeliverError, NoDelivery};
 use crate::schedule::ScheduleType;
 use crate::service::TaskOptions;
-use crate::store::MIGRATIONS;
+use crate::store::{MIGRATIONS, SqliteTaskStore, TaskStore};
 use crate::task::{DeliverTo, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
-use crate::types::{Change, TaskId, TaskStatus};
+use crate::types::{TaskChange, TaskId, TaskStatus};
 
 /// Answers after a while, and counts how many questions it has at once.
 struct SlowEngine {
@@ -93,8 +93,12 @@ impl Deliver for Pigeons {
     }
 }
 
-fn file(path: &Path) -> LazyDatabase {
-    LazyDatabase::at(path, &[MIGRATIONS])
+fn store(database: impl Into<LazyDatabase>) -> Arc<dyn TaskStore> {
+    Arc::new(SqliteTaskStore::new(database))
+}
+
+fn store_at(path: &Path) -> Arc<dyn TaskStore> {
+    store(LazyDatabase::at(path, &[MIGRATIONS]))
 }
 
 fn task_options() -> TaskOptions {
@@ -104,7 +108,7 @@ fn task_options() -> TaskOptions {
 
 struct World {
     database: Database,
-    book: TaskBook,
+    tasks: TaskService,
     scheduler: Scheduler,
     ask: Arc<EngineAsk>,
     bus: EventBus,
@@ -122,27 +126,27 @@ impl World {
         let began = Instant::now();
         let clock: Arc<dyn Clock> =
             Arc::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
-        let book = TaskBook::new(
-            database.clone(),
+        let tasks = TaskService::new(
+            store(database.clone()),
             TaskOptions { clock, zone: Zone::UTC, deliver, ..task_options() },
         );
         let (ask, bus) = (Arc::new(EngineAsk::new(engine)), EventBus::new());
         let parts = SchedulerParts {
-            book: book.clone(),
+            tasks: tasks.clone(),
             ask: Arc::clone(&ask) as Arc<dyn Ask>,
             bus: bus.clone(),
             options,
         };
-        World { database, book, scheduler: Scheduler::new(parts), ask, bus, start }
+        World { database, tasks, scheduler: Scheduler::new(parts), ask, bus, start }
     }
 
     /// Another scheduler on the same tasks, whose clock is ahead.
     fn at_clock_ahead(&self, ahead: SignedDuration) -> Scheduler {
-        let right = self.book.clone();
+        let right = self.tasks.clone();
         let clock: Arc<dyn Clock> = Arc::new(move || right.now() + ahead);
-        let tasks = TaskOptions { clock, zone: Zone::UTC, ..task_options() };
+        let options = TaskOptions { clock, zone: Zone::UTC, ..task_options() };
         Scheduler::new(SchedulerParts {
-            book: TaskBook::new(self.database.clone(), tasks),
+            tasks: TaskService::new(store(self.database.clone()), options),
             ask: Arc::clone(&self.ask) as Arc<dyn Ask>,
             bus: self.bus.clone(),
             options: SchedulerOptions::default(),
@@ -150,11 +154,11 @@ impl World {
     }
 
     async fn create(&self, task: NewTask) -> Task {
-        self.book.create(task).await.unwrap()
+        self.tasks.create(task).await.unwrap()
     }
 
     async fn log(&self, task: &Task) -> Vec<TaskRun> {
-        self.book.runs(&task.id, 1000).await.unwrap()
+        self.tasks.runs(&task.id, 1000).await.unwrap()
     }
 
     fn after(&self, seconds: i64) -> Timestamp {
@@ -227,7 +231,7 @@ async fn a_simulated_day_has_all_its_slots_on_the_grid() {
     assert_eq!(slots, (1..=24).map(|hour| world.after(hour * 3600)).collect::<Vec<_>>());
     assert_eq!(world.log(&daily).await.len(), 1);
     assert_eq!(world.log(&once).await.len(), 1);
-    assert_eq!(world.book.get(&once.id).await.unwrap().status, TaskStatus::Completed);
+    assert_eq!(world.tasks.get(&once.id).await.unwrap().status, TaskStatus::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +286,7 @@ async fn cancelling_a_task_stops_its_run_at_once() {
     let task = world.create(every(60)).await;
     world.pass(65).await;
     assert_eq!(world.log(&task).await[0].outcome, None, "it runs");
-    let cancelled = world.book.change(&task.id, Change::Cancel).await.unwrap();
+    let cancelled = world.tasks.change(&task.id, TaskChange::Cancel).await.unwrap();
     assert_eq!(cancelled.status, TaskStatus::Cancelled);
     world.pass(1).await;
     let log = world.log(&task).await;
@@ -297,8 +301,8 @@ async fn a_task_that_another_process_cancels_is_stopped_with_the_next_sign_of_li
     world.scheduler.start();
     let task = world.create(every(60)).await;
     world.pass(65).await;
-    let (id, now) = (task.id.clone(), world.book.now());
-    world.book.work(move |tasks| tasks.change(&id, Change::Cancel, now)).await.unwrap().unwrap();
+    let (id, now) = (task.id.clone(), world.tasks.now());
+    world.tasks.work(move |store| store.change(&id, TaskChange::Cancel, now)).await.unwrap().unwrap();
     world.pass(10).await;
     assert_eq!(world.log(&task).await[0].outcome, Some(RunOutcome::Cancelled));
 }
@@ -365,7 +369,7 @@ async fn a_run_by_hand_says_what_came_of_it_and_what_stands_in_its_way() {
     let run = world.scheduler.run_to_end(&task.id).await.unwrap();
     assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("done")));
     assert_eq!(world.log(&task).await.len(), 2);
-    assert_eq!(world.book.get(&task.id).await.unwrap().next_run, task.next_run);
+    assert_eq!(world.tasks.get(&task.id).await.unwrap().next_run, task.next_run);
 }
 
 #[tokio::test(start_paused = true)]
@@ -383,59 +387,59 @@ async fn an_engine_that_fails_is_in_the_log_in_its_own_words() {
 #[tokio::test]
 async fn a_task_for_nobody_is_refused() {
     let world = World::with(greeter(), SchedulerOptions::default());
-    let refused = world.book.create(NewTask { agent: "jeeves".into(), ..every(60) }).await.unwrap_err();
+    let refused = world.tasks.create(NewTask { agent: "jeeves".into(), ..every(60) }).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
         "there is no agent 'jeeves'; there are simple, orchestrator, react, codeact"
     );
     let nobody = TaskId::parse("nobody").unwrap();
-    for outcome in [world.book.get(&nobody).await.err(), world.scheduler.run_now(&nobody).await.err()] {
+    for outcome in [world.tasks.get(&nobody).await.err(), world.scheduler.run_now(&nobody).await.err()] {
         assert_eq!(outcome.unwrap().to_string(), "there is no task 'nobody'");
     }
 }
 
 #[tokio::test]
-async fn a_book_that_was_never_written_in_is_empty_and_leaves_no_file() {
+async fn a_database_that_does_not_exist_has_no_tasks_and_is_not_created() {
     let home = std::env::temp_dir().join(format!("hob-book-{:x}", fastrand::u64(..)));
-    let book = TaskBook::new(file(&home.join("hob.db")), task_options());
-    assert_eq!(book.list(None).await.unwrap(), []);
-    assert!(book.get(&TaskId::parse("x").unwrap()).await.is_err());
+    let tasks = TaskService::new(store_at(&home.join("hob.db")), task_options());
+    assert_eq!(tasks.list(None).await.unwrap(), []);
+    assert!(tasks.get(&TaskId::parse("x").unwrap()).await.is_err());
     assert!(!home.exists());
 }
 
 #[tokio::test]
-async fn a_task_without_a_zone_has_that_of_the_house() {
+async fn a_task_without_a_zone_has_the_zone_of_the_service() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("hob.db");
     let zone = Zone::named("America/New_York").unwrap();
-    let book = TaskBook::new(file(&path), TaskOptions { zone: zone.clone(), ..task_options() });
+    let tasks = TaskService::new(store_at(&path), TaskOptions { zone: zone.clone(), ..task_options() });
     let daily = |timezone| NewTask {
         timezone,
         ..NewTask::new("p", ScheduleType::Cron, "0 9 * * *", Permit::up_to(Reach::Act))
     };
-    assert_eq!(book.create(daily(None)).await.unwrap().timetable.zone, zone);
-    let named = book.create(daily(Some(Zone::UTC))).await.unwrap();
-    assert_eq!(named.timetable.zone, Zone::UTC);
-    let again = TaskBook::new(file(&path), task_options()).list(None).await.unwrap();
-    let zones: Vec<&str> = again.iter().map(|task| task.timetable.zone.name()).collect();
+    assert_eq!(tasks.create(daily(None)).await.unwrap().schedule.zone, zone);
+    let named = tasks.create(daily(Some(Zone::UTC))).await.unwrap();
+    assert_eq!(named.schedule.zone, Zone::UTC);
+    let again = TaskService::new(store_at(&path), task_options()).list(None).await.unwrap();
+    let zones: Vec<&str> = again.iter().map(|task| task.schedule.zone.name()).collect();
     assert!(zones.contains(&"America/New_York") && zones.contains(&"UTC"), "kept by name: {zones:?}");
 }
 
-/// Two books on one file are as good as two processes.
+/// Two services on one file are as good as two processes.
 #[tokio::test]
 async fn a_task_that_another_process_makes_runs_at_its_time() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("hob.db");
     let world = World::with(greeter(), SchedulerOptions::default());
-    let ours = TaskBook::new(file(&path), task_options());
+    let ours = TaskService::new(store_at(&path), task_options());
     let scheduler = Scheduler::new(SchedulerParts {
-        book: ours.clone(),
+        tasks: ours.clone(),
         ask: Arc::clone(&world.ask) as Arc<dyn Ask>,
         bus: world.bus.clone(),
         options: SchedulerOptions { poll_interval: Duration::from_secs(3600), ..SchedulerOptions::default() },
     });
     // The other process has been here already, and the scheduler sleeps.
-    let theirs = TaskBook::new(file(&path), task_options());
+    let theirs = TaskService::new(store_at(&path), task_options());
     let later = theirs.create(every(1_000_000)).await.unwrap();
     scheduler.start();
     let soon = theirs.create(every(1)).await.unwrap();

@@ -4,27 +4,27 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hob_core::{Clock, SystemClock, Zone};
-use hob_db::{ChangeWatch, DatabaseError, LazyDatabase};
+use hob_db::{ChangeWatch, DatabaseError};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::deliver::{Deliver, NoDelivery};
-use crate::store::Tasks;
+use crate::store::TaskStore;
 use crate::task::{NewTask, Task, TaskRun};
-use crate::types::{Change, Field, ScheduleError, TaskId, TaskStatus};
+use crate::types::{TaskChange, TaskError, TaskField, TaskId, TaskStatus};
 
 /// Letters of an id. Without those that look alike, as people type ids.
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 const ID_LENGTH: usize = 8;
 
-/// The tasks of a database. Cheap to clone; all clones are the same book. The database is opened when it is first needed.
+/// Creates, lists and changes tasks. Cheap to clone; all clones share their state.
 #[derive(Clone)]
-pub struct TaskBook {
+pub struct TaskService {
     inner: Arc<Inner>,
 }
 
-/// What a [`TaskBook`] needs besides its database.
+/// What a [`TaskService`] needs besides its store.
 pub struct TaskOptions {
     pub clock: Arc<dyn Clock>,
     /// The zone of tasks that name none.
@@ -51,19 +51,18 @@ impl Default for TaskOptions {
 }
 
 struct Inner {
-    database: LazyDatabase,
+    store: Arc<dyn TaskStore>,
     options: TaskOptions,
-    /// Told when something may be due that was not.
+    /// Notified when a task may be due earlier than before.
     changed: Notify,
     /// What runs in this process, and how to stop it.
     running: Mutex<HashMap<TaskId, CancellationToken>>,
 }
 
-impl TaskBook {
-    pub fn new(database: impl Into<LazyDatabase>, options: TaskOptions) -> Self {
-        let inner =
-            Inner { database: database.into(), options, changed: Notify::new(), running: Mutex::default() };
-        TaskBook { inner: Arc::new(inner) }
+impl TaskService {
+    pub fn new(store: Arc<dyn TaskStore>, options: TaskOptions) -> Self {
+        let inner = Inner { store, options, changed: Notify::new(), running: Mutex::default() };
+        TaskService { inner: Arc::new(inner) }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -72,84 +71,84 @@ impl TaskBook {
 
     /// Whether a task was ever made here. Creates nothing.
     pub fn exists(&self) -> bool {
-        self.inner.database.exists()
+        self.inner.store.exists()
     }
 
     /// Checks a new task and saves it.
-    pub async fn create(&self, mut task: NewTask) -> Result<Task, ScheduleError> {
+    pub async fn create(&self, mut task: NewTask) -> Result<Task, TaskError> {
         if !self.has_agent(&task.agent) {
             let shown: String = task.agent.chars().take(60).collect();
             let known = self.inner.options.agents.join(", ");
             let reason = format!("there is no agent '{shown}'; there are {known}");
-            return Err(ScheduleError::invalid(Field::Agent, reason));
+            return Err(TaskError::invalid(TaskField::Agent, reason));
         }
         task.timezone.get_or_insert_with(|| self.inner.options.zone.clone());
         let task = task.plan(new_id()?, self.now())?;
         if let Some(to) = &task.deliver_to {
             // A target that does not exist would be noticed only when the task runs.
             let checked = self.delivery().check(&to.channel).await;
-            checked.map_err(|error| ScheduleError::invalid(Field::Channel, error.to_string()))?;
+            checked.map_err(|error| TaskError::invalid(TaskField::Channel, error.to_string()))?;
         }
         let kept = task.clone();
-        self.work(move |tasks| tasks.insert(&kept)).await?;
-        self.tell_of_change();
+        self.work(move |store| store.insert(&kept)).await?;
+        self.notify_changed();
         Ok(task)
     }
 
     /// All tasks, or those in one state: first those that run next.
-    pub async fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, ScheduleError> {
+    pub async fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, TaskError> {
         if !self.exists() {
             return Ok(Vec::new());
         }
-        self.work(move |tasks| tasks.list(status)).await
+        self.work(move |store| store.list(status)).await
     }
 
-    pub async fn get(&self, id: &TaskId) -> Result<Task, ScheduleError> {
-        let not_found = || ScheduleError::NotFound { id: id.to_string() };
+    pub async fn get(&self, id: &TaskId) -> Result<Task, TaskError> {
+        let not_found = || TaskError::NotFound { id: id.to_string() };
         if !self.exists() {
             return Err(not_found());
         }
         let wanted = id.clone();
-        self.work(move |tasks| tasks.get(&wanted)).await?.ok_or_else(not_found)
+        self.work(move |store| store.get(&wanted)).await?.ok_or_else(not_found)
     }
 
     /// Pauses, resumes or cancels; the task as it is then. A cancelled task that runs is stopped.
-    pub async fn change(&self, id: &TaskId, change: Change) -> Result<Task, ScheduleError> {
+    pub async fn change(&self, id: &TaskId, change: TaskChange) -> Result<Task, TaskError> {
         self.get(id).await?;
         let (wanted, now) = (id.clone(), self.now());
-        let task = self.work(move |tasks| tasks.change(&wanted, change, now)).await??;
+        let task = self.work(move |store| store.change(&wanted, change, now)).await??;
         if task.status == TaskStatus::Cancelled {
             self.stop(id);
         }
-        self.tell_of_change();
+        self.notify_changed();
         Ok(task)
     }
 
     /// The newest `limit` runs of a task, newest first.
-    pub async fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, ScheduleError> {
+    pub async fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, TaskError> {
         self.get(id).await?;
         let wanted = id.clone();
-        self.work(move |tasks| tasks.runs(&wanted, limit)).await
+        self.work(move |store| store.runs(&wanted, limit)).await
     }
 
     /// Removes a task and its log for good. A run of it is stopped.
-    pub async fn delete(&self, id: &TaskId) -> Result<(), ScheduleError> {
+    pub async fn delete(&self, id: &TaskId) -> Result<(), TaskError> {
         let wanted = id.clone();
-        let deleted = self.work(move |tasks| tasks.delete(&wanted)).await?;
+        let deleted = self.work(move |store| store.delete(&wanted)).await?;
         self.stop(id);
-        if deleted { Ok(()) } else { Err(ScheduleError::NotFound { id: id.to_string() }) }
+        if deleted { Ok(()) } else { Err(TaskError::NotFound { id: id.to_string() }) }
     }
 
-    /// Works with the database on a thread that may wait.
+    /// Works with the store on a thread that may wait.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Tasks) -> Result<T, DatabaseError> + Send + 'static,
-    ) -> Result<T, ScheduleError> {
+        work: impl FnOnce(&dyn TaskStore) -> Result<T, DatabaseError> + Send + 'static,
+    ) -> Result<T, TaskError> {
         let inner = Arc::clone(&self.inner);
-        let done = tokio::task::spawn_blocking(move || inner.tasks().and_then(|tasks| work(&tasks))).await;
+        let done = tokio::task::spawn_blocking(move || work(inner.store.as_ref())).await;
         match done {
-            Ok(done) => done.map_err(|error| ScheduleError::Unavailable(Box::new(error))),
-            Err(error) => Err(ScheduleError::Unavailable(Box::new(error))),
+            Ok(done) => done.map_err(|error| TaskError::Unavailable(Box::new(error))),
+            Err(error) => Err(TaskError::Unavailable(Box::new(error))),
         }
     }
 
@@ -165,8 +164,8 @@ impl TaskBook {
     }
 
     /// Notices tasks that other processes make or change; `None` where there can be no others.
-    pub(crate) async fn watch(&self) -> Result<Option<ChangeWatch>, ScheduleError> {
-        self.work(|tasks| tasks.watch()).await
+    pub(crate) async fn watch(&self) -> Result<Option<ChangeWatch>, TaskError> {
+        self.work(|store| store.watch()).await
     }
 
     /// Waits until something may be due.
@@ -174,15 +173,15 @@ impl TaskBook {
         self.inner.changed.notified().await;
     }
 
-    pub(crate) fn tell_of_change(&self) {
+    pub(crate) fn notify_changed(&self) {
         self.inner.changed.notify_one();
     }
 
-    /// Notes that a task runs here. The token is cancelled when the task is.
-    pub(crate) fn note_run(&self, id: &TaskId) -> Noted<'_> {
+    /// Registers that a task runs in this process. The token is cancelled when the task is.
+    pub(crate) fn register_run(&self, id: &TaskId) -> RunningTask<'_> {
         let token = CancellationToken::new();
         self.running().insert(id.clone(), token.clone());
-        Noted { book: self, id: id.clone(), token }
+        RunningTask { service: self, id: id.clone(), token }
     }
 
     fn stop(&self, id: &TaskId) {
@@ -196,26 +195,20 @@ impl TaskBook {
     }
 }
 
-impl Inner {
-    fn tasks(&self) -> Result<Tasks, DatabaseError> {
-        Ok(Tasks::new(self.database.open()?))
-    }
-}
-
 /// A run that can be stopped, for as long as this lives.
-pub(crate) struct Noted<'a> {
-    book: &'a TaskBook,
+pub(crate) struct RunningTask<'a> {
+    service: &'a TaskService,
     id: TaskId,
     pub(crate) token: CancellationToken,
 }
 
-impl Drop for Noted<'_> {
+impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
-        self.book.running().remove(&self.id);
+        self.service.running().remove(&self.id);
     }
 }
 
-fn new_id() -> Result<TaskId, ScheduleError> {
+fn new_id() -> Result<TaskId, TaskError> {
     let letter = || char::from(LETTERS[fastrand::usize(..LETTERS.len())]);
     TaskId::parse(&std::iter::repeat_with(letter).take(ID_LENGTH).collect::<String>())
 }

@@ -8,8 +8,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::schedule::{ScheduleSpec, ScheduleType, Timetable};
-use crate::types::{Field, ScheduleError, TaskId, TaskStatus};
+use crate::schedule::{Schedule, ScheduleSpec, ScheduleType};
+use crate::types::{TaskError, TaskField, TaskId, TaskStatus};
 
 const LONGEST_PROMPT: usize = 256 * 1024;
 const MOST_TOOLS: usize = 64;
@@ -18,7 +18,7 @@ const LARGEST_METADATA: usize = 16 * 1024;
 const MOST_RETRIES: u32 = 10;
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// What becomes of slots that passed while nobody ran tasks.
+/// What happens to slots that passed while no scheduler ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Missed {
     /// One run makes up for all of them.
@@ -36,13 +36,13 @@ impl Missed {
         }
     }
 
-    pub fn parse(word: &str) -> Result<Self, ScheduleError> {
+    pub fn parse(word: &str) -> Result<Self, TaskError> {
         match word {
             "once" => Ok(Missed::Once),
             "skip" => Ok(Missed::Skip),
             other => {
                 let shown: String = other.chars().take(60).collect();
-                Err(ScheduleError::invalid(Field::Missed, format!("'{shown}' is neither once nor skip")))
+                Err(TaskError::invalid(TaskField::Missed, format!("'{shown}' is neither once nor skip")))
             }
         }
     }
@@ -70,13 +70,13 @@ impl Default for TaskLimits {
     }
 }
 
-/// A task as somebody asks for it.
+/// A task as it is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
     pub prompt: String,
     pub schedule_type: ScheduleType,
     pub schedule_value: String,
-    /// Where the schedule's clock is; `None` for where whoever keeps the task is, which is UTC if nobody knows.
+    /// The zone of the schedule. `None`: the default of the service, or UTC without a service.
     pub timezone: Option<Zone>,
     /// The name of an agent.
     pub agent: String,
@@ -86,7 +86,7 @@ pub struct NewTask {
     pub limits: TaskLimits,
     pub missed: Missed,
     pub metadata: Map<String, Value>,
-    /// What whoever asks may use. The task's runs never reach further.
+    /// What the caller may use. The runs of the task never reach further.
     pub permit: Permit,
 }
 
@@ -114,24 +114,24 @@ impl NewTask {
     }
 
     /// The task, ready to be kept, or what is wrong with it.
-    pub fn plan(self, id: TaskId, now: Timestamp) -> Result<Task, ScheduleError> {
+    pub fn plan(self, id: TaskId, now: Timestamp) -> Result<Task, TaskError> {
         self.check()?;
         // As exact as it will be kept.
         let now = now.round(Unit::Microsecond).unwrap_or(now);
         let zone = self.timezone.unwrap_or(Zone::UTC);
         let spec = ScheduleSpec::parse(self.schedule_type, &self.schedule_value, &zone)?;
-        let timetable = Timetable { spec, zone, anchor: now };
-        let Some(next_run) = timetable.next_run(now) else {
-            let reason = match &timetable.spec {
+        let schedule = Schedule { spec, zone, anchor: now };
+        let Some(next_run) = schedule.next_run(now) else {
+            let reason = match &schedule.spec {
                 ScheduleSpec::Once { text, .. } => format!("'{text}' is in the past"),
                 other => format!("'{other}' never comes"),
             };
-            return Err(ScheduleError::invalid(Field::ScheduleValue, reason));
+            return Err(TaskError::invalid(TaskField::ScheduleValue, reason));
         };
         Ok(Task {
             id,
             prompt: self.prompt,
-            timetable,
+            schedule,
             agent: self.agent,
             tools: self.tools,
             deliver_to: self.deliver_to,
@@ -146,40 +146,40 @@ impl NewTask {
         })
     }
 
-    fn check(&self) -> Result<(), ScheduleError> {
-        let refuse = |field, reason: &str| Err(ScheduleError::invalid(field, reason));
+    fn check(&self) -> Result<(), TaskError> {
+        let refuse = |field, reason: &str| Err(TaskError::invalid(field, reason));
         if self.prompt.trim().is_empty() {
-            return refuse(Field::Prompt, "the prompt is empty");
+            return refuse(TaskField::Prompt, "the prompt is empty");
         }
         if self.prompt.len() > LONGEST_PROMPT {
-            return refuse(Field::Prompt, "the prompt is longer than 256 KiB");
+            return refuse(TaskField::Prompt, "the prompt is longer than 256 KiB");
         }
         let is_name = |name: &str| !name.trim().is_empty() && name.len() <= LONGEST_NAME;
         if !is_name(&self.agent) {
-            return refuse(Field::Agent, "the agent has no name that could be one");
+            return refuse(TaskField::Agent, "the agent has no name that could be one");
         }
         if let Some(tools) = &self.tools
             && (tools.len() > MOST_TOOLS || !tools.iter().all(|tool| is_name(tool)))
         {
             return refuse(
-                Field::Tools,
+                TaskField::Tools,
                 "tools are named, at most 64 of them, with 128 letters each at most",
             );
         }
         if let Some(DeliverTo { channel, conversation }) = &self.deliver_to
             && (!is_name(channel) || conversation.as_ref().is_some_and(|name| name.len() > 1024))
         {
-            return refuse(Field::Channel, "the channel has no name that could be one");
+            return refuse(TaskField::Channel, "the channel has no name that could be one");
         }
         if self.limits.retries > MOST_RETRIES {
-            return refuse(Field::Retries, "a run is tried again 10 times at most");
+            return refuse(TaskField::Retries, "a run is tried again 10 times at most");
         }
         if self.limits.timeout < Duration::from_secs(1) || self.limits.timeout > LONGEST_TIMEOUT {
-            return refuse(Field::Timeout, "a run may take between 1 and 86400 seconds");
+            return refuse(TaskField::Timeout, "a run may take between 1 and 86400 seconds");
         }
         let metadata = serde_json::to_string(&self.metadata).map_or(usize::MAX, |text| text.len());
         if metadata > LARGEST_METADATA {
-            return refuse(Field::Metadata, "the metadata is larger than 16 KiB");
+            return refuse(TaskField::Metadata, "the metadata is larger than 16 KiB");
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl NewTask {
 pub struct Task {
     pub id: TaskId,
     pub prompt: String,
-    pub timetable: Timetable,
+    pub schedule: Schedule,
     pub agent: String,
     pub tools: Option<Vec<String>>,
     pub deliver_to: Option<DeliverTo>,
@@ -207,7 +207,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// What its runs may use: the selected tools, as far as whoever made the task could reach. Nobody watches a run, so
+    /// What its runs may use: the selected tools, as far as the maker of the task could reach. A run has no supervision, so
     /// without a selection there are only tools that change nothing.
     pub fn run_permit(&self) -> Permit {
         let permit = self.permit.clone();
@@ -268,9 +268,9 @@ impl Serialize for Task {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("prompt", &self.prompt)?;
-        map.serialize_entry("schedule_type", self.timetable.spec.kind().as_str())?;
-        map.serialize_entry("schedule_value", self.timetable.spec.value())?;
-        map.serialize_entry("timezone", self.timetable.zone.name())?;
+        map.serialize_entry("schedule_type", self.schedule.spec.kind().as_str())?;
+        map.serialize_entry("schedule_value", self.schedule.spec.value())?;
+        map.serialize_entry("timezone", self.schedule.zone.name())?;
         map.serialize_entry("agent", &self.agent)?;
         map.serialize_entry("tools", &self.tools)?;
         map.serialize_entry("channel", &self.deliver_to.as_ref().map(|to| &to.channel))?;

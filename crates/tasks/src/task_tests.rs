@@ -53,40 +53,40 @@ fn the_first_run_of_an_interval_is_one_interval_from_now() {
 fn every_other_field_is_checked_too() {
     let good = NewTask::new("p", ScheduleType::Interval, "60", owner());
     let broken = [
-        (NewTask { prompt: " \n".into(), ..good.clone() }, Field::Prompt),
-        (NewTask { prompt: "x".repeat(300 * 1024), ..good.clone() }, Field::Prompt),
-        (NewTask { agent: String::new(), ..good.clone() }, Field::Agent),
-        (NewTask { tools: Some(vec![String::new()]), ..good.clone() }, Field::Tools),
-        (NewTask { tools: Some(vec!["x".into(); 65]), ..good.clone() }, Field::Tools),
+        (NewTask { prompt: " \n".into(), ..good.clone() }, TaskField::Prompt),
+        (NewTask { prompt: "x".repeat(300 * 1024), ..good.clone() }, TaskField::Prompt),
+        (NewTask { agent: String::new(), ..good.clone() }, TaskField::Agent),
+        (NewTask { tools: Some(vec![String::new()]), ..good.clone() }, TaskField::Tools),
+        (NewTask { tools: Some(vec!["x".into(); 65]), ..good.clone() }, TaskField::Tools),
         (
             NewTask {
                 deliver_to: Some(DeliverTo { channel: String::new(), conversation: None }),
                 ..good.clone()
             },
-            Field::Channel,
+            TaskField::Channel,
         ),
         (
             NewTask { limits: TaskLimits { retries: 11, ..TaskLimits::default() }, ..good.clone() },
-            Field::Retries,
+            TaskField::Retries,
         ),
         (
             NewTask {
                 limits: TaskLimits { timeout: Duration::ZERO, ..TaskLimits::default() },
                 ..good.clone()
             },
-            Field::Timeout,
+            TaskField::Timeout,
         ),
         (
             NewTask {
                 metadata: [("k".to_owned(), Value::from("x".repeat(20_000)))].into_iter().collect(),
                 ..good
             },
-            Field::Metadata,
+            TaskField::Metadata,
         ),
     ];
     for (task, expected) in broken {
         match task.plan(TaskId::parse("t").unwrap(), Timestamp::UNIX_EPOCH) {
-            Err(ScheduleError::Invalid { field, .. }) => assert_eq!(field, expected),
+            Err(TaskError::Invalid { field, .. }) => assert_eq!(field, expected),
             other => panic!("{expected:?}: {other:?}"),
         }
     }

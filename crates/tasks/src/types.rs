@@ -13,11 +13,11 @@ impl TaskId {
     const LONGEST: usize = 64;
 
     /// Reads an id as people write it. Whether there is such a task is another question.
-    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+    pub fn parse(text: &str) -> Result<Self, TaskError> {
         let is_good = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
         if text.is_empty() || text.len() > Self::LONGEST || !text.chars().all(is_good) {
             let shown: String = text.chars().take(60).filter(|letter| !letter.is_control()).collect();
-            return Err(ScheduleError::NotFound { id: shown });
+            return Err(TaskError::NotFound { id: shown });
         }
         Ok(TaskId(text.to_owned()))
     }
@@ -58,21 +58,21 @@ impl TaskStatus {
     }
 
     /// Reads the word that the API and the command line use.
-    pub fn parse(word: &str) -> Result<Self, ScheduleError> {
+    pub fn parse(word: &str) -> Result<Self, TaskError> {
         Self::ALL.into_iter().find(|status| status.as_str() == word).ok_or_else(|| {
             let shown: String = word.chars().take(60).collect();
             let reason = format!("'{shown}' is none of active, paused, completed, cancelled");
-            ScheduleError::invalid(Field::Status, reason)
+            TaskError::invalid(TaskField::Status, reason)
         })
     }
 
     /// The state after `change`, or why there is none.
-    pub fn after(self, change: Change) -> Result<Self, ScheduleError> {
+    pub fn after(self, change: TaskChange) -> Result<Self, TaskError> {
         match (change, self) {
-            (Change::Pause, TaskStatus::Active) => Ok(TaskStatus::Paused),
-            (Change::Resume, TaskStatus::Paused) => Ok(TaskStatus::Active),
-            (Change::Cancel, TaskStatus::Active | TaskStatus::Paused) => Ok(TaskStatus::Cancelled),
-            (change, from) => Err(ScheduleError::Refused { change, from }),
+            (TaskChange::Pause, TaskStatus::Active) => Ok(TaskStatus::Paused),
+            (TaskChange::Resume, TaskStatus::Paused) => Ok(TaskStatus::Active),
+            (TaskChange::Cancel, TaskStatus::Active | TaskStatus::Paused) => Ok(TaskStatus::Cancelled),
+            (change, from) => Err(TaskError::Refused { change, from }),
         }
     }
 }
@@ -85,7 +85,7 @@ impl fmt::Display for TaskStatus {
 
 /// What can be done to a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum TaskChange {
     Pause,
     Resume,
     Cancel,
@@ -95,7 +95,7 @@ pub enum Change {
 
 /// The part of a new task that is wrong, by the name it has everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum TaskField {
     Prompt,
     ScheduleType,
     ScheduleValue,
@@ -110,36 +110,36 @@ pub enum Field {
     Status,
 }
 
-impl Field {
+impl TaskField {
     pub fn as_str(self) -> &'static str {
         match self {
-            Field::Prompt => "prompt",
-            Field::ScheduleType => "schedule_type",
-            Field::ScheduleValue => "schedule_value",
-            Field::Timezone => "timezone",
-            Field::Agent => "agent",
-            Field::Tools => "tools",
-            Field::Channel => "channel",
-            Field::Retries => "retries",
-            Field::Timeout => "timeout",
-            Field::Missed => "missed",
-            Field::Metadata => "metadata",
-            Field::Status => "status",
+            TaskField::Prompt => "prompt",
+            TaskField::ScheduleType => "schedule_type",
+            TaskField::ScheduleValue => "schedule_value",
+            TaskField::Timezone => "timezone",
+            TaskField::Agent => "agent",
+            TaskField::Tools => "tools",
+            TaskField::Channel => "channel",
+            TaskField::Retries => "retries",
+            TaskField::Timeout => "timeout",
+            TaskField::Missed => "missed",
+            TaskField::Metadata => "metadata",
+            TaskField::Status => "status",
         }
     }
 }
 
 /// Why a task was not made, found or changed.
 #[derive(Debug, Error)]
-pub enum ScheduleError {
+pub enum TaskError {
     #[error("{reason}")]
-    Invalid { field: Field, reason: String },
+    Invalid { field: TaskField, reason: String },
 
     #[error("there is no task '{id}'")]
     NotFound { id: String },
 
     #[error("{}", refusal(*change, *from))]
-    Refused { change: Change, from: TaskStatus },
+    Refused { change: TaskChange, from: TaskStatus },
 
     #[error("the task '{id}' is running already")]
     Running { id: TaskId },
@@ -148,25 +148,25 @@ pub enum ScheduleError {
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl ScheduleError {
-    pub fn invalid(field: Field, reason: impl Into<String>) -> Self {
-        ScheduleError::Invalid { field, reason: reason.into() }
+impl TaskError {
+    pub fn invalid(field: TaskField, reason: impl Into<String>) -> Self {
+        TaskError::Invalid { field, reason: reason.into() }
     }
 }
 
-fn refusal(change: Change, from: TaskStatus) -> &'static str {
+fn refusal(change: TaskChange, from: TaskStatus) -> &'static str {
     match (change, from) {
-        (Change::Cancel, TaskStatus::Cancelled) => "the task is cancelled already",
+        (TaskChange::Cancel, TaskStatus::Cancelled) => "the task is cancelled already",
         (_, TaskStatus::Cancelled) => "a cancelled task stays cancelled",
-        (Change::Pause, TaskStatus::Paused) => "the task is paused already",
-        (Change::Resume, TaskStatus::Active) => "the task is active already",
-        (Change::Pause, TaskStatus::Completed) => {
+        (TaskChange::Pause, TaskStatus::Paused) => "the task is paused already",
+        (TaskChange::Resume, TaskStatus::Active) => "the task is active already",
+        (TaskChange::Pause, TaskStatus::Completed) => {
             "a completed task does not run again, so there is nothing to pause"
         }
         (_, TaskStatus::Completed) => "a completed task stays completed",
-        (Change::Run, _) => "the task cannot be run now",
-        (Change::Pause | Change::Cancel, TaskStatus::Active)
-        | (Change::Resume | Change::Cancel, TaskStatus::Paused) => {
+        (TaskChange::Run, _) => "the task cannot be run now",
+        (TaskChange::Pause | TaskChange::Cancel, TaskStatus::Active)
+        | (TaskChange::Resume | TaskChange::Cancel, TaskStatus::Paused) => {
             "the task was changed by somebody else at the same time; try again"
         }
     }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn states_change_as_documented_and_refusals_say_why() {
-        use Change::{Cancel, Pause, Resume};
+        use TaskChange::{Cancel, Pause, Resume};
         use TaskStatus::{Active, Cancelled, Completed, Paused};
         let mut table = Vec::new();
         for from in TaskStatus::ALL {

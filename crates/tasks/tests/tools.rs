@@ -5,14 +5,15 @@
 use std::sync::Arc;
 
 use hob_agents::ToolSet;
-use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolResult, Tools, Zone};
+use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolResult, ToolRunner, Zone};
 use hob_db::Database;
-use hob_tasks::{MIGRATIONS, TaskBook, TaskOptions, task_tools};
+use hob_tasks::store::SqliteTaskStore;
+use hob_tasks::{MIGRATIONS, TaskOptions, TaskService, task_tools};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// A service at a fixed time, whose tasks last as long as the test.
-fn service() -> TaskBook {
+fn service() -> TaskService {
     let noon: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
     let options = TaskOptions {
         clock: Arc::new(move || noon),
@@ -20,11 +21,12 @@ fn service() -> TaskBook {
         agents: ["simple", "orchestrator"].map(str::to_owned).to_vec(),
         ..TaskOptions::default()
     };
-    TaskBook::new(Database::in_memory(&[MIGRATIONS]).unwrap(), options)
+    let database = Database::in_memory(&[MIGRATIONS]).unwrap();
+    TaskService::new(Arc::new(SqliteTaskStore::new(database)), options)
 }
 
 /// Calls a tool as a run with this permit does.
-async fn call(tasks: &TaskBook, permit: &Permit, name: &str, arguments: Value) -> ToolResult {
+async fn call(tasks: &TaskService, permit: &Permit, name: &str, arguments: Value) -> ToolResult {
     let tools = ToolSet::new(task_tools(tasks)).unwrap();
     let run = tools.for_run(permit.clone(), RunEvents::unheard()).unwrap();
     run.execute(&ToolCall { id: "1".into(), name: name.into(), arguments: arguments.to_string() }).await
@@ -38,7 +40,7 @@ fn weekdays() -> Value {
     json!({ "prompt": "Summarise my notes.", "schedule_type": "cron", "schedule_value": "0 9 * * MON-FRI" })
 }
 
-async fn answer(tasks: &TaskBook, name: &str, arguments: Value) -> Value {
+async fn answer(tasks: &TaskService, name: &str, arguments: Value) -> Value {
     let result = call(tasks, &owner(), name, arguments).await;
     assert!(result.success, "{}", result.content);
     serde_json::from_str(&result.content).unwrap()

@@ -92,14 +92,14 @@ impl<'a> Entry<'a> {
         entry
     }
 
-    /// Whether it spared somebody a call to the cloud. Nobody would have paid for one that failed, or for a measurement.
+    /// Whether it replaced a call to the cloud. A failed call or a measurement did not.
     pub(crate) fn saves(&self) -> bool {
         let Series { engine, source, .. } = self.series;
         engine != CLOUD && source != RequestSource::Bench.as_str() && self.outcome != CallOutcome::Failed
     }
 
     /// Whether its tokens count. Those of a call that failed do not, except where they are to be paid for: the cloud charges
-    /// for what it wrote before a stream broke, as it does when somebody hangs up.
+    /// for what it wrote before a stream broke, as it does when the caller disconnects.
     pub(crate) fn used_tokens(&self) -> bool {
         let had_begun = self.first_token_us.is_some();
         self.outcome != CallOutcome::Failed || self.series.engine == CLOUD && had_begun

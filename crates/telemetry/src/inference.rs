@@ -1,4 +1,4 @@
-//! One question to one engine, as it is kept on record.
+//! One question to one engine, as it is recorded.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use hob_core::{FinishReason, RequestSource, Usage};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InferenceEnd {
     Complete(FinishReason),
-    /// The caller left.
+    /// The caller disconnected.
     Cancelled,
     /// In the engine's words.
     Failed(String),
@@ -35,7 +35,7 @@ impl Energy {
     }
 }
 
-/// What is kept of one inference.
+/// What is recorded of one inference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inference {
     pub started: SystemTime,
@@ -58,12 +58,12 @@ pub struct Inference {
     pub ending: InferenceEnd,
 }
 
-/// Keeps inferences. Must be quick and must not fail: it stands between an answer and its caller.
+/// Records inferences. Must be quick and must not fail: it stands between an answer and its caller.
 pub trait InferenceLog: Send + Sync {
     fn record(&self, inference: Inference);
 }
 
-/// Keeps nothing.
+/// Records nothing.
 pub struct NoInferenceLog;
 
 impl InferenceLog for NoInferenceLog {

@@ -133,14 +133,14 @@ impl InferenceMetrics {
         }
     }
 
-    /// A model earns its name by an answer; anybody can ask for one that does not exist.
+    /// A model is counted by name once it has answered; callers can ask for models that do not exist.
     fn name(&self, inference: &Inference) -> Arc<ModelMetrics> {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let models = self.models.load();
         let answered =
             matches!(inference.ending, InferenceEnd::Complete(_)) || inference.first_token.is_some();
         let name = if answered && models.len() < MOST_MODELS { &inference.model } else { OTHER };
-        // Somebody else may have been here first.
+        // Another thread may have added it first.
         if let Some(known) = find(&models, &inference.engine, name) {
             return Arc::clone(known);
         }

@@ -32,7 +32,7 @@ impl Retention {
         Retention { days, done: None, refused: None }
     }
 
-    /// Deletes a day, if there is one to be deleted. A failure is told, and tried again after a while.
+    /// Deletes a day, if one is too old. A failure is logged, and tried again after a while.
     pub(crate) fn step(&mut self, store: &dyn TelemetryStore, now: SystemTime, clock: Instant) -> Pruning {
         let today = UtcDay::of(now);
         let too_soon = self.refused.is_some_and(|last| clock.saturating_duration_since(last) < TRY_AGAIN);

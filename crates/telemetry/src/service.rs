@@ -1,4 +1,4 @@
-//! The record of inferences: opens it, keeps it within its retention, and does without it while it cannot be opened.
+//! Opens the record of calls, reports on it, and works without it while it cannot be opened.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -33,7 +33,7 @@ pub struct TelemetryOptions {
 /// The record, or nothing: an answer never depends on it.
 #[derive(Clone)]
 pub struct TelemetryService {
-    /// `None` when nothing is to be recorded, or no thread can be had for it.
+    /// `None` when nothing is to be recorded, or the system refuses a thread for it.
     kept: Option<Kept>,
     prices: Arc<Prices>,
 }
@@ -72,7 +72,7 @@ impl TelemetryService {
     /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
     /// recorded. Blocks.
     pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
-        // What the disk does not take now is told by a later report.
+        // What cannot be written now is in a later report.
         self.settle();
         let served = match self.store() {
             Some(store) => store.served(UtcDay::of(now))?,
@@ -260,7 +260,7 @@ mod tests {
     async fn after_the_end_the_database_itself_has_everything() {
         let home = tempfile::tempdir().unwrap();
         let record = TelemetryService::open(&options(), &database(&home));
-        // Whoever else has the database open keeps it from being closed.
+        // A second connection keeps the database from being closed.
         let another = store(&home);
         record.record(inference());
         record.close().await;

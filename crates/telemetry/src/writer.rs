@@ -78,7 +78,7 @@ struct State {
     /// Attempts to write that failed.
     failures: u64,
     reminder: Reminder,
-    /// Somebody waits: do not gather, do not pause before trying again.
+    /// A caller waits: do not gather, do not pause before trying again.
     hurry: bool,
     stopping: bool,
     stopped: bool,
@@ -209,7 +209,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for records: until there are enough of them, the first has waited long enough, or somebody is in a hurry. Puts
+    /// Waits for records: until there are enough of them, the first has waited long enough, or a caller waits for them. Puts
     /// them into the empty `batch`, whose room is used again. Waits no longer than `longest` for the first of them.
     fn next_batch(&self, batch: &mut Vec<Inference>, longest: Duration) -> Next {
         let idle = |state: &mut State| state.queue.is_empty() && !state.stopping;
@@ -221,7 +221,7 @@ impl Shared {
         let gathering = |state: &mut State| state.queue.len() < BATCH && !state.hurry && !state.stopping;
         let waited = self.work.wait_timeout_while(state, GATHER, gathering);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        // The whole queue is exchanged for the empty batch, so that nobody waits while records are moved one by one.
+        // The whole queue is exchanged for the empty batch, so that no caller waits while records are moved one by one.
         std::mem::swap(&mut state.queue, batch);
         if batch.len() > BATCH {
             state.queue = batch.split_off(BATCH);
@@ -236,7 +236,7 @@ impl Shared {
         self.progress.notify_all();
     }
 
-    /// Pauses after a failure, unless somebody is in a hurry. At the end there is no second attempt, and all that waits is
+    /// Pauses after a failure, unless a caller waits. At the end there is no second attempt, and all that waits is
     /// given up: the caller's `batch` too.
     fn note_failure(&self, batch: usize, pause: Duration) -> AfterFailure {
         let mut state = self.lock();

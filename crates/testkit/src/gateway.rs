@@ -15,14 +15,14 @@ use crate::fake_server::{self, Recorded, Reply};
 use crate::free_port::free_port;
 
 /// What the gateway says to a frame.
-pub type Answer = dyn Fn(&str) -> Vec<String> + Send + Sync;
+pub type FrameHandler = dyn Fn(&str) -> Vec<String> + Send + Sync;
 
 /// What the gateway does by itself.
 #[derive(Clone)]
 pub struct GatewayScript {
     /// The first frame, where it greets.
     pub greeting: Option<String>,
-    pub answer: Arc<Answer>,
+    pub answer: Arc<FrameHandler>,
     /// What it says over HTTP.
     pub http: Arc<fake_server::Script>,
     /// Whether it takes connections and then reads nothing, as a machine that has lost its network does.

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::stream;
 use hob_core::{
-    Collector, Cut, Delta, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, FinishReason,
-    GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, Usage, Warning,
+    AnswerWarning, Collector, Cut, Delta, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError,
+    FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, Usage,
 };
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
@@ -17,7 +17,7 @@ pub struct ScriptedEngine {
     key: String,
     models: Vec<ModelInfo>,
     lists_every_model: bool,
-    warnings: Vec<Warning>,
+    warnings: Vec<AnswerWarning>,
     script: Box<Script>,
     requests: Mutex<Vec<GenerateRequest>>,
     embed_requests: Mutex<Vec<EmbedRequest>>,
@@ -82,7 +82,7 @@ impl ScriptedEngine {
     }
 
     /// Every answer carries these.
-    pub fn with_warnings(mut self, warnings: &[Warning]) -> Self {
+    pub fn with_warnings(mut self, warnings: &[AnswerWarning]) -> Self {
         self.warnings = warnings.to_vec();
         self
     }

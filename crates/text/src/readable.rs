@@ -86,14 +86,14 @@ enum Navigation {
 
 /// What a page says.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Readable {
+pub struct ReadableText {
     pub title: Option<String>,
     pub text: String,
 }
 
 /// A line of the text, and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct TextLine {
     /// Where it begins in the text.
     pub start: usize,
     /// Where its first word stands in the page.
@@ -115,7 +115,7 @@ pub enum LineKind {
 
 /// What to write out.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading<'a> {
+pub struct ReadOptions<'a> {
     /// Where the page was found, so that its links can be written out. Without it they are left out.
     pub base: Option<&'a Url>,
     /// About how much text there may be. What is more is left out.
@@ -123,12 +123,12 @@ pub struct Reading<'a> {
 }
 
 /// Reads a page that was found at `base`.
-pub fn readable(html: &str, base: &Url) -> Readable {
-    readable_lines(html, Reading { base: Some(base), max_bytes: MAX_TEXT_BYTES }).0
+pub fn readable(html: &str, base: &Url) -> ReadableText {
+    readable_lines(html, ReadOptions { base: Some(base), max_bytes: MAX_TEXT_BYTES }).0
 }
 
 /// Reads a page and tells where each line of its text comes from.
-pub fn readable_lines(html: &str, reading: Reading) -> (Readable, Vec<Line>) {
+pub fn readable_lines(html: &str, reading: ReadOptions) -> (ReadableText, Vec<TextLine>) {
     let page = render(html, reading, Navigation::Skip);
     if !page.0.text.is_empty() {
         return page;
@@ -137,7 +137,7 @@ pub fn readable_lines(html: &str, reading: Reading) -> (Readable, Vec<Line>) {
     render(html, reading, Navigation::Read)
 }
 
-fn render(html: &str, reading: Reading, navigation: Navigation) -> (Readable, Vec<Line>) {
+fn render(html: &str, reading: ReadOptions, navigation: Navigation) -> (ReadableText, Vec<TextLine>) {
     let mut emitter = DefaultEmitter::<usize>::new_with_span();
     // The content of scripts and titles is no markup.
     emitter.naively_switch_states(true);
@@ -173,7 +173,7 @@ struct Page<'a> {
     base: Option<&'a Url>,
     navigation: Navigation,
     out: String,
-    lines: Vec<Line>,
+    lines: Vec<TextLine>,
     /// Where in the page the token at hand begins.
     source: usize,
     /// What the next line is.
@@ -337,14 +337,14 @@ impl<'a> Page<'a> {
         }
         if begins_line {
             let kind = if self.preformatted > 0 { LineKind::Preformatted } else { self.kind };
-            self.lines.push(Line { start: self.out.len(), source: self.source, kind, is_apart });
+            self.lines.push(TextLine { start: self.out.len(), source: self.source, kind, is_apart });
         }
         self.out.push_str(&std::mem::take(&mut self.mark));
         self.breaks = 0;
         self.space = false;
     }
 
-    fn finish(mut self) -> (Readable, Vec<Line>) {
+    fn finish(mut self) -> (ReadableText, Vec<TextLine>) {
         self.close_link();
         let title = self.title.split(is_space).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
         let words = self.out.trim_start_matches(is_space);
@@ -354,7 +354,7 @@ impl<'a> Page<'a> {
             line.start = line.start.saturating_sub(blank).min(text.len());
         }
         let title = Some(title).filter(|title| !title.is_empty());
-        (Readable { title, text: text.to_owned() }, self.lines)
+        (ReadableText { title, text: text.to_owned() }, self.lines)
     }
 }
 

@@ -88,7 +88,7 @@ proptest! {
 fn each_line_tells_where_it_comes_from() {
     let html =
         "<title>t</title>\n<h2>Top</h2>\n<p>One\ntwo</p>\n<ul><li>a</li>\n<li>b</li></ul>\n<pre>x\n  y</pre>";
-    let (page, lines) = readable_lines(html, Reading { base: None, max_bytes: 1 << 20 });
+    let (page, lines) = readable_lines(html, ReadOptions { base: None, max_bytes: 1 << 20 });
     let found = lines.iter().map(|line| {
         let source = html[..line.source].matches('\n').count() + 1;
         (page.text[line.start..].lines().next().unwrap(), source, line.kind, line.is_apart)
@@ -106,6 +106,6 @@ fn each_line_tells_where_it_comes_from() {
 #[test]
 fn without_a_base_no_link_is_written_out() {
     let (page, _) =
-        readable_lines("<a href='https://example.org/'>here</a>", Reading { base: None, max_bytes: 100 });
+        readable_lines("<a href='https://example.org/'>here</a>", ReadOptions { base: None, max_bytes: 100 });
     assert_eq!(page.text, "here");
 }

@@ -15,13 +15,13 @@ const prompt = 'What is the capital of France? Answer in one sentence.'
 const answer = await generateText({ model, prompt, temperature: 0, maxOutputTokens: 64 })
 console.log('answer:', answer.text)
 
-// The same as it comes.
+// The same answer, streamed.
 process.stdout.write('stream: ')
 const stream = streamText({ model, prompt, temperature: 0, maxOutputTokens: 64 })
 for await (const piece of stream.textStream) process.stdout.write(piece)
 process.stdout.write('\n')
 
-// A function of yours that the model wants called.
+// A tool call.
 const weather = tool({
   description: 'The weather in a city.',
   inputSchema: z.object({ city: z.enum(['Paris', 'Rome']) }),
@@ -36,7 +36,7 @@ const asked = await generateText({
 })
 console.log('tool:', asked.toolCalls[0].toolName, JSON.stringify(asked.toolCalls[0].input))
 
-// An answer of a given shape.
+// Structured output.
 const Place = z.object({ city: z.enum(['Paris', 'Rome']), in_europe: z.boolean() })
 const parsed = await generateText({
   model,
@@ -47,7 +47,7 @@ const parsed = await generateText({
 })
 console.log('parsed:', JSON.stringify(parsed.output))
 
-// Texts as vectors.
+// Embeddings.
 const { embeddings } = await embedMany({
   model: hob.embeddingModel('default'),
   values: ['A man is eating food.', 'Someone has a meal.'],

@@ -12,14 +12,14 @@ question = "What is the capital of France? Answer in one sentence."
 # A whole answer.
 print("answer:", model.invoke(question).content)
 
-# The same as it comes.
+# The same answer, streamed.
 print("stream:", end=" ")
 for chunk in model.stream(question):
     print(chunk.content, end="", flush=True)
 print()
 
 
-# A function of yours that the model wants called.
+# A tool call.
 @tool
 def weather(city: Literal["Paris", "Rome"]) -> str:
     """The weather in a city."""
@@ -30,7 +30,7 @@ asked = model.bind_tools([weather], tool_choice="any").invoke("What is the weath
 print("tool:", asked.tool_calls[0]["name"], asked.tool_calls[0]["args"])
 
 
-# An answer of a given shape.
+# Structured output.
 class Place(BaseModel):
     city: Literal["Paris", "Rome"]
     in_europe: bool
@@ -38,7 +38,7 @@ class Place(BaseModel):
 
 print("parsed:", model.with_structured_output(Place, method="json_schema").invoke(question))
 
-# Texts as vectors. Without the last setting LangChain sends numbers of OpenAI's tokens in place of the text.
+# Embeddings. Without the last setting, LangChain sends OpenAI token numbers instead of text.
 embeddings = OpenAIEmbeddings(base_url=url, api_key="hob", model="default", check_embedding_ctx_length=False)
 vectors = embeddings.embed_documents(["A man is eating food.", "Someone has a meal."])
 print("vectors:", len(vectors), "of", len(vectors[0]), "numbers")

@@ -24,14 +24,14 @@ question = [ChatMessage(role="user", content="What is the capital of France? Ans
 # A whole answer.
 print("answer:", model.chat(question).message.content)
 
-# The same as it comes.
+# The same answer, streamed.
 print("stream:", end=" ")
 for piece in model.stream_chat(question):
     print(piece.delta, end="", flush=True)
 print()
 
 
-# A function of yours that the model wants called.
+# A tool call.
 def weather(city: Literal["Paris", "Rome"]) -> str:
     """The weather in a city."""
     return f"It is raining in {city}."
@@ -43,7 +43,7 @@ call = model.get_tool_calls_from_response(answer)[0]
 print("tool:", call.tool_name, call.tool_kwargs)
 
 
-# An answer of a given shape.
+# Structured output.
 class Place(BaseModel):
     city: Literal["Paris", "Rome"]
     in_europe: bool
@@ -51,7 +51,7 @@ class Place(BaseModel):
 
 print("parsed:", model.as_structured_llm(Place).chat(question).raw)
 
-# Texts as vectors.
+# Embeddings.
 embeddings = OpenAILikeEmbedding(api_base=url, api_key="hob", model_name="default")
 vectors = embeddings.get_text_embedding_batch(["A man is eating food.", "Someone has a meal."])
 print("vectors:", len(vectors), "of", len(vectors[0]), "numbers")

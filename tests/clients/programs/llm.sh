@@ -1,4 +1,4 @@
-# Tells llm of Hob, once.
+# Add Hob to llm, once.
 cat > "$(dirname "$(llm logs path)")/extra-openai-models.yaml" <<END
 - model_id: hob
   model_name: default
@@ -7,10 +7,10 @@ cat > "$(dirname "$(llm logs path)")/extra-openai-models.yaml" <<END
   supports_tools: true
 END
 
-# An answer as it comes, and one in one piece.
+# A streamed answer, and a whole one.
 llm -m hob -o temperature 0 -o max_tokens 16 'What is the capital of France? Answer in one sentence.'
 llm -m hob -o temperature 0 -o max_tokens 16 --no-stream 'What is the capital of France? Answer in one sentence.'
 
-# An answer of a given shape.
+# Structured output.
 llm -m hob -o temperature 0 -o max_tokens 64 --no-stream 'What is the capital of France?' \
     --schema '{"type": "object", "properties": {"in_europe": {"type": "boolean"}}, "required": ["in_europe"]}'

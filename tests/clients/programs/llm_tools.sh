@@ -1,2 +1,2 @@
-# A model that is good at it calls the tool, and answers with what it said.
+# The model calls the tool and answers with its result.
 llm -m hob --tool llm_version 'Which version of llm is this?'

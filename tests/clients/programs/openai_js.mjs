@@ -10,13 +10,13 @@ const messages = [{ role: 'user', content: 'What is the capital of France? Answe
 const answer = await client.chat.completions.create({ model, messages, temperature: 0, max_tokens: 16 })
 console.log('answer:', answer.choices[0].message.content)
 
-// The same as it comes.
+// The same answer, streamed.
 process.stdout.write('stream: ')
 const stream = await client.chat.completions.create({ model, messages, temperature: 0, max_tokens: 16, stream: true })
 for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? '')
 process.stdout.write('\n')
 
-// A function of yours that the model wants called.
+// A tool call.
 const weather = {
   type: 'function',
   function: {
@@ -40,7 +40,7 @@ const call = await client.chat.completions.create({
 const { name, arguments: given } = call.choices[0].message.tool_calls[0].function
 console.log('tool:', name, given)
 
-// An answer of a given shape.
+// Structured output.
 const Place = z.object({ city: z.enum(['Paris', 'Rome']), in_europe: z.boolean() })
 const parsed = await client.chat.completions.parse({
   model,
@@ -51,6 +51,6 @@ const parsed = await client.chat.completions.parse({
 })
 console.log('parsed:', JSON.stringify(parsed.choices[0].message.parsed))
 
-// Texts as vectors.
+// Embeddings.
 const vectors = await client.embeddings.create({ model, input: ['A man is eating food.', 'Someone has a meal.'] })
 console.log('vectors:', vectors.data.length, 'of', vectors.data[0].embedding.length, 'numbers')

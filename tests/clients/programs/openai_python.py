@@ -10,7 +10,7 @@ question = [{"role": "user", "content": "What is the capital of France? Answer i
 answer = client.chat.completions.create(model="default", messages=question, temperature=0, max_tokens=16)
 print("answer:", answer.choices[0].message.content)
 
-# The same as it comes.
+# The same answer, streamed.
 print("stream:", end=" ")
 for chunk in client.chat.completions.create(
     model="default", messages=question, temperature=0, max_tokens=16, stream=True
@@ -19,7 +19,7 @@ for chunk in client.chat.completions.create(
         print(choice.delta.content or "", end="", flush=True)
 print()
 
-# A function of yours that the model wants called.
+# A tool call.
 weather = {
     "type": "function",
     "function": {
@@ -44,7 +44,7 @@ function = call.choices[0].message.tool_calls[0].function
 print("tool:", function.name, function.arguments)
 
 
-# An answer of a given shape.
+# Structured output.
 class Place(BaseModel):
     city: Literal["Paris", "Rome"]
     in_europe: bool
@@ -55,6 +55,6 @@ parsed = client.chat.completions.parse(
 )
 print("parsed:", parsed.choices[0].message.parsed)
 
-# Texts as vectors.
+# Embeddings.
 vectors = client.embeddings.create(model="default", input=["A man is eating food.", "Someone has a meal."])
 print("vectors:", len(vectors.data), "of", len(vectors.data[0].embedding), "numbers")

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use hob_core::{Effect, Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolResult, Tools};
+use hob_core::{Effect, Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolResult, ToolRunner};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
@@ -205,7 +205,7 @@ impl Drop for CallEvents<'_> {
 }
 
 #[async_trait]
-impl Tools for PermittedTools {
+impl ToolRunner for PermittedTools {
     fn definitions(&self) -> Vec<ToolDefinition> {
         self.allowed()
             .filter(|entry| self.is_offered(entry))

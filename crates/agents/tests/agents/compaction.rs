@@ -1,6 +1,6 @@
 //! Conversations that outgrow the model.
 
-use hob_core::{AgentOutcome, Warning};
+use hob_core::{AgentOutcome, AnswerWarning};
 
 use crate::support::{TestRun, Turn, asking, call, calls, outcome, refuses, says, script, tool, worked};
 
@@ -13,7 +13,7 @@ fn look(n: u32) -> Turn {
 }
 
 fn compacted(mut outcome: AgentOutcome) -> AgentOutcome {
-    outcome.generation.warnings = vec![Warning::ContextCompacted];
+    outcome.generation.warnings = vec![AnswerWarning::ContextCompacted];
     outcome
 }
 

@@ -1,6 +1,6 @@
 //! Where a run ends before the model does.
 
-use hob_core::{EngineError, Warning};
+use hob_core::{AnswerWarning, EngineError};
 
 use crate::support::{
     Interpreter, TestRun, asking, call, calls, cut_short, failed, outcome, refuses, says, script, tool,
@@ -80,7 +80,7 @@ async fn a_model_that_goes_in_circles_is_told_and_then_stopped() {
         failed("echo", told),
         failed("echo", "stopped: the same call was made again and again"),
     ];
-    assert_eq!(done, cut_short(outcome("Again.", 4, results), &[Warning::LoopStopped]));
+    assert_eq!(done, cut_short(outcome("Again.", 4, results), &[AnswerWarning::LoopStopped]));
     assert_eq!(test.messages(3).last().unwrap(), &format!("tool: {told}"));
 }
 

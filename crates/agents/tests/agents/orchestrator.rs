@@ -1,6 +1,6 @@
 use hob_core::{
-    Content, GenerateRequest, JsonSchema, MaxTokens, Message, ResponseFormat, Role, Temperature, ToolChoice,
-    Warning,
+    AnswerWarning, Content, GenerateRequest, JsonSchema, MaxTokens, Message, ResponseFormat, Role,
+    Temperature, ToolChoice,
 };
 use serde_json::json;
 
@@ -113,10 +113,10 @@ async fn what_the_caller_asked_for_holds_in_every_turn() {
 
 #[tokio::test]
 async fn an_engine_that_cannot_take_tools_says_so_in_the_outcome() {
-    let engine = script([says(&["I have no tools."])]).with_warnings(&[Warning::ToolsDropped]);
+    let engine = script([says(&["I have no tools."])]).with_warnings(&[AnswerWarning::ToolsDropped]);
     let test = TestRun::new(engine, &[tool("echo")]);
     let done = test.run("orchestrator", &asking("go")).await.unwrap();
-    assert_eq!(done.generation.warnings, [Warning::ToolsDropped]);
+    assert_eq!(done.generation.warnings, [AnswerWarning::ToolsDropped]);
 }
 
 #[tokio::test]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_agents::{PermittedTools, ToolSet, agent};
 use hob_core::{
-    AgentContext, AgentOutcome, Answer, Delta, Effect, EngineError, EventBus, FinishReason, GenerateRequest,
-    Generation, Listener, Message, Permit, Reach, Role, RunEvents, Subscription, Tool, ToolCall,
-    ToolCallDelta, ToolDefinition, ToolError, ToolResult, ToolSpec, Usage, Warning,
+    AgentContext, AgentOutcome, Answer, AnswerWarning, Delta, Effect, EngineError, EventBus, FinishReason,
+    GenerateRequest, Generation, Message, Permit, Reach, Role, RunEvents, Subscription, TextSink, Tool,
+    ToolCall, ToolCallDelta, ToolDefinition, ToolError, ToolResult, ToolSpec, Usage,
 };
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ impl Ear {
 }
 
 #[async_trait]
-impl Listener for Ear {
+impl TextSink for Ear {
     async fn text(&self, piece: &str) {
         self.0.lock().unwrap().push(piece.to_owned());
     }
@@ -252,7 +252,7 @@ pub fn outcome(content: &str, turns: u32, tool_results: Vec<ToolResult>) -> Agen
 }
 
 /// The same outcome, ended early.
-pub fn cut_short(mut outcome: AgentOutcome, warnings: &[Warning]) -> AgentOutcome {
+pub fn cut_short(mut outcome: AgentOutcome, warnings: &[AnswerWarning]) -> AgentOutcome {
     outcome.generation.answer.finish_reason = FinishReason::Length;
     outcome.generation.warnings = warnings.to_vec();
     outcome

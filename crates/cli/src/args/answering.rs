@@ -1,7 +1,7 @@
 //! Arguments that `hob ask` and `hob chat` share: model, engine, agent and sampling.
 
 use clap::Args;
-use hob_config::EngineKey;
+use hob_config::EngineName;
 use hob_core::{MaxTokens, Temperature};
 
 use super::values::{AgentChoice, agents, engines, max_tokens, temperature};
@@ -15,7 +15,7 @@ pub struct AnsweringArgs {
 
     /// Engine to use, with no fallback [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
-    pub engine: Option<EngineKey>,
+    pub engine: Option<EngineName>,
 
     /// Sampling temperature, 0.0 to 2.0 (default: [intelligence] temperature)
     #[arg(short, long, value_parser = temperature, allow_negative_numbers = true)]

@@ -1,7 +1,7 @@
 //! Arguments of `hob ask`.
 
 use clap::Parser;
-use hob_config::RouterKey;
+use hob_config::RouterName;
 
 use super::answering::AnsweringArgs;
 use super::values::routers;
@@ -32,7 +32,7 @@ pub struct AskArgs {
     /// Choose the model automatically: 'heuristic' (rules) or 'grpo' (learned). Use -v to see the choice and the reason
     // Next to --model, which is shown first.
     #[arg(long, value_name = "POLICY", value_parser = routers(), conflicts_with = "model", display_order = 0)]
-    pub router: Option<RouterKey>,
+    pub router: Option<RouterName>,
 
     /// Require the model to call a tool before it answers; small models rarely do so unasked
     #[arg(long)]

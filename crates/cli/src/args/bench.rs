@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use hob_config::EngineKey;
+use hob_config::EngineName;
 
 use super::values::engines;
 
@@ -43,7 +43,7 @@ pub struct BenchRunArgs {
 
     /// Engine to measure [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
-    pub engine: Option<EngineKey>,
+    pub engine: Option<EngineName>,
 
     /// Requests per measurement (at least the concurrency level)
     #[arg(short = 'n', long, default_value_t = 10, value_parser = samples)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use hob_core::MemoryBackend;
+use hob_memory::MemoryBackend;
 
 use super::values::{backends, whole};
 

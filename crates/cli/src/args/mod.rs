@@ -159,7 +159,7 @@ pub enum CliCommand {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use hob_config::AgentKey;
+    use hob_config::AgentName;
 
     use super::*;
 
@@ -194,8 +194,8 @@ mod tests {
             Ok(Some(CliCommand::Serve(serve))) => serve.agent,
             other => panic!("{other:?}"),
         };
-        assert_eq!(agent("react"), Some(AgentChoice::Agent(AgentKey::React)));
-        assert_eq!(agent("openhands"), Some(AgentChoice::Agent(AgentKey::Codeact)));
+        assert_eq!(agent("react"), Some(AgentChoice::Agent(AgentName::React)));
+        assert_eq!(agent("openhands"), Some(AgentChoice::Agent(AgentName::Codeact)));
         assert_eq!(agent("none"), Some(AgentChoice::None));
         assert_eq!(agent(""), Some(AgentChoice::None));
         assert!(parse(&["serve", "-a", "orchestra"]).is_err());

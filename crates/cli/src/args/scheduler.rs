@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
-use hob_config::EngineKey;
+use hob_config::EngineName;
 use hob_tasks::TaskStatus;
 
 use super::values::{AgentChoice, agents, engines, whole};
@@ -178,7 +178,7 @@ pub struct SchedulerStartArgs {
 pub struct SchedulerEngineArgs {
     /// Engine to use, with no fallback [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
-    pub engine: Option<EngineKey>,
+    pub engine: Option<EngineName>,
 
     /// Model to use [default: as configured, or the engine's first]
     #[arg(short, long)]

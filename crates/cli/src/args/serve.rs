@@ -1,7 +1,7 @@
 //! Arguments of `hob serve`.
 
 use clap::Parser;
-use hob_config::EngineKey;
+use hob_config::EngineName;
 
 use super::values::{AgentChoice, agents, engines, port};
 
@@ -26,7 +26,7 @@ pub struct ServeArgs {
 
     /// Engine to use, with no fallback [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]
-    pub engine: Option<EngineKey>,
+    pub engine: Option<EngineName>,
 
     /// Model for the name 'default' [default: as configured, or the engine's first]
     #[arg(short, long)]

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use hob_config::{AgentKey, EngineKey, RouterKey};
-use hob_core::{InvalidValue, MaxTokens, MemoryBackend, Temperature};
+use hob_config::{AgentName, EngineName, RouterName};
+use hob_core::{InvalidValue, MaxTokens, Temperature};
+use hob_memory::MemoryBackend;
 use hob_routing::Rating;
 
 /// Whether the network may be used.
@@ -25,18 +26,19 @@ impl From<bool> for NetworkAccess {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentChoice {
     None,
-    Agent(AgentKey),
+    Agent(AgentName),
 }
 
-pub fn engines() -> impl TypedValueParser<Value = EngineKey> {
-    PossibleValuesParser::new(EngineKey::ALL.map(EngineKey::as_str)).try_map(|name| name.parse::<EngineKey>())
+pub fn engines() -> impl TypedValueParser<Value = EngineName> {
+    PossibleValuesParser::new(EngineName::ALL.map(EngineName::as_str))
+        .try_map(|name| name.parse::<EngineName>())
 }
 
 pub fn agents() -> impl TypedValueParser<Value = AgentChoice> {
     // The configuration's word for "no agent" is the empty one.
     let none = PossibleValue::new("none").alias("");
-    let agents = AgentKey::ALL.map(|agent| match agent {
-        AgentKey::Codeact => PossibleValue::new(agent.as_str()).alias("openhands"),
+    let agents = AgentName::ALL.map(|agent| match agent {
+        AgentName::Codeact => PossibleValue::new(agent.as_str()).alias("openhands"),
         other => PossibleValue::new(other.as_str()),
     });
     PossibleValuesParser::new(agents.into_iter().chain([none])).try_map(|name| match name.as_str() {
@@ -45,8 +47,9 @@ pub fn agents() -> impl TypedValueParser<Value = AgentChoice> {
     })
 }
 
-pub fn routers() -> impl TypedValueParser<Value = RouterKey> {
-    PossibleValuesParser::new(RouterKey::ALL.map(RouterKey::as_str)).try_map(|name| name.parse::<RouterKey>())
+pub fn routers() -> impl TypedValueParser<Value = RouterName> {
+    PossibleValuesParser::new(RouterName::ALL.map(RouterName::as_str))
+        .try_map(|name| name.parse::<RouterName>())
 }
 
 pub fn ratings() -> impl TypedValueParser<Value = Rating> {

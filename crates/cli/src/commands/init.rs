@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use hob_config::hardware::{Gpu, GpuVendor, detect};
 use hob_config::{
-    Config, EngineKey, Environment, Hardware, Overwrite, WriteError, recommend, template, write_new,
+    Config, EngineName, Environment, Hardware, Overwrite, WriteError, recommend, template, write_new,
 };
 
 use crate::advice;
@@ -73,21 +73,21 @@ pub fn facts(hardware: &Hardware) -> Vec<(&'static str, String)> {
 fn reason(gpus: &[Gpu]) -> &'static str {
     let has = |vendor: GpuVendor| gpus.iter().any(|gpu| gpu.vendor == vendor);
     match recommend(gpus) {
-        EngineKey::Vllm if has(GpuVendor::Nvidia) => "it is the fastest on data-centre GPUs",
-        EngineKey::Vllm => "it is the fastest on AMD GPUs",
-        EngineKey::Ollama if has(GpuVendor::Nvidia) => "it is the easiest to run on NVIDIA GPUs",
-        EngineKey::Ollama => "it is the easiest to run on Apple silicon",
+        EngineName::Vllm if has(GpuVendor::Nvidia) => "it is the fastest on data-centre GPUs",
+        EngineName::Vllm => "it is the fastest on AMD GPUs",
+        EngineName::Ollama if has(GpuVendor::Nvidia) => "it is the easiest to run on NVIDIA GPUs",
+        EngineName::Ollama => "it is the easiest to run on Apple silicon",
         _ if gpus.is_empty() => "it is the fastest without a GPU",
         _ => "it runs on GPUs of any vendor",
     }
 }
 
 /// Next steps: first what works immediately, then what would be better.
-fn next_steps(engine: EngineKey, found: &[EngineStatus]) -> Vec<String> {
+fn next_steps(engine: EngineName, found: &[EngineStatus]) -> Vec<String> {
     let key = engine.as_str();
     let recommended = found.iter().find(|status| status.engine.key() == key);
     let answering = found.iter().find(|status| matches!(status.state, EngineState::Available { .. }));
-    let is_inside = |status: &EngineStatus| status.engine.key() == EngineKey::Embedded.as_str();
+    let is_inside = |status: &EngineStatus| status.engine.key() == EngineName::Embedded.as_str();
     let later = match recommended.map(|status| (&status.state, status.engine.address())) {
         Some((EngineState::Available { .. }, _)) => None,
         Some((EngineState::OwnAddress, _)) => Some(advice::how_to_start_beside_us(key)),
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_fresh_machine_needs_no_installation() {
         let llamacpp = || status("llamacpp", EngineState::NotResponding);
-        let steps = |found: &[EngineStatus]| next_steps(EngineKey::Llamacpp, found);
+        let steps = |found: &[EngineStatus]| next_steps(EngineName::Llamacpp, found);
         let bare = steps(&[llamacpp(), status("embedded", EngineState::NotConfigured)]);
         assert!(bare[0].starts_with("No installation is needed: "), "{bare:?}");
         assert!(bare[1].starts_with("For larger models, use llamacpp. Start it "), "{bare:?}");
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_engine_whose_usual_port_is_ours_is_started_on_another() {
-        let steps = next_steps(EngineKey::Vllm, &[status("vllm", EngineState::OwnAddress)]);
+        let steps = next_steps(EngineName::Vllm, &[status("vllm", EngineState::OwnAddress)]);
         assert_eq!(
             steps[1],
             "For larger models, use vllm. Start it with 'vllm serve MODEL --port 8001', and set [engine.vllm] host = \

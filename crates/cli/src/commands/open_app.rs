@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use hob_config::{Config, EngineKey};
+use hob_config::{Config, EngineName};
 use hob_system::{Household, Wishes};
 
 use crate::args::NetworkAccess;
@@ -19,7 +19,7 @@ use crate::signals::{ServerSignal, Signals, StopSignal};
 const NOTICEABLE: Duration = Duration::from_millis(250);
 
 /// The options of commands that ask questions: one engine or any, and whether to download a model if there is none.
-pub fn open_options(engine: Option<EngineKey>, network: NetworkAccess) -> Wishes {
+pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> Wishes {
     Wishes { engine, first_run: local::first_run(network), reader: memory::reader() }
 }
 

@@ -193,7 +193,7 @@ fn warn_if_open(address: SocketAddr, config: &ServerConfig) {
 
 #[cfg(test)]
 mod tests {
-    use hob_config::{AgentKey, EngineKey};
+    use hob_config::{AgentName, EngineName};
 
     use super::*;
 
@@ -204,7 +204,7 @@ mod tests {
         let args = ServeArgs {
             host: Some("::1".into()),
             port: Some(9000),
-            engine: Some(EngineKey::Vllm),
+            engine: Some(EngineName::Vllm),
             model: None,
             agent: Some(AgentChoice::None),
             offline: false,
@@ -213,7 +213,7 @@ mod tests {
         let server = config.server;
         assert_eq!(
             (server.host.as_str(), server.port, server.model.as_deref(), server.agent),
-            ("::1", 9000, Some("from-file"), None::<AgentKey>)
+            ("::1", 9000, Some("from-file"), None::<AgentName>)
         );
     }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolSpec, Tools};
+use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolRunner, ToolSpec};
 use hob_system::{McpState, ToolSet, ToolSetError, Workshop, accept_mcp_tools};
 use serde_json::{Map, Value, json};
 
@@ -174,7 +174,7 @@ fn info(tools: &ToolSet, name: &str, format: OutputFormat) -> Result<()> {
 }
 
 /// One tool, with the rights of the local user.
-fn pick(tools: &ToolSet, name: &str) -> Result<impl Tools, ToolSetError> {
+fn pick(tools: &ToolSet, name: &str) -> Result<impl ToolRunner, ToolSetError> {
     let permit = Permit { only: Some(vec![name.to_owned()]), ..Permit::up_to(Reach::Act) };
     tools.for_run(permit, RunEvents::unheard())
 }

@@ -29,7 +29,7 @@ async fn an_existing_file_is_only_replaced_by_force() {
     let home = Home::with_config("# mine\n");
     let ran = init(&home, &[]).await;
     let stderr =
-        format!("error: {} exists already. Use --force to replace it.\n", home.config_file().display());
+        format!("error: {} already exists. Use --force to replace it.\n", home.config_file().display());
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr });
     assert_eq!(std::fs::read_to_string(home.config_file()).expect("a file"), "# mine\n");
 

@@ -40,22 +40,26 @@ pub async fn detect() -> Hardware {
         })
     };
     let (nvidia, rocm, apple) = (heard(nvidia), heard(rocm), heard(apple));
-    let gpus =
-        combine(Found { nvidia, rocm, sysfs, apple: apple::with_unified_memory(apple, machine.ram_gb) });
+    let gpus = combine(DetectedHardware {
+        nvidia,
+        rocm,
+        sysfs,
+        apple: apple::with_unified_memory(apple, machine.ram_gb),
+    });
     Hardware { platform: machine.platform, cpu: machine.cpu, ram_gb: machine.ram_gb, gpus, notes }
 }
 
 /// What each way of looking has found.
 #[derive(Default)]
-struct Found {
+struct DetectedHardware {
     nvidia: Adapters,
     rocm: Adapters,
     sysfs: Adapters,
     apple: Adapters,
 }
 
-fn combine(found: Found) -> Vec<Gpu> {
-    let Found { nvidia, mut rocm, mut sysfs, apple } = found;
+fn combine(found: DetectedHardware) -> Vec<Gpu> {
+    let DetectedHardware { nvidia, mut rocm, mut sysfs, apple } = found;
     // The driver's own tool knows names and sizes; the kernel's list only stands in for it.
     if !rocm.is_empty() {
         sysfs.retain(|adapter| adapter.vendor != GpuVendor::Amd);
@@ -109,17 +113,21 @@ mod tests {
         let same = adapter(GpuVendor::Amd, "AMD GPU [1002:744c]", Some(24.0));
         let arc = adapter(GpuVendor::Other("Intel".into()), "Intel GPU [8086:56a0]", None);
         let gpus = |found| combine(found).into_iter().map(|gpu| gpu.model).collect::<Vec<_>>();
-        let both = Found { rocm: vec![card], sysfs: vec![same.clone(), arc.clone()], ..Found::default() };
+        let both = DetectedHardware {
+            rocm: vec![card],
+            sysfs: vec![same.clone(), arc.clone()],
+            ..DetectedHardware::default()
+        };
         assert_eq!(gpus(both), ["Radeon RX 7900 XTX", "Intel GPU [8086:56a0]"]);
-        let kernel_only = Found { sysfs: vec![same, arc], ..Found::default() };
+        let kernel_only = DetectedHardware { sysfs: vec![same, arc], ..DetectedHardware::default() };
         assert_eq!(gpus(kernel_only), ["AMD GPU [1002:744c]", "Intel GPU [8086:56a0]"]);
     }
 
     #[test]
     fn the_display_unit_inside_a_processor_is_no_graphics_card() {
         let unit = adapter(GpuVendor::Amd, "AMD Radeon Graphics", Some(0.5));
-        assert_eq!(combine(Found { rocm: vec![unit.clone()], ..Found::default() }), []);
-        assert_eq!(combine(Found { sysfs: vec![unit], ..Found::default() }), []);
+        assert_eq!(combine(DetectedHardware { rocm: vec![unit.clone()], ..DetectedHardware::default() }), []);
+        assert_eq!(combine(DetectedHardware { sysfs: vec![unit], ..DetectedHardware::default() }), []);
     }
 
     #[test]

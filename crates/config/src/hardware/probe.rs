@@ -89,7 +89,7 @@ async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String
 /// The first line that says something; drivers' tools complain on either output.
 fn complaint(errors: &str, output: &str) -> String {
     let first = errors.lines().chain(output.lines()).map(str::trim).find(|line| !line.is_empty());
-    printable(&first.unwrap_or("it gave no reason").chars().take(MOST_COMPLAINT).collect::<String>())
+    printable(&first.unwrap_or("no reason given").chars().take(MOST_COMPLAINT).collect::<String>())
 }
 
 #[cfg(unix)]
@@ -108,7 +108,7 @@ mod tests {
         let expected = ProbeError::Failed { program: "sh".into(), complaint: "the driver is gone".into() };
         assert_eq!(failure, Err(expected));
         let silent = ask("sh", &["-c", "exit 1"]).await.map_err(|error| error.to_string());
-        assert_eq!(silent, Err("sh failed: it gave no reason".to_owned()));
+        assert_eq!(silent, Err("sh failed: no reason given".to_owned()));
     }
 
     #[tokio::test]

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use crate::keys::{Exposure, Kind};
 use crate::kind::{quote, quote_all};
+use crate::section_keys::{Exposure, Kind};
 
 /// More servers than this are a list that was not written by hand.
 const MOST_HOSTS: usize = 64;

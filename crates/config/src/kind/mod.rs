@@ -13,14 +13,13 @@ pub(crate) use answer::{MAX_TOKENS, TEMPERATURE};
 pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, PORT, SECONDS, SECONDS_OR_NONE};
 pub(crate) use path::{ABSOLUTE_PATHS, OPTIONAL_PATH, expand};
 pub(crate) use reach::REACH;
-pub use reach::ReachKey;
 pub(crate) use sender::{SENDERS, SENDERS_TRUST};
 pub(crate) use text::{OPTIONAL_TEXT, SECRET, TEXT, TEXTS, quote, quote_all, quote_name};
 
 /// Reads `toml`, the right side of a `key = …`, as the given kind.
 #[cfg(test)]
-pub(crate) fn read_as<T>(kind: &crate::keys::Kind<T>, toml: &str) -> Option<T> {
+pub(crate) fn read_as<T>(kind: &crate::section_keys::Kind<T>, toml: &str) -> Option<T> {
     let value = toml::de::DeValue::parse(toml).expect("the test gives proper TOML");
     let home = std::path::Path::new("/home/ann");
-    (kind.read)(&crate::keys::Typed { value: value.get_ref(), home: Some(home) })
+    (kind.read)(&crate::section_keys::Typed { value: value.get_ref(), home: Some(home) })
 }

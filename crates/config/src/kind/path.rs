@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::keys::{Exposure, Kind};
 use crate::kind::{quote, quote_all};
+use crate::section_keys::{Exposure, Kind};
 
 /// A path that may be empty, which is the same as leaving the key out.
 pub(crate) const OPTIONAL_PATH: Kind<Option<PathBuf>> = Kind {

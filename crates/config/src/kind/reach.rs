@@ -1,33 +1,13 @@
 //! How far a tool, or somebody's words, may reach.
 
-use crate::keys::{Exposure, Kind};
+use hob_core::Reach;
+
 use crate::kind::quote;
+use crate::section_keys::{Exposure, Kind};
 
-/// How far something may reach: `pure` computes, `read` sees private data, `act` changes the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReachKey {
-    Pure,
-    Read,
-    Act,
-}
-
-impl ReachKey {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            ReachKey::Pure => "pure",
-            ReachKey::Read => "read",
-            ReachKey::Act => "act",
-        }
-    }
-
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        [ReachKey::Pure, ReachKey::Read, ReachKey::Act].into_iter().find(|reach| reach.as_str() == word)
-    }
-}
-
-pub(crate) const REACH: Kind<ReachKey> = Kind {
+pub(crate) const REACH: Kind<Reach> = Kind {
     expected: "pure, read or act",
-    read: |typed| ReachKey::parse(typed.text()?.trim()),
+    read: |typed| Reach::parse(typed.text()?.trim()),
     write: |reach| quote(reach.as_str()),
     exposure: Exposure::OneOf(&["pure", "read", "act"]),
 };
@@ -39,7 +19,7 @@ mod tests {
 
     #[test]
     fn a_reach_is_one_of_three_words() {
-        assert_eq!(read_as(&REACH, "'read'"), Some(ReachKey::Read));
+        assert_eq!(read_as(&REACH, "'read'"), Some(Reach::Read));
         for bad in ["'all'", "''", "1"] {
             assert_eq!(read_as(&REACH, bad), None, "{bad}");
         }

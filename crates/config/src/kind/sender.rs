@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::keys::{Exposure, Kind, Typed};
-use crate::kind::{REACH, ReachKey, quote, quote_all, quote_name};
+use hob_core::Reach;
+
+use crate::kind::{REACH, quote, quote_all, quote_name};
+use crate::section_keys::{Exposure, Kind, Typed};
 
 /// Senders. The same id may be somebody else's on another channel, so an entry without a channel is refused.
 pub(crate) const SENDERS: Kind<Vec<String>> = Kind {
@@ -14,10 +16,10 @@ pub(crate) const SENDERS: Kind<Vec<String>> = Kind {
 };
 
 /// How far senders are trusted. Earlier versions had one word for all of them, of which `pure` is what everyone has now.
-pub(crate) const SENDERS_TRUST: Kind<BTreeMap<String, ReachKey>> = Kind {
+pub(crate) const SENDERS_TRUST: Kind<BTreeMap<String, Reach>> = Kind {
     expected: "pure, read or act for each sender, written as CHANNEL:SENDER, such as { \"telegram:12345\" = \"read\" }",
     read: |typed| {
-        if typed.text().and_then(ReachKey::parse) == Some(ReachKey::Pure) {
+        if typed.text().and_then(Reach::parse) == Some(Reach::Pure) {
             return Some(BTreeMap::new());
         }
         let table = typed.value.as_table()?;
@@ -29,7 +31,7 @@ pub(crate) const SENDERS_TRUST: Kind<BTreeMap<String, ReachKey>> = Kind {
     },
     write: |trust| {
         let entry =
-            |(name, reach): (&String, &ReachKey)| format!("{} = {}", quote_name(name), quote(reach.as_str()));
+            |(name, reach): (&String, &Reach)| format!("{} = {}", quote_name(name), quote(reach.as_str()));
         let entries: Vec<String> = trust.iter().map(entry).collect();
         if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
     },
@@ -63,7 +65,7 @@ mod tests {
     fn trust_is_given_to_each_sender_by_name() {
         let read = |typed: &str| read_as(&SENDERS_TRUST, typed);
         let trust = read("{ 'telegram:1' = 'read', 'slack:U2' = 'act' }").expect("proper");
-        assert_eq!((trust["telegram:1"], trust["slack:U2"]), (ReachKey::Read, ReachKey::Act));
+        assert_eq!((trust["telegram:1"], trust["slack:U2"]), (Reach::Read, Reach::Act));
         assert_eq!(read(&(SENDERS_TRUST.write)(&trust)), Some(trust));
         assert_eq!(read("'pure'"), Some(BTreeMap::new()));
         for bad in ["'read'", "'act'", "{ '12345' = 'read' }", "{ 'telegram:1' = 'all' }", "['telegram:1']"] {

@@ -2,10 +2,10 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::keys::{Exposure, Kind};
+use crate::section_keys::{Exposure, Kind};
 
 pub(crate) const TEXT: Kind<String> = Kind {
-    expected: "a text that is not empty",
+    expected: "a non-empty string",
     read: |typed| typed.text().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned),
     write: |text| quote(text),
     exposure: Exposure::Open,
@@ -13,7 +13,7 @@ pub(crate) const TEXT: Kind<String> = Kind {
 
 /// A text that may be empty, which is the same as leaving the key out.
 pub(crate) const OPTIONAL_TEXT: Kind<Option<String>> = Kind {
-    expected: "a text, or \"\" for none",
+    expected: "a string, or \"\" for none",
     read: |typed| {
         typed.text().map(|text| Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned))
     },
@@ -22,7 +22,7 @@ pub(crate) const OPTIONAL_TEXT: Kind<Option<String>> = Kind {
 };
 
 pub(crate) const TEXTS: Kind<Vec<String>> = Kind {
-    expected: "a list of texts",
+    expected: "a list of strings",
     read: |typed| Some(typed.texts()?.into_iter().map(str::to_owned).collect()),
     write: |texts| quote_all(texts),
     exposure: Exposure::Open,
@@ -30,7 +30,7 @@ pub(crate) const TEXTS: Kind<Vec<String>> = Kind {
 
 /// A key or password; empty is none.
 pub(crate) const SECRET: Kind<Option<SecretString>> = Kind {
-    expected: "a text in quotes",
+    expected: "a string in quotes",
     read: |typed| {
         typed.text().map(|text| Some(text.trim()).filter(|text| !text.is_empty()).map(SecretString::from))
     },

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use hob_core::{
-    Content, GenerateRequest, JsonSchema, Message, Part, Role, ToolCall, Warning, ignored_fields,
+    AnswerWarning, Content, ContentPart, GenerateRequest, JsonSchema, Message, Role, ToolCall, ignored_fields,
 };
 use serde_json::{Map, Value};
 
@@ -25,7 +25,10 @@ pub(super) fn is_set(penalty: Option<f64>) -> bool {
 
 /// The fields that have no effect on the answer of a provider whose format has the fields `own`. Fails for a field
 /// that the provider would have to honour.
-pub(super) fn ignored(request: &GenerateRequest, own: &[&str]) -> Result<Vec<Warning>, UnsupportedField> {
+pub(super) fn ignored(
+    request: &GenerateRequest,
+    own: &[&str],
+) -> Result<Vec<AnswerWarning>, UnsupportedField> {
     ignored_fields(request, own).map_err(UnsupportedField::new)
 }
 
@@ -59,12 +62,12 @@ pub(super) fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupp
             .iter()
             .enumerate()
             .map(|(part, content)| match content {
-                Part::Text(text) => Ok(text.as_str()),
-                Part::Image(_) => Err(UnsupportedField::because(
+                ContentPart::Text(text) => Ok(text.as_str()),
+                ContentPart::Image(_) => Err(UnsupportedField::because(
                     image_field(index, part),
                     "images are allowed only in user messages",
                 )),
-                Part::Other(other) => Err(unknown_part(other, index, part)),
+                ContentPart::Other(other) => Err(unknown_part(other, index, part)),
             })
             .collect(),
     }
@@ -169,7 +172,7 @@ mod tests {
         let asking = |extra| GenerateRequest { extra, ..GenerateRequest::default() };
         assert_eq!(
             ignored(&asking(fields), &["top_k"]),
-            Ok(vec![Warning::Ignored("future_field".to_owned())])
+            Ok(vec![AnswerWarning::Ignored("future_field".to_owned())])
         );
         let refused = ignored(&asking(extra(json!({ "top_k": 3, "min_p": 0.1 }))), &["top_k"]);
         assert_eq!(refused, Err(UnsupportedField::new("min_p")));

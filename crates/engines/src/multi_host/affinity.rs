@@ -8,7 +8,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hob_core::{Content, GenerateRequest, Message, PASSAGES_BEGIN, Part, Role, without_passages};
+use hob_core::{Content, ContentPart, GenerateRequest, Message, PASSAGES_BEGIN, Role, without_passages};
 
 /// This many bytes of each message identify the conversation.
 const HASHED_BYTES: usize = 16 << 10;
@@ -55,10 +55,10 @@ fn hash_message(message: &Message, hasher: &mut DefaultHasher) {
         Content::Empty => {}
         Content::Text(text) => hash_text(without_passages(text), hasher),
         Content::Parts(parts) => parts.iter().for_each(|part| match part {
-            Part::Text(text) if text.starts_with(PASSAGES_BEGIN) => {}
-            Part::Text(text) => hash_text(text, hasher),
-            Part::Image(image) => hash_text(&image.url, hasher),
-            Part::Other(part) => hash_text(&part.to_string(), hasher),
+            ContentPart::Text(text) if text.starts_with(PASSAGES_BEGIN) => {}
+            ContentPart::Text(text) => hash_text(text, hasher),
+            ContentPart::Image(image) => hash_text(&image.url, hasher),
+            ContentPart::Other(part) => hash_text(&part.to_string(), hasher),
         }),
     }
 }

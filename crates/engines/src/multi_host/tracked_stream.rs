@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures::{Stream, StreamExt};
-use hob_core::{Delta, DeltaStream, Engine, EngineError, GenerateRequest, GenerationStream, Warning};
+use hob_core::{AnswerWarning, Delta, DeltaStream, Engine, EngineError, GenerateRequest, GenerationStream};
 use tokio::time::Instant;
 
 use super::failure_class::{RequestKind, classify};
@@ -12,7 +12,7 @@ use super::host_table::HostSlot;
 
 /// A stream with its first delta.
 pub(super) struct StartedStream {
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<AnswerWarning>,
     pub(super) first: Delta,
     pub(super) deltas: DeltaStream,
 }

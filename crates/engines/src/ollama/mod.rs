@@ -15,8 +15,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
-    DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelInfo, ReplyMode, Warning,
+    AnswerWarning, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, ReplyMode,
 };
 
 use serde_json::json;
@@ -68,7 +68,7 @@ impl Ollama {
         request: &GenerateRequest,
         reply_mode: ReplyMode,
         answer: u32,
-    ) -> Result<(Response, Vec<Warning>), EngineError> {
+    ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
         let unsupported = |refused: UnsupportedField| refused.into_error(&self.endpoint);
         let mut warnings = request::check(request).map_err(unsupported)?;
         let mut form = OllamaBodyOptions { reply_mode, thinking: Thinking::Level, answer };
@@ -88,7 +88,7 @@ impl Ollama {
             };
             form.thinking = next.ok_or(refused)?;
             if form.thinking == Thinking::LeftOut {
-                warnings.push(Warning::Ignored(REASONING_EFFORT.to_owned()));
+                warnings.push(AnswerWarning::Ignored(REASONING_EFFORT.to_owned()));
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use hob_core::{
-    Content, GenerateRequest, Message, Part, ReplyMode, ResponseFormat, Role, ToolCall, ToolChoice, Warning,
-    ignored_fields,
+    AnswerWarning, Content, ContentPart, GenerateRequest, Message, ReplyMode, ResponseFormat, Role, ToolCall,
+    ToolChoice, ignored_fields,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -152,7 +152,7 @@ impl<'a> Body<'a> {
 }
 
 /// Fails for what Ollama cannot do, and returns the fields that have no effect on the answer.
-pub fn check(request: &GenerateRequest) -> Result<Vec<Warning>, UnsupportedField> {
+pub fn check(request: &GenerateRequest) -> Result<Vec<AnswerWarning>, UnsupportedField> {
     if request.answers() > MAX_ANSWERS {
         let hint = format!("the limit for Ollama is {MAX_ANSWERS} answers");
         return Err(UnsupportedField::because("n", hint));
@@ -252,9 +252,9 @@ fn images(content: &Content, index: usize) -> Result<Vec<&str>, UnsupportedField
     let mut images = Vec::new();
     for (position, part) in parts.iter().enumerate() {
         let image = match part {
-            Part::Text(_) => continue,
-            Part::Image(image) => image,
-            Part::Other(other) => {
+            ContentPart::Text(_) => continue,
+            ContentPart::Image(image) => image,
+            ContentPart::Other(other) => {
                 let kind = other.get("type").and_then(Value::as_str).unwrap_or("type");
                 return Err(UnsupportedField::because(
                     format!("messages[{index}].content[{position}].{kind}"),

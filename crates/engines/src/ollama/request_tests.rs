@@ -269,7 +269,8 @@ fn arguments_that_are_no_object_are_named_with_their_place() {
 fn pictures_travel_inside_or_not_at_all() {
     let showing = |url: &str| {
         let image = Image { url: url.into(), detail: None };
-        let content = Content::Parts(vec![Part::Text("what is it?".into()), Part::Image(image)]);
+        let content =
+            Content::Parts(vec![ContentPart::Text("what is it?".into()), ContentPart::Image(image)]);
         saying(vec![Message { content, ..Message::new(Role::User, "") }])
     };
     assert_eq!(

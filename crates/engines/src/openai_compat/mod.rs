@@ -13,8 +13,8 @@ pub mod tool_calls;
 
 use async_trait::async_trait;
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    ReplyMode, Warning,
+    AnswerWarning, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, ReplyMode,
 };
 
 use self::chunks::ChatChunkDecoder;
@@ -59,7 +59,7 @@ impl OpenAiCompat {
         &self,
         request: &GenerateRequest,
         reply_mode: ReplyMode,
-    ) -> Result<(Response, Vec<Warning>), EngineError> {
+    ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
         let options =
             ChatBodyOptions { reply_mode, tools: ToolsField::Offered, length_field: LengthField::MaxTokens };
         let refused = match self.send(request, options).await {
@@ -76,7 +76,7 @@ impl OpenAiCompat {
         match self.send(request, ChatBodyOptions { tools: ToolsField::Withheld, ..options }).await {
             Ok(response) => {
                 tracing::warn!(engine = self.style.key, reason = %refused, "engine rejected the tools; answered without them");
-                Ok((response, vec![Warning::ToolsDropped]))
+                Ok((response, vec![AnswerWarning::ToolsDropped]))
             }
             // The request fails without tools too, so the tools were not the reason. The first error is the right
             // one.

@@ -1,7 +1,7 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
 use hob_core::{
-    Content, GenerateRequest, Message, Part, ReplyMode, ResponseFormat, Role, ToolCall, ToolChoice,
+    Content, ContentPart, GenerateRequest, Message, ReplyMode, ResponseFormat, Role, ToolCall, ToolChoice,
     ToolDefinition,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -175,22 +175,24 @@ fn history_call(call: &ToolCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
 }
 
-struct Parts<'a>(&'a [Part]);
+struct Parts<'a>(&'a [ContentPart]);
 
 impl Serialize for Parts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut sequence = serializer.serialize_seq(Some(self.0.len()))?;
         for part in self.0 {
             match part {
-                Part::Text(text) => sequence.serialize_element(&json!({ "type": "text", "text": text }))?,
-                Part::Image(image) => {
+                ContentPart::Text(text) => {
+                    sequence.serialize_element(&json!({ "type": "text", "text": text }))?
+                }
+                ContentPart::Image(image) => {
                     let url = with_present([
                         ("url", Some(json!(image.url))),
                         ("detail", image.detail.as_ref().map(|detail| json!(detail))),
                     ]);
                     sequence.serialize_element(&json!({ "type": "image_url", "image_url": url }))?;
                 }
-                Part::Other(part) => sequence.serialize_element(part)?,
+                ContentPart::Other(part) => sequence.serialize_element(part)?,
             }
         }
         sequence.end()

@@ -152,7 +152,7 @@ fn pictures_and_unknown_message_fields_go_along() {
         extra: Map::from_iter([("cache_control".to_owned(), json!({ "type": "ephemeral" }))]),
         ..Message::new(Role::User, "")
     };
-    let content = Content::Parts(vec![Part::Text("what is it?".into()), Part::Image(picture)]);
+    let content = Content::Parts(vec![ContentPart::Text("what is it?".into()), ContentPart::Image(picture)]);
     let request = GenerateRequest { messages: vec![Message { content, ..message }], ..asking("") };
     assert_eq!(
         written(&request, WHOLE)["messages"][0],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_core::{Delta, Engine, EngineError, Warning};
+use hob_core::{AnswerWarning, Delta, Engine, EngineError};
 use hob_engines::{OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Reply, Transcript};
 
@@ -140,11 +140,11 @@ async fn refused_tools_are_left_out_once_and_not_in_silence() {
 
     let generation = engine.generate(&request).await.unwrap();
     assert_eq!(generation.answer.content, "The capital of France is Paris.");
-    assert_eq!(generation.warnings, [Warning::ToolsDropped]);
+    assert_eq!(generation.warnings, [AnswerWarning::ToolsDropped]);
     assert_eq!(offered(&server), [true, false]);
 
     let stream = engine.stream(&request).await.unwrap();
-    assert_eq!(stream.warnings, [Warning::ToolsDropped]);
+    assert_eq!(stream.warnings, [AnswerWarning::ToolsDropped]);
     assert!(all(stream).await.1.is_none());
     assert_eq!(offered(&server), [true, false, true, false]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use hob_core::{ToolCall, ToolDefinition, ToolResult, Tools};
+use hob_core::{ToolCall, ToolDefinition, ToolResult, ToolRunner};
 use hob_mcp::{McpServeError, serve};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ClientConfig, ProtocolVersion};
 use rmcp::service::{RunningService, ServiceError, ServiceExt};
@@ -35,7 +35,7 @@ impl Drop for Waiting<'_> {
 }
 
 #[async_trait]
-impl Tools for Scripted {
+impl ToolRunner for Scripted {
     fn definitions(&self) -> Vec<ToolDefinition> {
         ["say", "fail", "wait"]
             .map(|name| ToolDefinition {
@@ -71,7 +71,7 @@ fn served() -> Served {
     let (input, output) = split(ours);
     let given = Arc::clone(&tools);
     let serving = tokio::spawn(async move {
-        serve(move || Arc::clone(&given) as Arc<dyn Tools>, "1.2.3", input, output).await
+        serve(move || Arc::clone(&given) as Arc<dyn ToolRunner>, "1.2.3", input, output).await
     });
     Served { tools, serving, stream }
 }

@@ -13,12 +13,12 @@ mod vectors;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hob_core::MemoryBackend;
 use hob_memory::IndexOptions;
+use hob_memory::MemoryBackend;
 use hob_memory::index::index;
 use hob_memory::search::{Purpose, Search, search};
-use hob_store::MemoryStore;
-use hob_store::memory::NewVector;
+use hob_memory::store::MemoryStore;
+use hob_memory::store::NewVector;
 use tokio_util::sync::CancellationToken;
 
 use report::{Latency, Row, peak_memory};

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use hob_core::PassagePlace;
+use hob_memory::PassagePlace;
+use hob_memory::store::MemoryStore;
+use hob_memory::store::{NewChunk, NewSource, Stamp};
 use hob_memory::{IndexOptions, chunk, read_file};
-use hob_store::MemoryStore;
-use hob_store::memory::{NewChunk, NewSource, Stamp};
 
 use crate::Result;
 use crate::report::processor_time;

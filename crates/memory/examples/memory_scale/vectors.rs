@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use hob_core::{
     Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    MemoryError, ModelInfo,
+    ModelInfo,
 };
+use hob_memory::MemoryError;
 use hob_memory::{Embedder, EmbedderSource};
 
 pub const MODEL: &str = "made-up";

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_core::MemoryError;
-use hob_store::MemoryStore;
-use hob_store::memory::{NewSource, Stamp};
-
-use crate::failure::store_failed;
+use crate::open::store_failed;
+use crate::store::{MemoryStore, NewSource, Stamp};
+use crate::types::MemoryError;
 
 /// A batch is written when it has so many chunks or bytes: a larger one costs the index of words less. Other processes wait
 /// while it is.

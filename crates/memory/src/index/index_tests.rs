@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
-use hob_core::IndexWarning;
-use hob_store::memory::WordQuery;
+use crate::WordQuery;
 
 use super::watch::Watch;
 use super::*;
+use crate::types::IndexWarning;
 
 struct Folder {
     directory: tempfile::TempDir,

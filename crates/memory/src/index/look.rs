@@ -5,12 +5,11 @@ use std::fs::Metadata;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hob_core::PassagePlace;
-use hob_store::memory::{NewChunk, NewSource, Stamp};
-
 use super::IndexOptions;
 use crate::chunk::{Chunk, chunk};
 use crate::read::{Place, ReadError, Source};
+use crate::store::{NewChunk, NewSource, Stamp};
+use crate::types::PassagePlace;
 
 /// Changes when files are read or cut in a new way, so that unchanged ones are read again.
 const GENERATION: u32 = 1;

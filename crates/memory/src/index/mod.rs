@@ -18,14 +18,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use hob_core::{IndexReport, IndexWarning, MemoryError};
-use hob_store::MemoryStore;
-use hob_store::memory::Stamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::chunk::ChunkOptions;
-use crate::failure::store_failed;
+use crate::open::store_failed;
 use crate::read::Limits;
+use crate::store::{MemoryStore, Stamp};
+use crate::types::{IndexReport, IndexWarning, MemoryError};
 use allowance::{Allowance, Taken};
 use batch::Batch;
 pub use count::count;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use hob_core::MemoryError;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio_util::sync::CancellationToken;
+
+use crate::types::MemoryError;
 
 /// So long nothing more must happen.
 const QUIET: Duration = Duration::from_millis(300);

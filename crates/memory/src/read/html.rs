@@ -1,6 +1,6 @@
 //! HTML: what a reader of the page sees.
 
-use hob_text::readable::{LineKind, Reading, readable_lines};
+use hob_text::readable::{LineKind, ReadOptions, readable_lines};
 
 use super::draft::{Draft, Lines};
 use super::{BlockKind, Document, Limits, Place, ReadError};
@@ -19,7 +19,7 @@ pub fn append(
     draft: &mut Draft,
     mut line_of: impl FnMut(usize) -> u32,
 ) -> Result<(), ReadError> {
-    let (page, lines) = readable_lines(html, Reading { base: None, max_bytes: limits.text_bytes });
+    let (page, lines) = readable_lines(html, ReadOptions { base: None, max_bytes: limits.text_bytes });
     if let Some(title) = &page.title {
         draft.title(title);
     }

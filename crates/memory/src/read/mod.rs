@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of chunks, of the index or of what a text is for.
 
-pub mod apart;
+pub mod child_process;
 mod code;
 mod decode;
 mod docx;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use apart::Apart;
+use child_process::Apart;
 pub use error::ReadError;
 pub use source::Source;
 

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::kind::Kind;
 use super::{
-    Document, Limits, ReadError, apart, code, decode, docx, html, json, mail, markdown, plain, table,
+    Document, Limits, ReadError, child_process, code, decode, docx, html, json, mail, markdown, plain, table,
 };
 
 /// A file as it was at one moment. Taking it apart costs more than reading it: compare [`Source::digest`] first.
@@ -59,7 +59,7 @@ impl Source {
     /// What the file says.
     pub fn document(&self, limits: &Limits) -> Result<Document, ReadError> {
         match Kind::of(&self.path, &self.bytes) {
-            Kind::Pdf => apart::read_pdf(&self.bytes, limits),
+            Kind::Pdf => child_process::read_pdf(&self.bytes, limits),
             Kind::Docx => docx::read(&self.bytes, limits),
             Kind::Mail => mail::read(&self.bytes, limits),
             kind => {

@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 
 use hob_db::DatabaseError;
-use hob_store::memory::{Hit, Snapshot, WordQuery};
 
 use super::vector::Meaning;
-use super::{sqlite, vector};
+use super::{vector, words as word_search};
+use crate::WordQuery;
+use crate::store::{Hit, Snapshot};
 
 /// How little the very first places count more than the next.
 const K: f64 = 60.0;
@@ -31,7 +32,7 @@ pub(super) fn find(
 ) -> Result<Option<Vec<Hit>>, DatabaseError> {
     let by_meaning = vector::find_relevant(snapshot, meaning, count.max(LEAST_BY_MEANING))?;
     let Some(by_meaning) = by_meaning else { return Ok(None) };
-    let by_words = sqlite::find_covering(snapshot, words, count.max(LEAST_BY_WORDS), LEAST_SHARE)?;
+    let by_words = word_search::find_covering(snapshot, words, count.max(LEAST_BY_WORDS), LEAST_SHARE)?;
     let mut fused = fuse(&[by_words, by_meaning]);
     fused.truncate(count);
     Ok(Some(fused))

@@ -1,17 +1,16 @@
 //! The three ways to find a passage again. Each gives chunks, best first; what they say is read at the end, once.
 
 mod hybrid;
-mod sqlite;
 mod vector;
+mod words;
 
-use hob_core::{MemoryBackend, MemoryError, Passage};
 use hob_db::DatabaseError;
-use hob_store::MemoryStore;
-use hob_store::memory::{Hit, Snapshot, StoredPassage, WordQuery};
 
-use crate::blocking::blocking;
+use crate::WordQuery;
 use crate::embed::EmbedderSource;
-use crate::failure::store_failed;
+use crate::open::{blocking, store_failed};
+use crate::store::{Hit, MemoryStore, Snapshot, StoredPassage};
+use crate::types::{MemoryBackend, MemoryError, Passage};
 use vector::Meaning;
 
 /// The most passages anybody gets.
@@ -47,8 +46,8 @@ pub async fn search(
     let Search { question, count, backend, purpose } = search;
     let question = &question[..question.floor_char_boundary(MOST_QUESTION)];
     let count = count.min(MOST_PASSAGES);
-    let words = WordQuery::of(question);
-    let is_telling = words.as_ref().is_some_and(WordQuery::is_telling);
+    let word_query = WordQuery::of(question);
+    let is_telling = word_query.as_ref().is_some_and(WordQuery::is_telling);
     if question.trim().is_empty() || count == 0 || (purpose == Purpose::Unasked && !is_telling) {
         return Ok(Vec::new());
     }
@@ -59,15 +58,17 @@ pub async fn search(
     let store = store.clone();
     blocking(move || {
         let found = store.snapshot(|snapshot| {
-            let words = words.as_ref();
+            let word_query = word_query.as_ref();
             let hits = match (backend, &meaning, purpose) {
-                (MemoryBackend::Hybrid, Some(meaning), _) => hybrid::find(snapshot, words, meaning, count)?,
+                (MemoryBackend::Hybrid, Some(meaning), _) => {
+                    hybrid::find(snapshot, word_query, meaning, count)?
+                }
                 (_, Some(meaning), Purpose::Asked) => vector::find(snapshot, meaning, count)?,
                 (_, Some(meaning), Purpose::Unasked) => vector::find_relevant(snapshot, meaning, count)?,
-                (_, None, Purpose::Asked) => Some(sqlite::find(snapshot, words, count)?),
-                (_, None, Purpose::Unasked) => Some(sqlite::find_relevant(snapshot, words, count)?),
+                (_, None, Purpose::Asked) => Some(words::find(snapshot, word_query, count)?),
+                (_, None, Purpose::Unasked) => Some(words::find_relevant(snapshot, word_query, count)?),
             };
-            hits.map(|hits| read(snapshot, &hits, words)).transpose()
+            hits.map(|hits| read(snapshot, &hits, word_query)).transpose()
         });
         let no_vectors =
             || MemoryError::NoVectors { model: meaning.map(|known| known.model).unwrap_or_default() };

@@ -1,10 +1,10 @@
 //! By meaning: the chunks whose vectors point where the question's does.
 
-use hob_core::MemoryError;
 use hob_db::DatabaseError;
-use hob_store::memory::{Hit, Snapshot};
 
 use crate::embed::EmbedderSource;
+use crate::store::{Hit, Snapshot};
+use crate::types::MemoryError;
 
 /// The least cosine similarity of a passage that has to do with a question: something is nearest to any question. Estimated with
 /// all-MiniLM-L6-v2 on the judged sets `known`, `held_out` and `confirming`, outside of the bench and with simpler chunks: of the right

@@ -4,4 +4,4 @@ mod address;
 mod resolver;
 
 pub use address::{AddressPolicy, is_public};
-pub use resolver::{CheckedResolver, ForbiddenAddress, Lookup, LookupFuture, system_lookup};
+pub use resolver::{AddressLookup, CheckedResolver, ForbiddenAddress, LookupFuture, system_lookup};

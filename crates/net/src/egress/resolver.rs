@@ -18,10 +18,10 @@ use super::address::AddressPolicy;
 pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Asks for the addresses of a name.
-pub type Lookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
+pub type AddressLookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 
 /// The system's own resolver.
-pub fn system_lookup() -> Lookup {
+pub fn system_lookup() -> AddressLookup {
     Arc::new(|name| {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
@@ -41,7 +41,7 @@ pub struct ForbiddenAddress {
 /// A resolver that gives out permitted addresses only.
 pub struct CheckedResolver {
     pub policy: AddressPolicy,
-    pub lookup: Lookup,
+    pub lookup: AddressLookup,
 }
 
 impl Resolve for CheckedResolver {

@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::FutureExt;
-use hob_core::{Happening, Subscription};
+use hob_core::{PublishedEvent, Subscription};
 use http_body::Frame;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -58,7 +58,7 @@ pub(crate) async fn watch(
     Ok((headers, Body::new(events)).into_response())
 }
 
-fn event(happening: &Happening) -> Bytes {
+fn event(happening: &PublishedEvent) -> Bytes {
     let at = happening.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let name = happening.event.name();
     let data = json!({ "event": name, "at": at, "run": &*happening.run, "data": happening.event.data() });

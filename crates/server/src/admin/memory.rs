@@ -7,8 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::Extensions;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hob_core::{Found, Memory, MemoryBackend, MemoryError, MemoryQuery};
-use hob_system::documents::Documents;
+use hob_memory::{Documents, Found, MemoryBackend, MemoryError, MemoryQuery};
 use serde::Deserialize;
 
 use crate::error::ApiError;

@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, Request, State};
 use axum::http::{Extensions, StatusCode};
 use hob_core::{Permit, Reach, RunEvents};
 use hob_tasks::{
-    Change, DeliverTo, Field, Missed, NewTask, ScheduleError, ScheduleType, Scheduler, Task, TaskId,
+    DeliverTo, Missed, NewTask, ScheduleType, Scheduler, Task, TaskChange, TaskError, TaskField, TaskId,
     TaskLimits, TaskRun, TaskStatus, parse_zone,
 };
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,7 @@ pub(crate) async fn list(
     let scheduler = scheduler_for_owner(&state, request.extensions())?;
     let Query(TaskFilter { status }) = filter.map_err(unreadable)?;
     let status = status.as_deref().map(TaskStatus::parse).transpose()?;
-    Ok(Json(TaskList { tasks: scheduler.book().list(status).await? }))
+    Ok(Json(TaskList { tasks: scheduler.tasks().list(status).await? }))
 }
 
 pub(crate) async fn create(
@@ -105,7 +105,7 @@ pub(crate) async fn create(
     if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::unheard()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
     }
-    Ok((StatusCode::CREATED, Json(scheduler.book().create(task).await?)))
+    Ok((StatusCode::CREATED, Json(scheduler.tasks().create(task).await?)))
 }
 
 pub(crate) async fn show(
@@ -114,7 +114,7 @@ pub(crate) async fn show(
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
     let scheduler = scheduler_for_owner(&state, request.extensions())?;
-    Ok(Json(scheduler.book().get(&read_id(id)?).await?))
+    Ok(Json(scheduler.tasks().get(&read_id(id)?).await?))
 }
 
 pub(crate) async fn delete(
@@ -124,7 +124,7 @@ pub(crate) async fn delete(
 ) -> Result<Json<DeletedTask>, ApiError> {
     let scheduler = scheduler_for_owner(&state, request.extensions())?;
     let id = read_id(id)?;
-    scheduler.book().delete(&id).await?;
+    scheduler.tasks().delete(&id).await?;
     Ok(Json(DeletedTask { id, deleted: true }))
 }
 
@@ -133,7 +133,7 @@ pub(crate) async fn pause(
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    change(scheduler_for_change(&state, &request)?, id, Change::Pause).await
+    change(scheduler_for_change(&state, &request)?, id, TaskChange::Pause).await
 }
 
 pub(crate) async fn resume(
@@ -141,7 +141,7 @@ pub(crate) async fn resume(
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    change(scheduler_for_change(&state, &request)?, id, Change::Resume).await
+    change(scheduler_for_change(&state, &request)?, id, TaskChange::Resume).await
 }
 
 pub(crate) async fn cancel(
@@ -149,11 +149,11 @@ pub(crate) async fn cancel(
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    change(scheduler_for_change(&state, &request)?, id, Change::Cancel).await
+    change(scheduler_for_change(&state, &request)?, id, TaskChange::Cancel).await
 }
 
-async fn change(scheduler: &Scheduler, id: Id, change: Change) -> Result<Json<Task>, ApiError> {
-    Ok(Json(scheduler.book().change(&read_id(id)?, change).await?))
+async fn change(scheduler: &Scheduler, id: Id, change: TaskChange) -> Result<Json<Task>, ApiError> {
+    Ok(Json(scheduler.tasks().change(&read_id(id)?, change).await?))
 }
 
 /// Starts a run. Its result is in the logs.
@@ -175,7 +175,7 @@ pub(crate) async fn logs(
 ) -> Result<Json<TaskLogs>, ApiError> {
     let scheduler = scheduler_for_owner(&state, request.extensions())?;
     let Query(LogsQuery { limit }) = length.map_err(unreadable)?;
-    let logs = scheduler.book().runs(&read_id(id)?, limit.unwrap_or(DEFAULT_LOGS)).await?;
+    let logs = scheduler.tasks().runs(&read_id(id)?, limit.unwrap_or(DEFAULT_LOGS)).await?;
     Ok(Json(TaskLogs { logs }))
 }
 
@@ -235,14 +235,11 @@ fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
     })
 }
 
-fn deliver_to(
-    channel: Option<String>,
-    conversation: Option<String>,
-) -> Result<Option<DeliverTo>, ScheduleError> {
+fn deliver_to(channel: Option<String>, conversation: Option<String>) -> Result<Option<DeliverTo>, TaskError> {
     match (channel, conversation) {
         (Some(channel), conversation) => Ok(Some(DeliverTo { channel, conversation })),
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(ScheduleError::invalid(Field::Channel, "conversation_id needs a channel")),
+        (None, Some(_)) => Err(TaskError::invalid(TaskField::Channel, "conversation_id needs a channel")),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Errors of the services behind the routes as HTTP errors: asking, routing, channels, memory, ratings, tasks.
 
 use axum::http::StatusCode;
-use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, ChannelError, MemoryError, NoSuitableModel};
+use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, ChannelError, NoSuitableModel};
+use hob_memory::MemoryError;
 use hob_system::RateError;
-use hob_tasks::ScheduleError;
+use hob_tasks::TaskError;
 
 use super::ApiError;
 
@@ -100,19 +101,19 @@ impl From<RateError> for ApiError {
     }
 }
 
-impl From<ScheduleError> for ApiError {
-    fn from(error: ScheduleError) -> Self {
+impl From<TaskError> for ApiError {
+    fn from(error: TaskError) -> Self {
         let message = error.to_string();
         let refused = |status, code| ApiError {
             code: Some(code),
             ..Self::new(status, "invalid_request_error", message.clone())
         };
         match error {
-            ScheduleError::Invalid { field, .. } => Self::invalid(field.as_str(), message),
-            ScheduleError::NotFound { .. } => refused(StatusCode::NOT_FOUND, "task_not_found"),
-            ScheduleError::Refused { .. } => refused(StatusCode::CONFLICT, "task_state"),
-            ScheduleError::Running { .. } => refused(StatusCode::CONFLICT, "task_running"),
-            ScheduleError::Unavailable(cause) => {
+            TaskError::Invalid { field, .. } => Self::invalid(field.as_str(), message),
+            TaskError::NotFound { .. } => refused(StatusCode::NOT_FOUND, "task_not_found"),
+            TaskError::Refused { .. } => refused(StatusCode::CONFLICT, "task_state"),
+            TaskError::Running { .. } => refused(StatusCode::CONFLICT, "task_running"),
+            TaskError::Unavailable(cause) => {
                 // The reason can name files, so it is only logged.
                 tracing::warn!(error = %message, %cause, "task request failed");
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);

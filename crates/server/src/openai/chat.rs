@@ -7,7 +7,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hob_core::{Answered, Caller, CallerRole, GenerateRequest, ModelReason, Permit, RequestSource, Warning};
+use hob_core::{
+    AnswerWarning, Answered, Caller, CallerRole, GenerateRequest, ModelReason, Permit, RequestSource,
+};
 use hob_system::Streaming;
 
 use super::chat_request::{ChatRequest, ResponseMode};
@@ -68,7 +70,7 @@ async fn answer(state: &ServerState, request: Request, role: CallerRole) -> Resu
 struct AnswerOptions {
     calls: CallForm,
     /// Fields of the request that have no effect.
-    warnings: Vec<Warning>,
+    warnings: Vec<AnswerWarning>,
     include_usage: bool,
 }
 

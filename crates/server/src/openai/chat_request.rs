@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use hob_core::budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
-    AgentPreference, AnswerDefaults, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
-    Temperature, ToolChoice, ToolDefinition, Warning,
+    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat,
+    Sampling, Temperature, ToolChoice, ToolDefinition,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ pub(crate) struct ChatRequest {
     /// The form of calls in the answer, which is the form in the request.
     pub(crate) calls: CallForm,
     /// Fields of the request that have no effect.
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<AnswerWarning>,
 }
 
 #[derive(Deserialize)]

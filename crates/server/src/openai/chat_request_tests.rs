@@ -1,5 +1,7 @@
 use axum::response::IntoResponse;
-use hob_core::{Content, Image, JsonSchema, Message, Part, Role, ToolCall, ToolChoice, ToolDefinition};
+use hob_core::{
+    Content, ContentPart, Image, JsonSchema, Message, Role, ToolCall, ToolChoice, ToolDefinition,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -184,8 +186,9 @@ fn content_that_only_some_engines_take_is_passed_on_as_it_came() {
         { "type": "text", "text": "What is this?" },
     ]);
     let chat = parse(&saying(&format!(r#"{{"role":"user","content":{parts}}}"#)));
-    let mut expected: Vec<Part> = parts.as_array().unwrap()[..3].iter().cloned().map(Part::Other).collect();
-    expected.push(Part::Text("What is this?".into()));
+    let mut expected: Vec<ContentPart> =
+        parts.as_array().unwrap()[..3].iter().cloned().map(ContentPart::Other).collect();
+    expected.push(ContentPart::Text("What is this?".into()));
     assert_eq!(chat, plain_with(|request| request.messages[0].content = Content::Parts(expected)));
 }
 
@@ -320,7 +323,7 @@ fn a_conversation_with_tools_is_read_whole() {
         arguments: arguments.into(),
     };
     let picture = Image { url: "data:image/png;base64,AAAA".into(), detail: Some("low".into()) };
-    let look = Content::Parts(vec![Part::Text("look".into()), Part::Image(picture)]);
+    let look = Content::Parts(vec![ContentPart::Text("look".into()), ContentPart::Image(picture)]);
     let calling =
         |tool_calls| Message { content: Content::Empty, tool_calls, ..Message::new(Role::Assistant, "") };
     let messages = vec![

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hob_core::{Content, Image, Part};
+use hob_core::{Content, ContentPart, Image};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -104,16 +104,16 @@ impl WireContent {
 }
 
 /// A single text needs no parts, and more engines accept plain text.
-fn simplest(mut parts: Vec<Part>) -> Content {
+fn simplest(mut parts: Vec<ContentPart>) -> Content {
     match parts.as_mut_slice() {
         [] => Content::Text(String::new()),
-        [Part::Text(text)] => Content::Text(std::mem::take(text)),
+        [ContentPart::Text(text)] => Content::Text(std::mem::take(text)),
         _ => Content::Parts(parts),
     }
 }
 
 impl WirePart {
-    fn resolve(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> Result<Part, ApiError> {
+    fn resolve(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> Result<ContentPart, ApiError> {
         let missing = |field: &str| {
             ApiError::invalid(
                 format!("{path}.{field}"),
@@ -121,12 +121,12 @@ impl WirePart {
             )
         };
         let part = match self.kind.as_str() {
-            "text" => self.text.map(Part::Text).ok_or_else(|| missing("text"))?,
-            "refusal" => self.refusal.map(Part::Text).ok_or_else(|| missing("refusal"))?,
+            "text" => self.text.map(ContentPart::Text).ok_or_else(|| missing("text"))?,
+            "refusal" => self.refusal.map(ContentPart::Text).ok_or_else(|| missing("refusal"))?,
             "image_url" => {
                 let image = self.image_url.ok_or_else(|| missing("image_url"))?;
                 ignored.note_all("messages[].content[].image_url", &image.rest);
-                Part::Image(Image { url: image.url, detail: image.detail })
+                ContentPart::Image(Image { url: image.url, detail: image.detail })
             }
             kind if PASSED_ON.contains(&kind) => {
                 if !self.rest.get(kind).is_some_and(Value::is_object) {
@@ -134,7 +134,7 @@ impl WirePart {
                 }
                 let mut part = Map::from_iter([("type".to_owned(), Value::String(self.kind))]);
                 part.extend(self.rest);
-                return Ok(Part::Other(Value::Object(part)));
+                return Ok(ContentPart::Other(Value::Object(part)));
             }
             other => {
                 let known = PASSED_ON.map(|kind| format!("'{kind}'")).join(", ");

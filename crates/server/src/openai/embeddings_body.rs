@@ -5,7 +5,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hob_core::budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS, MODEL_NAME_CHARS};
-use hob_core::{EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong, Warning, is_annotation};
+use hob_core::{AnswerWarning, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong, is_annotation};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
@@ -47,7 +47,7 @@ pub(crate) struct EmbeddingsRequest {
     pub(crate) request: EmbedRequest,
     pub(crate) encoding: Encoding,
     /// Fields of the request that have no effect.
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<AnswerWarning>,
 }
 
 /// The request before it is checked. A body can have millions of tokens, so each is read into its four bytes, and the values of

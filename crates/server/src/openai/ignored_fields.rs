@@ -1,12 +1,12 @@
 //! The fields of a request that reach no engine. The answer names them in `x-hob-warning`.
 
-use hob_core::Warning;
+use hob_core::AnswerWarning;
 use serde_json::{Map, Value};
 
 /// Names such as `tools[].function.deferred`, without array indices: an index would repeat the name for each element.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct IgnoredFields {
-    warnings: Vec<Warning>,
+    warnings: Vec<AnswerWarning>,
 }
 
 /// How many are named. Callers choose the names, and the head of an answer is small.
@@ -23,13 +23,13 @@ impl IgnoredFields {
     }
 
     pub(crate) fn note(&mut self, field: &str) {
-        let warning = Warning::Ignored(field.to_owned());
+        let warning = AnswerWarning::Ignored(field.to_owned());
         if self.warnings.len() < MAX_NAMED && !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
     }
 
-    pub(crate) fn into_warnings(self) -> Vec<Warning> {
+    pub(crate) fn into_warnings(self) -> Vec<AnswerWarning> {
         self.warnings
     }
 }

@@ -1,7 +1,6 @@
 //! Asks a question of every backend, and says how good the answers are.
 
-use hob_core::{Memory, MemoryBackend, MemoryQuery, Passage};
-use hob_system::documents::Documents;
+use hob_memory::{Documents, MemoryBackend, MemoryQuery, Passage};
 use serde::Serialize;
 
 use crate::Result;

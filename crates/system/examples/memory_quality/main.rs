@@ -14,10 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::Config;
-use hob_core::MemoryBackend;
+use hob_memory::{Documents, Indexing, MemoryBackend};
 use hob_system::FirstRun;
-use hob_system::documents::{Documents, Indexing};
-use hob_system::memory::{HouseMemory, MemoryWiring};
+use hob_system::startup::memory::{MemoryWiring, open_memory};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -75,7 +74,7 @@ fn arguments() -> Result<Arguments> {
 fn memory(home: &Path) -> Result<Arc<Documents>> {
     let first_use = FirstRun::Fetch(Arc::new(|_| {}));
     let wiring = MemoryWiring { first_use, ..MemoryWiring::default() };
-    Ok(Arc::clone(HouseMemory::new(&Config::default(), home, wiring)?.documents()))
+    Ok(open_memory(&Config::default(), home, wiring)?)
 }
 
 /// Takes the set's files in, asks its questions of each backend, and forgets the files again.

@@ -1,6 +1,6 @@
 //! The figures, as tables and for programs, and whether a difference is more than chance.
 
-use hob_core::{IndexReport, MemoryBackend};
+use hob_memory::{IndexReport, MemoryBackend};
 use serde::Serialize;
 
 use crate::judge::Answered;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_core::Passage;
+use hob_memory::Passage;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;

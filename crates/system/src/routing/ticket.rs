@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use futures::Stream;
 use hob_core::{
-    AgentOutcome, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream, Usage, Warning,
+    AgentOutcome, AnswerWarning, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream,
+    Usage,
 };
 use hob_routing::RoutingDecision;
 use hob_routing::reward::{AnswerOutcome, Effort, is_models_fault};
@@ -51,7 +52,7 @@ impl Ticket {
                     tool_calls: count(tool_results.len()),
                     failed_tool_calls: count(failed),
                     cut_short: generation.answer.finish_reason == FinishReason::Length
-                        || generation.warnings.contains(&Warning::LoopStopped),
+                        || generation.warnings.contains(&AnswerWarning::LoopStopped),
                 };
                 self.answered(signs, generation.usage);
             }

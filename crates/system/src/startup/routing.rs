@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_config::{Config, RouterKey};
+use hob_config::{Config, RouterName};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
 use hob_telemetry::{CallRecord, SqliteTelemetryStore, TelemetryService, TelemetryStore};
@@ -32,10 +32,10 @@ fn router_book(database: LazyDatabase, record: TelemetryService) -> RouterBook {
     RouterBook::new(database, Some(Arc::new(measurements)))
 }
 
-fn policy(key: RouterKey) -> PolicyName {
+fn policy(key: RouterName) -> PolicyName {
     match key {
-        RouterKey::Heuristic => PolicyName::Heuristic,
-        RouterKey::Grpo => PolicyName::Grpo,
+        RouterName::Heuristic => PolicyName::Heuristic,
+        RouterName::Grpo => PolicyName::Grpo,
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{ChannelError, ChannelStatus, Channels};
-use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskBook, TaskOptions};
+use hob_db::LazyDatabase;
+use hob_tasks::store::SqliteTaskStore;
+use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
 
 use crate::channels::is_whatsapp;
 use crate::databases::hob_database;
@@ -18,8 +20,13 @@ const LISTING: Duration = Duration::from_secs(5);
 const WHATSAPP: &str = "whatsapp";
 
 /// The tasks in `home`. Creates nothing until a task is made.
-pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskBook {
-    TaskBook::new(hob_database(home), options)
+pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskService {
+    task_service(hob_database(home), options)
+}
+
+/// The tasks in a database.
+pub fn task_service(database: impl Into<LazyDatabase>, options: TaskOptions) -> TaskService {
+    TaskService::new(Arc::new(SqliteTaskStore::new(database)), options)
 }
 
 /// Tasks that all agents can answer, and whose results `channels` take.

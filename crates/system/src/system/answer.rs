@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
-    Agent, AgentOutcome, Answered, Ask, AskError, Caller, DeltaStream, EngineError, GenerateRequest,
-    GenerationStream, ModelReason, ReplyMode, Warning,
+    Agent, AgentOutcome, AnswerWarning, Answered, Ask, AskError, Caller, DeltaStream, EngineError,
+    GenerateRequest, GenerationStream, ModelReason, ReplyMode,
 };
 
 use super::System;
@@ -24,7 +24,7 @@ pub struct Streaming {
     pub model: String,
     /// Why this model; `None` when it is the one that was asked for.
     pub reason: Option<ModelReason>,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<AnswerWarning>,
     pub deltas: DeltaStream,
 }
 

@@ -1,6 +1,7 @@
 //! What the memory has on a question, for callers who may know it.
 
-use hob_core::{Caller, GenerateRequest, MemoryUse, Passage, Permit, Reach, RequestSource};
+use hob_core::{Caller, GenerateRequest, MemoryUse, Permit, Reach, RequestSource};
+use hob_memory::Passage;
 
 use super::System;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
@@ -10,7 +11,7 @@ impl System {
     /// Agents are told by themselves; a request that was told already is left as it is.
     pub async fn recall(&self, request: &mut GenerateRequest, caller: &Caller) -> Vec<Passage> {
         match &self.memory {
-            Some(memory) if may_recall(caller) => memory.recall(request, &self.events(caller)).await,
+            Some(memory) if may_recall(caller) => memory.add_context(request, &self.events(caller)).await,
             _ => Vec::new(),
         }
     }

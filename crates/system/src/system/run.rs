@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hob_agents::{AgentStream, delta_channel};
 use hob_core::{
     Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
-    Listener, Permit, Role, RunEvents, Tools,
+    Permit, Role, RunEvents, TextSink, ToolRunner,
 };
 use hob_memory::context::{has_context, without_context};
 use hob_telemetry::trace::TracedTools;
@@ -62,7 +62,7 @@ impl System {
         route: &Route,
         asked: Asked<'_>,
         agent: &str,
-        listener: Option<Arc<dyn Listener>>,
+        listener: Option<Arc<dyn TextSink>>,
     ) -> Result<AgentContext, AskError> {
         let caller = asked.caller;
         let events = self.events(caller);
@@ -75,7 +75,11 @@ impl System {
         })
     }
 
-    pub(super) fn tools_for(&self, asked: Asked<'_>, events: &RunEvents) -> Result<Arc<dyn Tools>, AskError> {
+    pub(super) fn tools_for(
+        &self,
+        asked: Asked<'_>,
+        events: &RunEvents,
+    ) -> Result<Arc<dyn ToolRunner>, AskError> {
         let caller = asked.caller;
         let mut permit = Permit { tainted: asked.is_tainted(), ..caller.permit.clone() };
         if !caller.role.may_use_cloud() {

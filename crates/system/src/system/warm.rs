@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_config::EngineKey;
+use hob_config::EngineName;
 use hob_core::{
     AgentContext, Answer, AskError, Caller, Engine, EngineError, FinishReason, GenerateRequest, Generation,
     GenerationStream, Message, ModelInfo, RequestSource, Role, RunEvents, run_id,
@@ -17,7 +17,8 @@ impl System {
     /// inference: nothing is generated and nothing is recorded. Other engines keep their own caches.
     pub async fn warm(&self) -> Result<(), AskError> {
         let engine = self.pool.selected();
-        let Some(agent) = self.agent.as_ref().filter(|_| engine.key() == EngineKey::Embedded.as_str()) else {
+        let Some(agent) = self.agent.as_ref().filter(|_| engine.key() == EngineName::Embedded.as_str())
+        else {
             return Ok(());
         };
         let Some(model) = self.steady_model().await? else { return Ok(()) };

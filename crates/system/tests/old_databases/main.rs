@@ -1,4 +1,4 @@
-//! Databases of every older version, with rows: they open, and keep their rows. `hob` and `memory` have what a Hob of each version
+//! Databases of every older version, with rows: they open, and keep their rows. `hob` has what a Hob of each version
 //! added to the database of the version before: its migration as it was released, its rows, and its version.
 
 #![allow(clippy::disallowed_methods, reason = "a test starts this program again")]
@@ -9,15 +9,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_db::{Database, DatabaseError, Migrations, inspect};
+use hob_db::{Database, DatabaseError, inspect};
 use hob_routing::QuestionClass;
 use hob_store::conversations::{Line, Speaker, Thread};
-use hob_store::memory::WordQuery;
 use hob_store::routing::Ratings;
-use hob_store::{Chats, Conversations, MemoryStore, Routing};
-use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
+use hob_store::{Chats, Conversations, Routing};
+use hob_system::HOB_MIGRATIONS;
 use hob_tasks::TaskId;
-use hob_tasks::store::Tasks;
+use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::{CallExport, SqliteTelemetryStore, TelemetryStore, has_answered};
 use rusqlite::Connection;
 
@@ -33,9 +32,6 @@ const HOB: [&str; 10] = [
     include_str!("hob/9.sql"),
     include_str!("hob/10.sql"),
 ];
-
-const MEMORY: [&str; 3] =
-    [include_str!("memory/1.sql"), include_str!("memory/2.sql"), include_str!("memory/3.sql")];
 
 /// Versions whose Hob wrote calls.
 const CALLS: [u64; 5] = [1, 6, 7, 8, 10];
@@ -95,7 +91,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
     let measured = calls.iter().filter(|written| (6..=8).contains(*written)).count() as u64;
     assert_eq!(figures.measured, measured, "energy of version {version}");
 
-    let tasks = Tasks::new(database.clone());
+    let tasks = SqliteTaskStore::new(database.clone());
     let listed = tasks.list(None).expect("readable");
     let prompts: Vec<&str> = listed.iter().map(|task| task.prompt.as_str()).collect();
     assert_eq!(prompts.len(), usize::from(version >= 2));
@@ -166,59 +162,32 @@ fn hob_db_of_every_version_opens_and_keeps_its_rows() {
 }
 
 #[test]
-fn memory_db_of_every_version_opens_and_keeps_its_rows() {
-    let fresh = schema(&Database::in_memory(MEMORY_MIGRATIONS).expect("opened").writer());
-    for version in 0..=MEMORY.len() {
-        let (_root, path) = file("memory.db");
-        drop(left_at(&MEMORY, version, &path));
-        let memory = MemoryStore::open(&path).expect("opened");
-        let figures = memory.figures().expect("readable");
-        let written = version as u64;
-        assert_eq!((figures.sources, figures.chunks, figures.vectors), (written, written, written));
-        let query = WordQuery::of("autumn").expect("a question");
-        assert_eq!(memory.find_words(&query, 10).expect("searched").len(), version, "from version {version}");
-        let near = memory.find_vectors("embedder", &[1.0, 0.0, 0.0, 0.0], 10).expect("searched");
-        assert_eq!(near.map_or(0, |hits| hits.len()), version, "from version {version}");
-        memory.check().expect("the words are those of the chunks");
-        drop(memory);
-        let connection = Connection::open(&path).expect("a file");
-        assert_eq!(schema(&connection), fresh, "from version {version}");
-        assert_eq!(versions(&connection), [("memory".to_owned(), 3)]);
-        assert_eq!(user_version(&connection), 11, "an older Hob refuses this");
-    }
-}
-
-#[test]
 fn databases_of_a_newer_hob_are_refused_and_left_alone() {
-    let newer: [(&str, &[&str], &[Migrations]); 2] =
-        [("hob.db", &HOB, HOB_MIGRATIONS), ("memory.db", &MEMORY, MEMORY_MIGRATIONS)];
-    for (name, scripts, migrations) in newer {
-        let (_root, path) = file(name);
-        let connection = left_at(scripts, scripts.len(), &path);
-        let one_more = scripts.len() as i64 + 1;
-        connection.pragma_update(None, "user_version", one_more).expect("written");
-        let before = schema(&connection);
-        let error = Database::open(&path, migrations).err().expect("refused").to_string();
-        let known = scripts.len();
-        assert_eq!(
-            error,
-            format!(
-                "the database {} was written by a newer Hob: its version is {one_more}, and this Hob knows none above {known}. \
-                 Update Hob, or set HOB_HOME to another directory.",
-                path.display()
-            )
-        );
-        assert_eq!((user_version(&connection), schema(&connection)), (one_more, before));
-        drop(connection);
+    let (_root, path) = file("hob.db");
+    let connection = left_at(&HOB, HOB.len(), &path);
+    let one_more = HOB.len() as i64 + 1;
+    connection.pragma_update(None, "user_version", one_more).expect("written");
+    let before = schema(&connection);
+    let error = Database::open(&path, HOB_MIGRATIONS).err().expect("refused").to_string();
+    let known = HOB.len();
+    assert_eq!(
+        error,
+        format!(
+            "the database {} was written by a newer Hob: its version is {one_more}, and this Hob knows none above {known}. \
+             Update Hob, or set HOB_HOME to another directory.",
+            path.display()
+        )
+    );
+    assert_eq!((user_version(&connection), schema(&connection)), (one_more, before));
+    drop(connection);
 
-        let (_root, path) = file(name);
-        let database = Database::open(&path, migrations).expect("made");
-        let later = "UPDATE schema_version SET version = version + 1";
-        database.write(|transaction| transaction.execute(later, [])).expect("written");
-        drop(database);
-        assert!(matches!(Database::open(&path, migrations), Err(DatabaseError::Newer { .. })));
-        assert!(matches!(inspect(&path, migrations), Err(DatabaseError::Newer { .. })));
-    }
+    let (_root, path) = file("hob.db");
+    let database = Database::open(&path, HOB_MIGRATIONS).expect("made");
+    let later = "UPDATE schema_version SET version = version + 1";
+    database.write(|transaction| transaction.execute(later, [])).expect("written");
+    drop(database);
+    assert!(matches!(Database::open(&path, HOB_MIGRATIONS), Err(DatabaseError::Newer { .. })));
+    assert!(matches!(inspect(&path, HOB_MIGRATIONS), Err(DatabaseError::Newer { .. })));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 use super::simulation_tests::{check, log};
 use super::tests::{after, asked, claimant, planned, success};
-use super::{Claimed, MIGRATIONS, Tasks};
+use super::{Claimed, MIGRATIONS, SqliteTaskStore, TaskStore};
 use crate::schedule::ScheduleType;
 use crate::task::{RunOutcome, Task};
 
@@ -20,8 +20,8 @@ const OWNER: &str = "HOB_TEST_OWNER";
 /// The other processes end when every slot up to here has run.
 const UNTIL: i64 = 3000;
 
-fn open(path: &Path) -> Tasks {
-    Tasks::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
+fn open(path: &Path) -> SqliteTaskStore {
+    SqliteTaskStore::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
 }
 
 fn file() -> (tempfile::TempDir, PathBuf) {
@@ -40,7 +40,7 @@ fn start(what: &str, path: &Path, owner: &str) -> Child {
         .expect("started")
 }
 
-fn of_this_process() -> (Tasks, String) {
+fn of_this_process() -> (SqliteTaskStore, String) {
     let path = PathBuf::from(std::env::var_os(FILE).expect("only started by another test"));
     (open(&path), std::env::var(OWNER).expect("a name"))
 }
@@ -57,7 +57,7 @@ fn once_free<T>(work: impl Fn() -> Result<T, DatabaseError>) -> T {
 }
 
 /// Ten tasks that run every ten seconds or so.
-fn fill(tasks: &Tasks) -> Vec<Task> {
+fn fill(tasks: &dyn TaskStore) -> Vec<Task> {
     let planned: Vec<Task> = (0..10)
         .map(|number| {
             planned(&format!("t{number}"), asked(ScheduleType::Interval, &(10 + number).to_string()))
@@ -75,7 +75,7 @@ fn runs_whatever_is_due() {
     loop {
         // The clock of this world is always at the next slot, and past the lease of whoever was killed.
         let Some(now) = once_free(|| tasks.next_due()) else {
-            once_free(|| tasks.interrupt_expired(after(UNTIL + 3600), Duration::from_secs(30)));
+            once_free(|| tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)));
             continue;
         };
         if now > after(UNTIL) {
@@ -111,6 +111,8 @@ fn two_processes_on_one_store_run_every_slot_once() {
     }
     let owners: i64 = tasks
         .database
+        .open()
+        .expect("opened")
         .read(|connection| {
             connection.query_row("SELECT count(DISTINCT owner) FROM task_run", [], |row| row.get(0))
         })
@@ -129,7 +131,7 @@ fn a_process_that_is_killed_at_any_moment_costs_no_slot() {
         std::thread::sleep(Duration::from_millis(milliseconds));
         child.kill().expect("killed");
         child.wait().expect("gone");
-        let gone = tasks.interrupt_expired(after(UNTIL + 3600), Duration::from_secs(30)).expect("looked");
+        let gone = tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)).expect("looked");
         assert!(gone.len() <= 3, "no more than it had claimed");
     }
     assert!(start("runs_whatever_is_due", &path, "last").wait().expect("it ends").success());
@@ -155,7 +157,7 @@ fn a_run_that_is_killed_with_its_process_is_logged_as_interrupted() {
     let rescuer = claimant("rescuer");
     assert_eq!(tasks.claim_due(after(80), 9, &rescuer).expect("claimed"), [], "its lease still holds");
     let lease = Duration::from_secs(30);
-    let gone = tasks.interrupt_expired(after(91), lease).expect("looked");
+    let gone = tasks.expire_leases(after(91), lease).expect("looked");
     assert_eq!((gone[0].slot, gone[0].outcome), (after(60), Some(RunOutcome::Interrupted)));
     assert_eq!(tasks.claim_due(after(91), 9, &rescuer).expect("claimed"), [], "it is not run again");
     let next = tasks.claim_due(after(120) + SignedDuration::from_millis(5), 9, &rescuer).expect("claimed");

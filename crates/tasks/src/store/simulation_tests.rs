@@ -8,7 +8,7 @@ use hob_core::Zone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::tests::{after, asked, claimant, noon, planned, success, tasks};
-use super::{Claimant, Tasks};
+use super::{Claimant, TaskStore};
 use crate::schedule::ScheduleType;
 use crate::task::{NewTask, RunOutcome, Task, TaskRun};
 
@@ -49,8 +49,8 @@ fn schedule(number: usize, dice: &mut Dice) -> Task {
 }
 
 /// One process: it looks around, takes some of what is due, and does it, unless it is killed in the middle.
-fn daemon(tasks: &Tasks, owner: &Claimant, now: Timestamp, dice: &mut Dice, killed: &mut usize) {
-    tasks.interrupt_expired(now, LEASE).expect("looked");
+fn daemon(tasks: &dyn TaskStore, owner: &Claimant, now: Timestamp, dice: &mut Dice, killed: &mut usize) {
+    tasks.expire_leases(now, LEASE).expect("looked");
     let most = 1 + usize::try_from(dice.up_to(400)).expect("small");
     for claimed in tasks.claim_due(now, most, owner).expect("claimed") {
         if dice.one_in(20) {
@@ -89,7 +89,7 @@ fn ten_thousand_schedules_and_random_kills_count_every_slot_once() {
     }
     // In the end somebody stays.
     let end = after(HOURS * 3600 + 10 * 3600);
-    tasks.interrupt_expired(end, LEASE).expect("looked");
+    tasks.expire_leases(end, LEASE).expect("looked");
     while let claimed @ [_, ..] = &tasks.claim_due(end, 1000, &daemons[0]).expect("claimed")[..] {
         for claimed in claimed {
             assert!(tasks.finish(claimed.run.id, &success(), end, &daemons[0]).expect("finished"));
@@ -137,14 +137,14 @@ fn a_clock_that_is_far_ahead_now_and_then_stops_nothing_and_repeats_nothing() {
         let slots: std::collections::HashSet<Timestamp> = log.iter().map(|run| run.slot).collect();
         assert_eq!(slots.len(), log.len(), "{}: a slot ran twice", task.id);
         let expected = HOURS * 3600 / (600 + 60 * i64::try_from(number).expect("small"));
-        let ran = task.timetable.upcoming(task.created_at).take_while(|slot| *slot <= clock);
+        let ran = task.schedule.upcoming(task.created_at).take_while(|slot| *slot <= clock);
         let ran = ran.filter(|slot| slots.contains(slot)).count();
         assert_eq!(ran, usize::try_from(expected).expect("small"), "{}: every slot runs", task.id);
     }
 }
 
 /// Oldest first.
-pub(super) fn log(tasks: &Tasks, task: &Task) -> Vec<TaskRun> {
+pub(super) fn log(tasks: &dyn TaskStore, task: &Task) -> Vec<TaskRun> {
     let mut log = tasks.runs(&task.id, 100_000).expect("read");
     log.reverse();
     log
@@ -156,16 +156,11 @@ pub(super) fn check(task: &Task, log: &[TaskRun], end: Timestamp) {
     let mut settled = task.created_at;
     for run in log {
         *slots.entry(run.slot).or_default() += 1;
-        assert_eq!(
-            Some(run.slot),
-            task.timetable.next_run(settled),
-            "{}: a slot was lost: {log:#?}",
-            task.id
-        );
+        assert_eq!(Some(run.slot), task.schedule.next_run(settled), "{}: a slot was lost: {log:#?}", task.id);
         assert!(run.outcome.is_some(), "{}: {run:?} never ended", task.id);
         settled = run.slot.max(run.started_at);
     }
     assert!(slots.values().all(|count| *count == 1), "{}: a slot ran twice: {log:#?}", task.id);
-    let next = task.timetable.next_run(settled);
+    let next = task.schedule.next_run(settled);
     assert!(next.is_none_or(|next| next > end), "{}: the slot {next:?} did not run", task.id);
 }

@@ -7,9 +7,10 @@ use hob_db::Database;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
+use crate::claim_plan::RETRY_BACKOFF;
 use crate::schedule::ScheduleType;
 use crate::task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
-use crate::types::{Change, TaskId, TaskStatus};
+use crate::types::{TaskChange, TaskId, TaskStatus};
 
 pub(in crate::store) fn at(text: &str) -> Timestamp {
     text.parse().expect("a moment")
@@ -23,8 +24,8 @@ pub(in crate::store) fn after(seconds: i64) -> Timestamp {
     noon() + SignedDuration::from_secs(seconds)
 }
 
-pub(in crate::store) fn tasks() -> Tasks {
-    Tasks::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+pub(in crate::store) fn tasks() -> SqliteTaskStore {
+    SqliteTaskStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
 
 pub(in crate::store) fn claimant(owner: &str) -> Claimant {
@@ -39,7 +40,7 @@ pub(in crate::store) fn planned(id: &str, task: NewTask) -> Task {
     task.plan(TaskId::parse(id).expect("an id"), noon()).expect("a good task")
 }
 
-fn kept(id: &str, task: NewTask) -> (Tasks, TaskId) {
+fn kept(id: &str, task: NewTask) -> (SqliteTaskStore, TaskId) {
     let (tasks, task) = (tasks(), planned(id, task));
     tasks.insert(&task).expect("kept");
     (tasks, task.id)
@@ -50,26 +51,36 @@ fn often() -> NewTask {
     asked(ScheduleType::Interval, "600")
 }
 
-pub(in crate::store) fn success() -> RunEnd {
-    RunEnd { outcome: RunOutcome::Succeeded, result: Some("hello".into()), error: None, retry: Retry::IfLeft }
+pub(in crate::store) fn success() -> RunResult {
+    RunResult {
+        outcome: RunOutcome::Succeeded,
+        result: Some("hello".into()),
+        error: None,
+        retry: RetryPolicy::IfLeft,
+    }
 }
 
-fn failure() -> RunEnd {
-    RunEnd { outcome: RunOutcome::Failed, result: None, error: Some("no luck".into()), retry: Retry::IfLeft }
+fn failure() -> RunResult {
+    RunResult {
+        outcome: RunOutcome::Failed,
+        result: None,
+        error: Some("no luck".into()),
+        retry: RetryPolicy::IfLeft,
+    }
 }
 
 /// Claims the one task that is due.
-fn claim(tasks: &Tasks, now: Timestamp) -> Option<Claimed> {
+fn claim(tasks: &dyn TaskStore, now: Timestamp) -> Option<Claimed> {
     let mut claimed = tasks.claim_due(now, 10, &claimant("a")).expect("claimed");
     assert!(claimed.len() <= 1);
     claimed.pop()
 }
 
-fn finish(tasks: &Tasks, claimed: &Claimed, end: &RunEnd, now: Timestamp) {
+fn finish(tasks: &dyn TaskStore, claimed: &Claimed, end: &RunResult, now: Timestamp) {
     assert!(tasks.finish(claimed.run.id, end, now, &claimant("a")).expect("finished"));
 }
 
-fn status(tasks: &Tasks, id: &TaskId) -> (TaskStatus, Option<Timestamp>) {
+fn status(tasks: &dyn TaskStore, id: &TaskId) -> (TaskStatus, Option<Timestamp>) {
     let task = tasks.get(id).expect("read").expect("there");
     (task.status, task.next_run)
 }
@@ -169,7 +180,7 @@ fn once_ends_completed_when_it_has_run() {
 }
 
 /// The task runs once while the clock is ahead by so many seconds.
-fn ran_ahead(seconds: i64) -> (Tasks, TaskId) {
+fn ran_ahead(seconds: i64) -> (SqliteTaskStore, TaskId) {
     let (tasks, id) = kept("t", often());
     let claimed = claim(&tasks, after(seconds)).expect("due");
     assert_eq!(claimed.run.slot, after(600));
@@ -187,8 +198,8 @@ fn a_clock_that_is_put_back_a_little_runs_no_slot_again() {
         assert_eq!(tasks.recalculate_carried_ahead(after(seconds)).expect("looked"), []);
     }
     assert_eq!(claim(&tasks, after(1205)), None);
-    assert!(tasks.change(&id, Change::Pause, after(1190)).expect("changed").is_ok());
-    let resumed = tasks.change(&id, Change::Resume, after(1190)).expect("changed").expect("allowed");
+    assert!(tasks.change(&id, TaskChange::Pause, after(1190)).expect("changed").is_ok());
+    let resumed = tasks.change(&id, TaskChange::Resume, after(1190)).expect("changed").expect("allowed");
     assert_eq!(resumed.next_run, Some(after(1800)), "not even after a pause");
     assert_eq!(claim(&tasks, after(1799)), None);
     assert_eq!(claim(&tasks, after(1800)).expect("due").run.slot, after(1800));
@@ -216,8 +227,8 @@ fn a_clock_that_was_ahead_once_does_not_stop_a_task() {
 #[test]
 fn resuming_a_task_goes_by_the_clock_of_today() {
     let (tasks, id) = ran_ahead(365 * 86_400);
-    assert!(tasks.change(&id, Change::Pause, after(500)).expect("changed").is_ok());
-    let resumed = tasks.change(&id, Change::Resume, after(510)).expect("changed").expect("allowed");
+    assert!(tasks.change(&id, TaskChange::Pause, after(500)).expect("changed").is_ok());
+    let resumed = tasks.change(&id, TaskChange::Resume, after(510)).expect("changed").expect("allowed");
     assert_eq!(resumed.next_run, Some(after(1200)), "the slot of 600 has run already");
     let claimed = claim(&tasks, after(1200)).expect("due");
     finish(&tasks, &claimed, &success(), after(1201));
@@ -256,10 +267,10 @@ fn a_run_whose_process_is_gone_is_logged_as_interrupted_and_not_run_again() {
     let (tasks, id) = kept("t", often());
     let claimed = claim(&tasks, after(600)).expect("due");
     let lease = Duration::from_secs(30);
-    assert_eq!(tasks.interrupt_expired(after(629), lease).expect("looked"), []);
+    assert_eq!(tasks.expire_leases(after(629), lease).expect("looked"), []);
     assert_eq!(tasks.renew(claimed.run.id, after(620), &claimant("a")).expect("renewed"), Renewal::Held);
-    assert_eq!(tasks.interrupt_expired(after(640), lease).expect("looked"), [], "it is alive");
-    let gone = tasks.interrupt_expired(after(651), lease).expect("looked");
+    assert_eq!(tasks.expire_leases(after(640), lease).expect("looked"), [], "it is alive");
+    let gone = tasks.expire_leases(after(651), lease).expect("looked");
     assert_eq!((gone.len(), gone[0].outcome), (1, Some(RunOutcome::Interrupted)));
     assert_eq!(tasks.runs(&id, 10).expect("read"), gone);
     assert_eq!(tasks.renew(claimed.run.id, after(652), &claimant("a")).expect("renewed"), Renewal::Lost);
@@ -275,7 +286,7 @@ fn a_run_whose_process_is_gone_is_logged_as_interrupted_and_not_run_again() {
 fn a_lease_from_before_the_clock_was_put_back_does_not_hold_for_ever() {
     let (tasks, _) = kept("t", often());
     claim(&tasks, after(86_400)).expect("due");
-    let gone = tasks.interrupt_expired(after(700), Duration::from_secs(30)).expect("looked");
+    let gone = tasks.expire_leases(after(700), Duration::from_secs(30)).expect("looked");
     assert_eq!(gone.len(), 1);
 }
 
@@ -297,7 +308,7 @@ fn what_fails_is_tried_again_as_often_as_allowed_and_ever_later() {
     let second = claim(&tasks, after(635)).expect("due");
     assert_eq!((second.run.slot, second.run.attempt), (after(600), 2));
     // Interrupted counts as failed.
-    assert_eq!(tasks.interrupt_expired(after(700), Duration::from_secs(30)).expect("looked").len(), 1);
+    assert_eq!(tasks.expire_leases(after(700), Duration::from_secs(30)).expect("looked").len(), 1);
     let third = claim(&tasks, after(760)).expect("due");
     assert_eq!((third.run.slot, third.run.attempt), (after(600), 3));
     finish(&tasks, &third, &failure(), after(770));
@@ -307,7 +318,7 @@ fn what_fails_is_tried_again_as_often_as_allowed_and_ever_later() {
     let outcomes: Vec<_> = tasks.runs(&id, 10).expect("read").into_iter().map(|run| run.outcome).collect();
     use RunOutcome::{Failed, Interrupted};
     assert_eq!(outcomes, [None, Some(Failed), Some(Interrupted), Some(Failed)]);
-    assert_eq!([1, 2, 3, 30].map(|attempt| back_off(attempt).as_secs()), [30, 60, 120, 3600]);
+    assert_eq!([1, 2, 3, 30].map(|attempt| RETRY_BACKOFF.delay(attempt).as_secs()), [30, 60, 120, 3600]);
 }
 
 #[test]
@@ -315,34 +326,34 @@ fn what_must_not_be_repeated_is_not() {
     let (tasks, _) =
         kept("t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
     let claimed = claim(&tasks, after(600)).expect("due");
-    finish(&tasks, &claimed, &RunEnd { retry: Retry::Never, ..failure() }, after(605));
+    finish(&tasks, &claimed, &RunResult { retry: RetryPolicy::Never, ..failure() }, after(605));
     assert_eq!(claim(&tasks, after(1199)), None);
 }
 
 #[test]
 fn a_paused_task_waits_and_a_resumed_one_goes_on_from_then() {
     let (tasks, id) = kept("t", often());
-    let paused = tasks.change(&id, Change::Pause, after(10)).expect("changed").expect("allowed");
+    let paused = tasks.change(&id, TaskChange::Pause, after(10)).expect("changed").expect("allowed");
     assert_eq!(paused.status, TaskStatus::Paused);
     assert_eq!(claim(&tasks, after(5000)), None);
     assert_eq!(tasks.next_due().expect("read"), None);
-    let resumed = tasks.change(&id, Change::Resume, after(5000)).expect("changed").expect("allowed");
+    let resumed = tasks.change(&id, TaskChange::Resume, after(5000)).expect("changed").expect("allowed");
     assert_eq!((resumed.status, resumed.next_run), (TaskStatus::Active, Some(after(5400))));
     assert_eq!(claim(&tasks, after(5399)), None);
     assert!(claim(&tasks, after(5400)).is_some());
 
     let (tasks, id) = kept("t", asked(ScheduleType::Once, "2026-11-15T13:00Z"));
-    tasks.change(&id, Change::Pause, after(10)).expect("changed").expect("allowed");
-    tasks.change(&id, Change::Resume, after(7200)).expect("changed").expect("allowed");
+    tasks.change(&id, TaskChange::Pause, after(10)).expect("changed").expect("allowed");
+    tasks.change(&id, TaskChange::Resume, after(7200)).expect("changed").expect("allowed");
     assert_eq!(claim(&tasks, after(7200)).expect("a date is not lost").run.slot, after(3600));
 
     let limits = TaskLimits { retries: 1, ..TaskLimits::default() };
     let (tasks, id) = kept("t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
     let first = claim(&tasks, after(3600)).expect("due");
     finish(&tasks, &first, &failure(), after(3601));
-    tasks.change(&id, Change::Pause, after(3602)).expect("changed").expect("allowed");
+    tasks.change(&id, TaskChange::Pause, after(3602)).expect("changed").expect("allowed");
     assert_eq!(claim(&tasks, after(7200)), None);
-    tasks.change(&id, Change::Resume, after(7200)).expect("changed").expect("allowed");
+    tasks.change(&id, TaskChange::Resume, after(7200)).expect("changed").expect("allowed");
     let second = claim(&tasks, after(7200)).expect("nor is its second try");
     finish(&tasks, &second, &success(), after(7201));
     assert_eq!(status(&tasks, &id).0, TaskStatus::Completed);
@@ -352,12 +363,12 @@ fn a_paused_task_waits_and_a_resumed_one_goes_on_from_then() {
 fn a_cancelled_task_stays_cancelled_and_its_run_is_told() {
     let (tasks, id) = kept("t", often());
     let claimed = claim(&tasks, after(600)).expect("due");
-    tasks.change(&id, Change::Cancel, after(610)).expect("changed").expect("allowed");
+    tasks.change(&id, TaskChange::Cancel, after(610)).expect("changed").expect("allowed");
     assert_eq!(tasks.renew(claimed.run.id, after(611), &claimant("a")).expect("renewed"), Renewal::Cancelled);
-    finish(&tasks, &claimed, &RunEnd { outcome: RunOutcome::Cancelled, ..failure() }, after(612));
+    finish(&tasks, &claimed, &RunResult { outcome: RunOutcome::Cancelled, ..failure() }, after(612));
     assert_eq!(status(&tasks, &id), (TaskStatus::Cancelled, None));
     assert_eq!(claim(&tasks, after(100_000)), None);
-    for change in [Change::Pause, Change::Resume] {
+    for change in [TaskChange::Pause, TaskChange::Resume] {
         let refused = tasks.change(&id, change, after(700)).expect("asked").expect_err("refused");
         assert_eq!(refused.to_string(), "a cancelled task stays cancelled");
     }
@@ -369,8 +380,8 @@ fn a_cancelled_task_stays_cancelled_and_its_run_is_told() {
 fn a_pause_during_a_run_lets_the_run_end() {
     let (tasks, id) = kept("t", often());
     let claimed = claim(&tasks, after(600)).expect("due");
-    tasks.change(&id, Change::Pause, after(601)).expect("changed").expect("allowed");
-    let resumed = tasks.change(&id, Change::Resume, after(1300)).expect("changed").expect("allowed");
+    tasks.change(&id, TaskChange::Pause, after(601)).expect("changed").expect("allowed");
+    let resumed = tasks.change(&id, TaskChange::Resume, after(1300)).expect("changed").expect("allowed");
     assert_eq!(resumed.next_run, Some(after(1800)));
     assert_eq!(claim(&tasks, after(1900)), None, "it still runs");
     finish(&tasks, &claimed, &success(), after(1901));
@@ -440,11 +451,11 @@ fn a_clock_may_show_anything() {
             for claimed in tasks.claim_due(shown, 10, &claimant("a")).expect("claimed") {
                 tasks.renew(claimed.run.id, shown, &claimant("a")).expect("renewed");
             }
-            tasks.interrupt_expired(shown, Duration::from_secs(30)).expect("looked");
+            tasks.expire_leases(shown, Duration::from_secs(30)).expect("looked");
             tasks.recalculate_carried_ahead(noon()).expect("looked");
             for task in tasks.list(None).expect("listed") {
-                let _ = tasks.change(&task.id, Change::Pause, shown).expect("asked");
-                let _ = tasks.change(&task.id, Change::Resume, noon()).expect("asked");
+                let _ = tasks.change(&task.id, TaskChange::Pause, shown).expect("asked");
+                let _ = tasks.change(&task.id, TaskChange::Resume, noon()).expect("asked");
             }
             tasks.next_due().expect("read");
         }

@@ -8,27 +8,27 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::told;
-use crate::service::TaskBook;
-use crate::types::{Change, TaskId};
+use super::tool_error;
+use crate::service::TaskService;
+use crate::types::{TaskChange, TaskId};
 
 /// Each form: its name, what it does, and in which words.
-const FORMS: [(&str, Change, &str); 3] = [
-    ("pause_scheduled_task", Change::Pause, "Pauses a task. It runs again when it is resumed."),
-    ("resume_scheduled_task", Change::Resume, "Resumes a task. Its next run is recalculated."),
-    ("cancel_scheduled_task", Change::Cancel, "Cancels a task for good. A run under way is stopped."),
+const FORMS: [(&str, TaskChange, &str); 3] = [
+    ("pause_scheduled_task", TaskChange::Pause, "Pauses a task. It runs again when it is resumed."),
+    ("resume_scheduled_task", TaskChange::Resume, "Resumes a task. Its next run is recalculated."),
+    ("cancel_scheduled_task", TaskChange::Cancel, "Cancels a task for good. A run under way is stopped."),
 ];
 
 /// The tool in one of its forms.
 pub struct ChangeTask {
-    tasks: TaskBook,
-    change: Change,
+    tasks: TaskService,
+    change: TaskChange,
     spec: ToolSpec,
 }
 
 impl ChangeTask {
     /// All forms.
-    pub fn all(tasks: &TaskBook) -> impl Iterator<Item = Arc<dyn Tool>> {
+    pub fn all(tasks: &TaskService) -> impl Iterator<Item = Arc<dyn Tool>> {
         FORMS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
             let spec = ToolSpec {
                 name: name.to_owned(),
@@ -62,8 +62,8 @@ impl Tool for ChangeTask {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { task_id } = tool_arguments::read(arguments)?;
-        let id = TaskId::parse(&task_id).map_err(told)?;
-        let task = self.tasks.change(&id, self.change).await.map_err(told)?;
+        let id = TaskId::parse(&task_id).map_err(tool_error)?;
+        let task = self.tasks.change(&id, self.change).await.map_err(tool_error)?;
         let next_run = task.next_run.map(|at| at.to_string());
         Ok(json!({ "task_id": task.id, "next_run": next_run, "status": task.status.as_str() }).to_string())
     }

@@ -8,18 +8,18 @@ use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::told;
+use super::tool_error;
 use crate::schedule::{ScheduleType, parse_zone};
-use crate::service::TaskBook;
+use crate::service::TaskService;
 use crate::task::NewTask;
 
 /// The tool.
 pub struct ScheduleTask {
-    tasks: TaskBook,
+    tasks: TaskService,
 }
 
 impl ScheduleTask {
-    pub fn new(tasks: TaskBook) -> Self {
+    pub fn new(tasks: TaskService) -> Self {
         ScheduleTask { tasks }
     }
 }
@@ -75,7 +75,7 @@ impl Tool for ScheduleTask {
         &["agent"]
     }
 
-    /// Whoever cannot be told apart may have nothing done but computing.
+    /// Without a known caller, the task may use pure tools only.
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         self.call_for(arguments, &Permit::up_to(Reach::Pure)).await
     }
@@ -83,15 +83,15 @@ impl Tool for ScheduleTask {
     /// The task can use what its maker can, and no more.
     async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let asked: Arguments = tool_arguments::read(arguments)?;
-        let kind = ScheduleType::parse(&asked.schedule_type).map_err(told)?;
+        let kind = ScheduleType::parse(&asked.schedule_type).map_err(tool_error)?;
         let usual = NewTask::new(asked.prompt, kind, asked.schedule_value, permit.clone());
         let task = NewTask {
-            timezone: asked.timezone.as_deref().map(parse_zone).transpose().map_err(told)?,
+            timezone: asked.timezone.as_deref().map(parse_zone).transpose().map_err(tool_error)?,
             agent: asked.agent.unwrap_or(usual.agent.clone()),
             tools: asked.tools,
             ..usual
         };
-        let task = self.tasks.create(task).await.map_err(told)?;
+        let task = self.tasks.create(task).await.map_err(tool_error)?;
         let next_run = task.next_run.map(|at| at.to_string());
         Ok(json!({ "task_id": task.id, "next_run": next_run, "status": task.status.as_str() }).to_string())
     }

@@ -8,11 +8,11 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::told;
-use crate::service::TaskBook;
+use super::tool_error;
+use crate::service::TaskService;
 use crate::types::TaskStatus;
 
-/// A model is told of so many at most, the next ones first.
+/// A model sees so many tasks at most, the next ones first.
 const MOST: usize = 50;
 
 /// As much of a prompt as tells tasks apart.
@@ -20,11 +20,11 @@ const SHOWN: usize = 120;
 
 /// The tool.
 pub struct ListTasks {
-    tasks: TaskBook,
+    tasks: TaskService,
 }
 
 impl ListTasks {
-    pub fn new(tasks: TaskBook) -> Self {
+    pub fn new(tasks: TaskService) -> Self {
         ListTasks { tasks }
     }
 }
@@ -64,8 +64,8 @@ impl Tool for ListTasks {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { status } = tool_arguments::read(arguments)?;
-        let status = status.as_deref().map(TaskStatus::parse).transpose().map_err(told)?;
-        let tasks = self.tasks.list(status).await.map_err(told)?;
+        let status = status.as_deref().map(TaskStatus::parse).transpose().map_err(tool_error)?;
+        let tasks = self.tasks.list(status).await.map_err(tool_error)?;
         let listed: Vec<Value> = tasks
             .iter()
             .take(MOST)
@@ -73,9 +73,9 @@ impl Tool for ListTasks {
                 json!({
                     "task_id": task.id,
                     "prompt": task.prompt.chars().take(SHOWN).collect::<String>(),
-                    "schedule_type": task.timetable.spec.kind().as_str(),
-                    "schedule_value": task.timetable.spec.value(),
-                    "timezone": task.timetable.zone.name(),
+                    "schedule_type": task.schedule.spec.kind().as_str(),
+                    "schedule_value": task.schedule.spec.value(),
+                    "timezone": task.schedule.zone.name(),
                     "status": task.status.as_str(),
                     "next_run": task.next_run.map(|at| at.to_string()),
                 })

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use hob_core::{Tool, ToolError};
 
-use crate::service::TaskBook;
-use crate::types::ScheduleError;
+use crate::service::TaskService;
+use crate::types::TaskError;
 
 pub use change::ChangeTask;
 pub use create::ScheduleTask;
 pub use list::ListTasks;
 
 /// All of them.
-pub fn task_tools(tasks: &TaskBook) -> Vec<Arc<dyn Tool>> {
+pub fn task_tools(tasks: &TaskService) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> =
         vec![Arc::new(ScheduleTask::new(tasks.clone())), Arc::new(ListTasks::new(tasks.clone()))];
     tools.extend(ChangeTask::all(tasks));
@@ -25,14 +25,14 @@ pub fn task_tools(tasks: &TaskBook) -> Vec<Arc<dyn Tool>> {
 }
 
 /// Why it was not done, in words for the model.
-fn told(error: ScheduleError) -> ToolError {
-    if let ScheduleError::Unavailable(cause) = &error {
+fn tool_error(error: TaskError) -> ToolError {
+    if let TaskError::Unavailable(cause) = &error {
         tracing::warn!(%error, %cause, "a tool cannot reach the tasks");
     }
     ToolError::new(match &error {
-        ScheduleError::NotFound { .. } => format!("{error}; list_scheduled_tasks shows those there are"),
-        ScheduleError::Invalid { field, .. } => format!("{}: {error}", field.as_str()),
-        ScheduleError::Refused { .. } | ScheduleError::Running { .. } | ScheduleError::Unavailable(_) => {
+        TaskError::NotFound { .. } => format!("{error}; list_scheduled_tasks shows those there are"),
+        TaskError::Invalid { field, .. } => format!("{}: {error}", field.as_str()),
+        TaskError::Refused { .. } | TaskError::Running { .. } | TaskError::Unavailable(_) => {
             error.to_string()
         }
     })

@@ -1,9 +1,9 @@
 //! How energy is shared among the questions a machine works on: what is used between two looks at the meters is split equally
 //! among those that were under way when the first of them began. Pure.
 //!
-//! A look takes time, and questions come and go meanwhile. One that comes is measured from the next look on, because nobody knows
+//! A look takes time, and questions come and go meanwhile. One that comes is measured from the next look on, because it is not known
 //! whether the meters were read before or after it came. One that goes has what it was given until then; its part of what is
-//! still to be split is nobody's, so that nobody pays for another's work.
+//! still to be split is counted for no question, so that none is charged for another's work.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl EnergyShares {
         id
     }
 
-    /// Somebody begins to read the meters. Who is under way now is measured from here on.
+    /// The reader begins to read the meters. Questions under way now are measured from here on.
     pub(super) fn begin_look(&mut self, now: Instant) {
         self.looking = Some(now);
         for share in self.under_way.values_mut() {
@@ -65,7 +65,7 @@ impl EnergyShares {
         }
     }
 
-    /// The meters are read. What was used since the last time is split, and goes to nobody when nobody was there all the time.
+    /// The meters are read. What was used since the last time is split among the questions that were under way all the time.
     /// `None` is an amount that is not known.
     pub(super) fn end_look(&mut self, used: Option<u64>) {
         let all = used.map(|used| used.saturating_add(self.rest));
@@ -86,7 +86,7 @@ impl EnergyShares {
         self.looked = self.looking.take();
     }
 
-    /// What somebody was given in all; `None` when it was gone before there was anything to split, or a part is not known.
+    /// What a question was given in all; `None` when it was gone before there was anything to split, or a part is not known.
     pub(super) fn leave(&mut self, id: ShareId, now: Instant) -> Option<u64> {
         let share = self.under_way.remove(&id)?;
         let is_stale = self.looked.is_none_or(|looked| now.saturating_duration_since(looked) > STALE);

@@ -10,9 +10,9 @@
 //!
 //! Meters count whole processors and cards. A question's figure is therefore all that they used while it was under way, their
 //! idling and other programs included, divided by the questions under way at the same time. Energy that is used while there
-//! is no question is put down to nobody.
+//! is no question is not counted.
 //!
-//! Reading a meter may take long, and with a driver that hangs it takes for ever. So one thread reads, and nobody waits for it:
+//! Reading a meter may take long, and with a driver that hangs it takes for ever. So one thread reads, and no question waits for it:
 //! a question that begins or ends only notes that, and what has not been read by its end is not in its figure.
 
 mod counter;
@@ -80,7 +80,7 @@ pub struct EnergyMeters {
 }
 
 impl EnergyMeters {
-    /// Looks for the meters of this machine. Nobody waits for that: a question that is asked before it is over has no figure.
+    /// Looks for the meters of this machine. Does not wait for the result: a question that is asked before it is there has no figure.
     pub(crate) fn open() -> Self {
         Self::found_by(FoundMeters::on_this_machine)
     }
@@ -88,7 +88,7 @@ impl EnergyMeters {
     fn found_by(find: impl FnOnce() -> FoundMeters + Send + 'static) -> Self {
         let meters = EnergyMeters::default();
         let found = Arc::clone(&meters.found);
-        // A thread that nobody joins, because nothing can hurry a driver. It ends by itself, with the last of the meters.
+        // The thread is never joined, because a driver cannot be interrupted. It ends by itself, with the last of the meters.
         let looking = thread::Builder::new().name("energy".to_owned()).spawn(move || {
             let FoundMeters { counters, refused } = find();
             for reason in refused {
@@ -122,7 +122,7 @@ impl EnergyMeters {
 }
 
 /// Whether the engine does its work on this machine. One that is inside this program has no address; of several servers
-/// under one name, nobody knows in advance which will answer.
+/// under one name, it is not known in advance which will answer.
 fn works_here(engine: &dyn Engine) -> bool {
     if !engine.members().is_empty() {
         return engine.members().iter().all(|member| works_here(member.as_ref()));
@@ -131,11 +131,11 @@ fn works_here(engine: &dyn Engine) -> bool {
     !PASS_ON.contains(&engine.key()) && (address.is_empty() || is_on_this_machine(address))
 }
 
-/// Reads the meters. Nobody else does, and nobody waits for it.
+/// The only reader of the meters. No question waits for it.
 struct Reader {
     counters: EnergyCounters,
     state: Arc<Mutex<MeterState>>,
-    /// Somebody is under way. Ends with the [`MeterSet`].
+    /// A question is under way. Ends with the [`MeterSet`].
     woken: Receiver<()>,
 }
 
@@ -165,7 +165,7 @@ impl Reader {
     }
 }
 
-/// What questions and the reader tell each other. Its lock is only ever held for a moment, and never while a meter is read.
+/// What questions and the reader share. Its lock is only ever held for a moment, and never while a meter is read.
 struct MeterState {
     shares: EnergyShares,
     /// Whether the reader waits to be woken.

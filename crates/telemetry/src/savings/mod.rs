@@ -29,7 +29,7 @@ const MOST_MODELS: usize = 100;
 pub struct ServedTotals {
     /// When the first call was made.
     pub since: Option<Moment>,
-    /// What local engines answered. Failed calls and those of `bench` are not in it: nobody would have paid for them.
+    /// What local engines answered. Failed calls and those of `bench` are not in it: in the cloud they would not have been made.
     pub models: Vec<ServedModel>,
     /// How long that took in the last 30 days.
     pub timings: CallTimings,

@@ -1,5 +1,4 @@
-//! Sends spans to a collector, in batches and beside everything else: a collector that is slow or gone costs spans, never an
-//! answer.
+//! Sends spans to a collector, in batches and in a task of its own: a slow or missing collector costs spans, never an answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +38,7 @@ const LONGEST_ERROR: usize = 64 << 10;
 /// The longest a collector may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for the last spans of all: whoever ends the program does not want to wait.
+/// The same for the last spans: the end of the program should not take long.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Sends finished spans to a collector. Stops when it is dropped; [`Self::close`] sends what is left.
@@ -101,7 +100,7 @@ struct SpanSender {
     receiver: mpsc::Receiver<FinishedSpan>,
     queue: Arc<SpanQueue>,
     stop: CancellationToken,
-    /// Whether the last attempt failed, so that a collector that is gone is told of once.
+    /// Whether the last attempt failed, so that a missing collector is logged once.
     is_failing: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A piece of work with a beginning and an end. Where nobody collects traces, spans are silent and cost nothing.
+//! A piece of work with a beginning and an end. Without a collector, spans record nothing and cost nothing.
 
 use std::borrow::Cow;
 use std::sync::Arc;

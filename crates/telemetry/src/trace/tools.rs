@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::{ToolCall, ToolDefinition, ToolResult, Tools, TraceParent};
+use hob_core::{ToolCall, ToolDefinition, ToolResult, ToolRunner, TraceParent};
 use hob_net::trace_context::within;
 
 use super::span::{SpanKind, Tracer};
 
 /// The tools, traced.
 pub struct TracedTools {
-    pub tools: Arc<dyn Tools>,
+    pub tools: Arc<dyn ToolRunner>,
     pub tracer: Tracer,
     pub parent: Option<TraceParent>,
 }
 
 #[async_trait]
-impl Tools for TracedTools {
+impl ToolRunner for TracedTools {
     fn definitions(&self) -> Vec<ToolDefinition> {
         self.tools.definitions()
     }

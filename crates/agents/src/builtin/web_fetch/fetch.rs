@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hob_net::egress::{AddressPolicy, CheckedResolver, ForbiddenAddress, Lookup, system_lookup};
+use hob_net::egress::{AddressLookup, AddressPolicy, CheckedResolver, ForbiddenAddress, system_lookup};
 use hob_net::{DEFAULT_CONNECT_TIMEOUT, HttpClientOptions, ProxyUse, USER_AGENT, http_client, root_cause};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, StatusCode};
@@ -24,7 +24,7 @@ const ACCEPTED: &str =
 #[derive(Clone)]
 pub struct WebFetchOptions {
     pub policy: AddressPolicy,
-    pub lookup: Lookup,
+    pub lookup: AddressLookup,
     /// The time for everything, redirects included.
     pub timeout: Duration,
     /// As much of a page as is read.

@@ -8,12 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail};
 use futures::StreamExt;
-use hob_config::{AgentKey, Config};
+use hob_config::{AgentName, Config};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    AgentPreference, Answered, AskError, Caller, Delta, FinishReason, GenerateRequest, Message, ModelReason,
-    Passage, Permit, Reach, RequestSource, Role, Step, ToolChoice, Warning, run_id,
+    AgentPreference, AgentStep, AnswerWarning, Answered, AskError, Caller, Delta, FinishReason,
+    GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, ToolChoice, run_id,
 };
+use hob_memory::Passage;
 use hob_system::{Household, SelectionReason, Streaming, System};
 use serde_json::{Map, Value, json};
 
@@ -85,7 +86,7 @@ fn caller(args: &AskArgs) -> Caller {
     let wants_tools = tools.is_some() || args.require_tool;
     let agent = match agent {
         Some(AgentChoice::Agent(agent)) => AgentPreference::Named(agent.to_string()),
-        None if wants_tools => AgentPreference::Named(AgentKey::Orchestrator.to_string()),
+        None if wants_tools => AgentPreference::Named(AgentName::Orchestrator.to_string()),
         Some(AgentChoice::None) | None => AgentPreference::None,
     };
     let permit = Permit { only: tools.clone(), ..Permit::up_to(Reach::Act) };
@@ -131,8 +132,10 @@ async fn request(system: &System, args: &AskArgs, question: String) -> Result<Ge
 }
 
 /// Whether a fallback answers instead of the configured model. This is always reported.
-fn is_fallback(warnings: &[Warning]) -> bool {
-    warnings.iter().any(|warning| matches!(warning, Warning::FallbackModel | Warning::CloudFallback))
+fn is_fallback(warnings: &[AnswerWarning]) -> bool {
+    warnings
+        .iter()
+        .any(|warning| matches!(warning, AnswerWarning::FallbackModel | AnswerWarning::CloudFallback))
 }
 
 /// Prints which model answers and why, if Hob chose it.
@@ -324,13 +327,13 @@ pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>) -> Erro
 }
 
 /// An agent's step as one line.
-pub fn one_step(step: &Step) -> String {
+pub fn one_step(step: &AgentStep) -> String {
     let text = |field: &str| match &step.data[field] {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     match step.name {
-        Step::WARNING => format!("! {}", text("warning")),
+        AgentStep::WARNING => format!("! {}", text("warning")),
         "TOOL_CALL_START" => format!("→ {} {}", text("tool"), text("arguments")),
         _ if step.data["success"] == true => format!("← {} in {} s", text("tool"), text("latency")),
         _ => format!("← {} failed after {} s", text("tool"), text("latency")),

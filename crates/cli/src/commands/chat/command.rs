@@ -168,7 +168,7 @@ fn without_continuations(typed: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hob_config::AgentKey;
+    use hob_config::AgentName;
 
     use super::*;
 
@@ -191,7 +191,7 @@ mod tests {
             ("/model  qwen3:8b ", ChatCommand::Model(Some("qwen3:8b".into()))),
             ("/agent", ChatCommand::Agent(None)),
             ("/agent none", ChatCommand::Agent(Some(AgentChoice::None))),
-            ("/agent react", ChatCommand::Agent(Some(AgentChoice::Agent(AgentKey::React)))),
+            ("/agent react", ChatCommand::Agent(Some(AgentChoice::Agent(AgentName::React)))),
             ("/tools", ChatCommand::Tools),
             ("/memory", ChatCommand::Memory(None)),
             ("/memory off", ChatCommand::Memory(Some(Switch::Off))),
@@ -213,7 +213,7 @@ mod tests {
         for (line, expected) in [
             ("/modle", "Did you mean /model?"),
             ("/frobnicate", "Commands: /help /model"),
-            ("/agent orchestra", "there are simple, orchestrator, react and codeact, or none"),
+            ("/agent orchestra", "known agents: simple, orchestrator, react, codeact, or none"),
             ("/memory maybe", "'on' or 'off'"),
             ("/save", "a file name"),
             ("/resume", "/list shows them"),

@@ -1,4 +1,4 @@
-use hob_config::AgentKey;
+use hob_config::AgentName;
 use hob_system::store::chats::TurnNumber;
 
 use super::*;
@@ -173,7 +173,7 @@ fn settings_change_by_command() {
     assert!(said(session.handle_input("/memory off")).contains("off"));
     let changed = ChatSettings {
         model: Some("big".into()),
-        agent: AgentChoice::Agent(AgentKey::Orchestrator),
+        agent: AgentChoice::Agent(AgentName::Orchestrator),
         memory: Switch::Off,
     };
     assert_eq!(session.settings(), &changed);

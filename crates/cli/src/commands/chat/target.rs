@@ -1,6 +1,6 @@
 //! The target of questions: the app, and the options of the command line.
 
-use hob_config::AgentKey;
+use hob_config::AgentName;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Caller, GenerateRequest, MaxTokens, MemoryUse, Message, Permit, Reach, RequestSource,
@@ -66,7 +66,7 @@ impl ChatTarget<'_> {
 pub fn initial_settings(args: &AnsweringArgs, memory: Switch) -> ChatSettings {
     let agent = match args.agent {
         Some(agent) => agent,
-        None if args.tools.is_some() => AgentChoice::Agent(AgentKey::Orchestrator),
+        None if args.tools.is_some() => AgentChoice::Agent(AgentName::Orchestrator),
         None => AgentChoice::None,
     };
     ChatSettings { model: None, agent, memory }

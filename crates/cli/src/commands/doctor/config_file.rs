@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hob_config::{Config, ConfigError, Environment, Loaded, McpTransportConfig, Warning};
+use hob_config::{Config, ConfigError, ConfigWarning, Environment, Loaded, McpTransportConfig};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::failure;
@@ -42,16 +42,16 @@ pub fn check(environment: &Environment) -> (Vec<DoctorCheck>, Option<Config>) {
 }
 
 /// What to do about something without effect.
-fn remedy_of_warning(warning: &Warning) -> String {
+fn remedy_of_warning(warning: &ConfigWarning) -> String {
     match warning {
-        Warning::UnknownKey { key, line, .. } => {
+        ConfigWarning::UnknownKey { key, line, .. } => {
             format!("Correct or remove '{key}' in line {line}: it has no effect")
         }
-        Warning::UnknownSection { section, line, .. } => {
+        ConfigWarning::UnknownSection { section, line, .. } => {
             format!("Correct or remove [{section}] in line {line}: it has no effect")
         }
-        Warning::NoEffect { key, line, .. } => format!("Remove '{key}' in line {line}"),
-        Warning::MoreUnknown { .. } => "Correct or remove them: they have no effect".to_owned(),
+        ConfigWarning::NoEffect { key, line, .. } => format!("Remove '{key}' in line {line}"),
+        ConfigWarning::MoreUnknown { .. } => "Correct or remove them: they have no effect".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_config::{Config, EngineKey};
+use hob_config::{Config, EngineName};
 use hob_core::{Engine, EngineError, ModelInfo};
 use hob_system::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 
@@ -86,7 +86,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
             advice::how_to_part(key),
         ),
         EngineState::NotResponding
-            if key == EngineKey::Llamacpp.as_str() && config.engine.llamacpp.binary_path.is_some() =>
+            if key == EngineName::Llamacpp.as_str() && config.engine.llamacpp.binary_path.is_some() =>
         {
             DoctorCheck::new(
                 key,
@@ -103,7 +103,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
 /// A setting with which no engine can be created.
 pub fn check_unmade(error: EngineError) -> DoctorCheck {
     let advice = match &error {
-        EngineError::NotConfigured { engine, .. } if engine == EngineKey::Cloud.as_str() => {
+        EngineError::NotConfigured { engine, .. } if engine == EngineName::Cloud.as_str() => {
             "Set a valid provider key, or unset it: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY"
                 .to_owned()
         }
@@ -120,7 +120,7 @@ pub fn check_files(config: &Config, home: &Path) -> Vec<DoctorCheck> {
     let broken = local::broken_models(config, home).into_iter();
     let check = broken.map(|(id, problem)| {
         DoctorCheck::new(
-            EngineKey::Embedded.as_str(),
+            EngineName::Embedded.as_str(),
             CheckStatus::Warning,
             format!("the model file of '{id}' cannot be used: {problem}"),
         )
@@ -229,7 +229,7 @@ fn how_to_have(key: &str, found: &[EngineStatus]) -> String {
 }
 
 fn has_embedded(found: &[EngineStatus]) -> bool {
-    found.iter().any(|status| status.engine.key() == EngineKey::Embedded.as_str())
+    found.iter().any(|status| status.engine.key() == EngineName::Embedded.as_str())
 }
 
 /// The models that an engine lists.
@@ -284,6 +284,6 @@ fn remedy(none: &NoEngine) -> String {
 
 /// The server that Hob would start.
 fn managed_binary(config: &Config) -> Option<&Path> {
-    let is_preferred = config.engine.default.is_none_or(|key| key == EngineKey::Llamacpp);
+    let is_preferred = config.engine.default.is_none_or(|key| key == EngineName::Llamacpp);
     config.engine.llamacpp.binary_path.as_deref().filter(|_| is_preferred)
 }

@@ -1,6 +1,6 @@
 //! The machine, and the keys in its environment.
 
-use hob_config::{Config, Hardware, OddKey};
+use hob_config::{Config, Hardware, SuspiciousKey};
 
 use super::report::{CheckStatus, DoctorCheck};
 use super::summary;
@@ -16,7 +16,7 @@ pub fn check(hardware: &Hardware) -> Vec<DoctorCheck> {
 
 /// Keys that cannot work, each with its variable.
 pub fn check_odd_keys(config: &Config) -> impl Iterator<Item = DoctorCheck> {
-    config.provider_keys.odd_ones().into_iter().map(|OddKey { variable, problem }| {
+    config.provider_keys.suspicious().into_iter().map(|SuspiciousKey { variable, problem }| {
         DoctorCheck::new("keys", CheckStatus::Warning, format!("{variable} {problem}"))
             .advise(format!("Set {variable} to the key as the provider shows it, or unset it"))
     })

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use hob_core::Passage;
+use hob_memory::Passage;
 
 /// Characters shown before the first match.
 const BEFORE: usize = 60;
@@ -86,7 +86,7 @@ mod tests {
             title: String::new(),
             text: text.into(),
             position: 0,
-            place: hob_core::PassagePlace::Line,
+            place: hob_memory::PassagePlace::Line,
             line: 1,
             end_line: 1,
             tokens: 1,

@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::IndexReport;
-use hob_system::documents::index::count;
-use hob_system::documents::{Indexing, Listener};
+use hob_memory::index::count;
+use hob_memory::{IndexReport, Indexing, Listener};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{IndexBar, NamedFiles};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_system::documents::Progress;
+use hob_memory::Progress;
 use indicatif::{HumanCount, HumanDuration};
 
 /// The minimum time before an estimate of the remaining time.
@@ -101,7 +101,7 @@ fn left(done: u64, of: u64, spent: Duration) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::IndexReport;
+    use hob_memory::IndexReport;
 
     use super::*;
 

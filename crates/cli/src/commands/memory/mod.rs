@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{EventBus, Memory};
+use hob_core::EventBus;
+use hob_memory::Documents;
 use hob_system::channels::{ChannelParts, contract, open_channels};
-use hob_system::documents::Documents;
-use hob_system::memory::{HouseMemory, MemoryWiring};
+use hob_system::startup::memory::{MemoryWiring, open_memory};
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_system::{ChannelService, WorkshopParts, hob_database};
 
@@ -54,12 +54,12 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
 fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
-    Ok(Arc::clone(HouseMemory::new(config, &settings::home()?, wiring)?.documents()))
+    Ok(open_memory(config, &settings::home()?, wiring)?)
 }
 
 /// What the built-in tools need without an engine.
 pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
-    let memory: Arc<dyn Memory> = documents(config, NetworkAccess::Offline)?;
+    let memory = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
     let channels =
         open_channels(config, &home, ChannelParts { database: hob_database(&home), bus: EventBus::new() })?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hob_system::documents::Progress;
+use hob_memory::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::index_progress::IndexProgressState;

@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use hob_system::documents::read::apart::{Apart, serve};
+use hob_memory::read::child_process::{Apart, serve};
 
 /// How to start that process; `None` if the path of this program is unknown.
 pub fn reader() -> Option<Apart> {

@@ -5,7 +5,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{Found, Memory, MemoryBackend, MemoryQuery, Passage};
+use hob_memory::{Found, MemoryBackend, MemoryQuery, Passage};
 
 use super::excerpt::{ExcerptPart, excerpt};
 use crate::args::MemorySearchArgs;
@@ -133,7 +133,7 @@ fn score(found: &Found, passage: &Passage) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::PassagePlace;
+    use hob_memory::PassagePlace;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_core::{Memory, MemoryBackend, MemoryStats};
+use hob_memory::{MemoryBackend, MemoryStats};
 
 use crate::args::NetworkAccess;
 use crate::output;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hob_config::{Config, EngineKey};
+use hob_config::{Config, EngineName};
 use hob_core::Engine;
 use hob_system::{Wishes, choose};
 
@@ -51,7 +51,7 @@ async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
         return Ok(found);
     }
     let addresses: Vec<String> = found.iter().filter_map(silent).collect();
-    let own = match found.iter().any(|status| status.engine.key() == EngineKey::Embedded.as_str()) {
+    let own = match found.iter().any(|status| status.engine.key() == EngineName::Embedded.as_str()) {
         true => ", or download a built-in model with 'hob model pull smollm2-135m-instruct'",
         false => "",
     };
@@ -71,7 +71,7 @@ async fn chosen<'a>(config: &Config, found: &'a [EngineStatus]) -> Option<&'a En
 
 /// The engines that are asked for a model: the one that answers, and those of the pool.
 fn asked<'a>(chosen: &'a EngineStatus, found: &'a [EngineStatus], config: &Config) -> Vec<&'a EngineStatus> {
-    let in_pool = |key: &EngineKey| found.iter().find(|status| status.engine.key() == key.as_str());
+    let in_pool = |key: &EngineName| found.iter().find(|status| status.engine.key() == key.as_str());
     let others = config.engine.pool.iter().filter_map(in_pool);
     std::iter::once(chosen).chain(others.filter(|other| other.engine.key() != chosen.engine.key())).collect()
 }

@@ -1,7 +1,7 @@
 //! `hob router show`.
 
 use anyhow::Result;
-use hob_config::RouterKey;
+use hob_config::RouterName;
 use hob_routing::{ClassRecord, Knowledge, QuestionClass};
 use hob_system::routing::{ENOUGH_TRIES, probabilities};
 use hob_system::store::Routing;
@@ -45,7 +45,7 @@ struct ModelReport {
     exploring: bool,
 }
 
-pub fn run(kept: Option<&Routing>, router: RouterKey, format: OutputFormat) -> Result<()> {
+pub fn run(kept: Option<&Routing>, router: RouterName, format: OutputFormat) -> Result<()> {
     let report = RouterReport {
         router: router.as_str(),
         decisions: kept.map(Routing::decisions).transpose()?.unwrap_or(0),

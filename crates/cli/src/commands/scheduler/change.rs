@@ -1,7 +1,7 @@
 //! `hob scheduler pause`, `resume` and `cancel`.
 
 use anyhow::Result;
-use hob_tasks::{Change, Task, TaskBook};
+use hob_tasks::{Task, TaskChange, TaskService};
 
 use super::{read_id, with_advice};
 use crate::args::SchedulerTaskArgs;
@@ -9,17 +9,17 @@ use crate::output;
 use crate::output::OutputFormat;
 use crate::output::time;
 
-pub async fn pause(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
-    change(book, args, Change::Pause, |task, _| {
+pub async fn pause(service: &TaskService, args: &SchedulerTaskArgs) -> Result<()> {
+    change(service, args, TaskChange::Pause, |task, _| {
         format!("Paused {0}. Resume it with 'hob scheduler resume {0}'.", task.id)
     })
     .await
 }
 
-pub async fn resume(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
-    change(book, args, Change::Resume, |task, book| match task.next_run {
+pub async fn resume(service: &TaskService, args: &SchedulerTaskArgs) -> Result<()> {
+    change(service, args, TaskChange::Resume, |task, service| match task.next_run {
         Some(at) => {
-            let next = time::next_run(at, book.now(), &task.timetable.zone);
+            let next = time::next_run(at, service.now(), &task.schedule.zone);
             format!("Resumed {}. Its next run is {next}.", task.id)
         }
         None => format!("Resumed {}.", task.id),
@@ -27,20 +27,20 @@ pub async fn resume(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
     .await
 }
 
-pub async fn cancel(book: &TaskBook, args: &SchedulerTaskArgs) -> Result<()> {
-    change(book, args, Change::Cancel, |task, _| format!("Cancelled {}.", task.id)).await
+pub async fn cancel(service: &TaskService, args: &SchedulerTaskArgs) -> Result<()> {
+    change(service, args, TaskChange::Cancel, |task, _| format!("Cancelled {}.", task.id)).await
 }
 
 async fn change(
-    book: &TaskBook,
+    service: &TaskService,
     args: &SchedulerTaskArgs,
-    change: Change,
-    tell: impl Fn(&Task, &TaskBook) -> String,
+    change: TaskChange,
+    tell: impl Fn(&Task, &TaskService) -> String,
 ) -> Result<()> {
-    let task = book.change(&read_id(&args.id)?, change).await.map_err(with_advice)?;
+    let task = service.change(&read_id(&args.id)?, change).await.map_err(with_advice)?;
     match args.json.into() {
         OutputFormat::Json => output::json(&task)?,
-        OutputFormat::Text => output::line(tell(&task, book))?,
+        OutputFormat::Text => output::line(tell(&task, service))?,
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use hob_system::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_system::{Workshop, hob_database};
 use hob_tasks::{
-    DeliverTo, Missed, NewTask, ScheduleError, ScheduleType, Task, TaskBook, TaskLimits, parse_zone,
+    DeliverTo, Missed, NewTask, ScheduleType, Task, TaskError, TaskLimits, TaskService, parse_zone,
 };
 use serde_json::{Value, json};
 
@@ -32,9 +32,9 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     let format = args.json.into();
     let task = wanted(args).map_err(with_advice)?;
     block_on(async {
-        let book = book(&config, &task)?;
+        let service = service(&config, &task)?;
         check_tools(&config, &task).await?;
-        let task = book.create(task).await.map_err(with_advice)?;
+        let task = service.create(task).await.map_err(with_advice)?;
         print(&task, format)?;
         if format == OutputFormat::Text && !config.scheduler.enabled {
             output::note(
@@ -46,7 +46,7 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
 }
 
 /// Opens the channels only if the task needs one.
-fn book(config: &Config, task: &NewTask) -> Result<TaskBook> {
+fn service(config: &Config, task: &NewTask) -> Result<TaskService> {
     let home = settings::home()?;
     let channels = match task.deliver_to {
         Some(_) => open_channels(
@@ -60,7 +60,7 @@ fn book(config: &Config, task: &NewTask) -> Result<TaskBook> {
 }
 
 /// As typed → as resolved. The local user may use all tools.
-fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, ScheduleError> {
+fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
     let usual =
         NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, Permit::up_to(Reach::Act));
     Ok(NewTask {
@@ -97,7 +97,7 @@ async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
 }
 
 fn print(task: &Task, format: OutputFormat) -> Result<()> {
-    let upcoming: Vec<_> = task.timetable.upcoming(task.created_at).take(SHOWN_RUNS).collect();
+    let upcoming: Vec<_> = task.schedule.upcoming(task.created_at).take(SHOWN_RUNS).collect();
     if format == OutputFormat::Json {
         let mut value = serde_json::to_value(task)?;
         if let Value::Object(fields) = &mut value {
@@ -108,7 +108,7 @@ fn print(task: &Task, format: OutputFormat) -> Result<()> {
         }
         return Ok(output::json(&value)?);
     }
-    let zone = &task.timetable.zone;
+    let zone = &task.schedule.zone;
     let mut facts = vec![
         ("Task", task.id.to_string()),
         ("Prompt", one_line(&task.prompt)),
@@ -116,8 +116,8 @@ fn print(task: &Task, format: OutputFormat) -> Result<()> {
             "Schedule",
             format!(
                 "{} {} ({})",
-                task.timetable.spec.kind().as_str(),
-                one_line(task.timetable.spec.value()),
+                task.schedule.spec.kind().as_str(),
+                one_line(task.schedule.spec.value()),
                 zone.name()
             ),
         ),

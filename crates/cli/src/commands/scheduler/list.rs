@@ -1,7 +1,7 @@
 //! `hob scheduler list`.
 
 use anyhow::Result;
-use hob_tasks::{Task, TaskBook, TaskStatus};
+use hob_tasks::{Task, TaskService, TaskStatus};
 use jiff::Timestamp;
 
 use super::with_advice;
@@ -52,15 +52,15 @@ impl TaskFilter {
     }
 }
 
-pub async fn run(book: &TaskBook, shown: TaskFilter, format: OutputFormat) -> Result<()> {
-    let mut tasks = book.list(None).await.map_err(with_advice)?;
+pub async fn run(service: &TaskService, shown: TaskFilter, format: OutputFormat) -> Result<()> {
+    let mut tasks = service.list(None).await.map_err(with_advice)?;
     let of_all = tasks.len();
     tasks.retain(|task| shown.includes(task.status));
     if format == OutputFormat::Json {
         return Ok(output::json(&tasks)?);
     }
     if !tasks.is_empty() {
-        let now = book.now();
+        let now = service.now();
         table::print(&COLUMNS, &tasks.iter().map(|task| row(task, now)).collect::<Vec<_>>())?;
     } else if of_all == 0 {
         output::note("There are no tasks yet. Create one with 'hob scheduler create'.");
@@ -80,18 +80,18 @@ pub async fn run(book: &TaskBook, shown: TaskFilter, format: OutputFormat) -> Re
 
 fn row(task: &Task, now: Timestamp) -> Vec<String> {
     let next = match (task.status, task.next_run) {
-        (TaskStatus::Active, Some(at)) => time::next_run(at, now, &task.timetable.zone),
+        (TaskStatus::Active, Some(at)) => time::next_run(at, now, &task.schedule.zone),
         // The only run of a one-time task is in progress.
         (TaskStatus::Active, None) => "now".to_owned(),
         (TaskStatus::Paused | TaskStatus::Completed | TaskStatus::Cancelled, _) => "-".to_owned(),
     };
-    let spec = &task.timetable.spec;
+    let spec = &task.schedule.spec;
     vec![
         task.id.to_string(),
         task.status.to_string(),
         next,
         format!("{} {}", spec.kind().as_str(), one_line(spec.value())),
-        task.timetable.zone.name().to_owned(),
+        task.schedule.zone.name().to_owned(),
         shortened(&one_line(&task.prompt), LONGEST),
     ]
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hob_core::Zone;
-use hob_tasks::{RunOutcome, TaskBook, TaskRun};
+use hob_tasks::{RunOutcome, TaskRun, TaskService};
 
 use super::{read_id, with_advice};
 use crate::output;
@@ -22,16 +22,16 @@ const COLUMNS: [Column; 5] = [
 /// As much of a result as fits on a line; `--json` has all of it.
 const SHOWN: usize = 100;
 
-pub async fn run(book: &TaskBook, id: &str, lines: usize, format: OutputFormat) -> Result<()> {
-    let task = book.get(&read_id(id)?).await.map_err(with_advice)?;
-    let runs = book.runs(&task.id, lines).await.map_err(with_advice)?;
+pub async fn run(service: &TaskService, id: &str, lines: usize, format: OutputFormat) -> Result<()> {
+    let task = service.get(&read_id(id)?).await.map_err(with_advice)?;
+    let runs = service.runs(&task.id, lines).await.map_err(with_advice)?;
     match format {
         OutputFormat::Json => output::json(&runs)?,
         OutputFormat::Text if runs.is_empty() => {
             output::note(format_args!("{} has not run yet.", task.id));
         }
         OutputFormat::Text => {
-            let zone = &task.timetable.zone;
+            let zone = &task.schedule.zone;
             table::print(&COLUMNS, &runs.iter().map(|run| row(run, zone)).collect::<Vec<_>>())?;
         }
     }

@@ -17,7 +17,7 @@ use hob_config::Config;
 use hob_core::NoChannels;
 use hob_system::Wishes;
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_tasks::{ScheduleError, TaskBook, TaskId};
+use hob_tasks::{TaskError, TaskId, TaskService};
 
 use self::list::TaskFilter;
 use crate::args::{SchedulerCommand, SchedulerEngineArgs};
@@ -30,24 +30,24 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
         SchedulerCommand::Start(args) => start::run(args),
         SchedulerCommand::Run(args) => run::run(args),
         SchedulerCommand::List { all, status, json } => {
-            with_book(async |book| list::run(book, TaskFilter::new(all, status), json.into()).await)
+            with_service(async |service| list::run(service, TaskFilter::new(all, status), json.into()).await)
         }
         SchedulerCommand::Show { id, json } => {
-            with_book(async |book| show::run(book, &id, json.into()).await)
+            with_service(async |service| show::run(service, &id, json.into()).await)
         }
         SchedulerCommand::Logs { id, lines, json } => {
-            with_book(async |book| logs::run(book, &id, lines, json.into()).await)
+            with_service(async |service| logs::run(service, &id, lines, json.into()).await)
         }
-        SchedulerCommand::Pause(args) => with_book(async |book| change::pause(book, &args).await),
-        SchedulerCommand::Resume(args) => with_book(async |book| change::resume(book, &args).await),
-        SchedulerCommand::Cancel(args) => with_book(async |book| change::cancel(book, &args).await),
+        SchedulerCommand::Pause(args) => with_service(async |service| change::pause(service, &args).await),
+        SchedulerCommand::Resume(args) => with_service(async |service| change::resume(service, &args).await),
+        SchedulerCommand::Cancel(args) => with_service(async |service| change::cancel(service, &args).await),
     }
 }
 
-fn with_book(work: impl AsyncFnOnce(&TaskBook) -> Result<()>) -> Result<ExitCode> {
-    let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
+fn with_service(work: impl AsyncFnOnce(&TaskService) -> Result<()>) -> Result<ExitCode> {
+    let service = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
     block_on(async {
-        work(&book).await?;
+        work(&service).await?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -67,11 +67,11 @@ fn read_id(text: &str) -> Result<TaskId> {
 }
 
 /// The error with a hint, if one helps.
-fn with_advice(error: ScheduleError) -> anyhow::Error {
+fn with_advice(error: TaskError) -> anyhow::Error {
     let advice = match &error {
-        ScheduleError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
-        ScheduleError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
-        ScheduleError::Invalid { .. } | ScheduleError::Refused { .. } | ScheduleError::Unavailable(_) => None,
+        TaskError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
+        TaskError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
+        TaskError::Invalid { .. } | TaskError::Refused { .. } | TaskError::Unavailable(_) => None,
     };
     match advice {
         Some(advice) => anyhow::anyhow!("{error}; {advice}"),

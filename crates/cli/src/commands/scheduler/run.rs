@@ -21,9 +21,9 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let SchedulerRunArgs { id, json, engine } = args;
     let id = read_id(&id)?;
     let (config, wishes) = run_settings(engine)?;
-    let book = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
+    let service = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
     // Before the search for an engine, which takes time.
-    block_on(async { book.get(&id).await.map_err(with_advice) })?;
+    block_on(async { service.get(&id).await.map_err(with_advice) })?;
     open_app::with_app(&config, &wishes, async |app, signals| {
         let running = async {
             let _waiting = Spinner::start(format!("running {id}"));
@@ -34,7 +34,7 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
             run = &mut running => run.and_then(|run| print(&run, json.into())).map(|()| ExitCode::SUCCESS),
             stop = signals.next() => {
                 // The run is recorded as interrupted before the program ends.
-                app.scheduler.cut();
+                app.scheduler.abort();
                 running.await.map(|_| stop.exit_code())
             }
         }

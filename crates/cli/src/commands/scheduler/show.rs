@@ -1,7 +1,7 @@
 //! `hob scheduler show`.
 
 use anyhow::Result;
-use hob_tasks::{Task, TaskBook, TaskStatus};
+use hob_tasks::{Task, TaskService, TaskStatus};
 use jiff::Timestamp;
 
 use super::{read_id, with_advice};
@@ -11,18 +11,18 @@ use crate::output::table::print_facts;
 use crate::output::text::{one_line, printable};
 use crate::output::time;
 
-pub async fn run(book: &TaskBook, id: &str, format: OutputFormat) -> Result<()> {
-    let task = book.get(&read_id(id)?).await.map_err(with_advice)?;
+pub async fn run(service: &TaskService, id: &str, format: OutputFormat) -> Result<()> {
+    let task = service.get(&read_id(id)?).await.map_err(with_advice)?;
     match format {
         OutputFormat::Json => output::json(&task)?,
-        OutputFormat::Text => print_facts(&facts(&task, book.now()))?,
+        OutputFormat::Text => print_facts(&facts(&task, service.now()))?,
     }
     Ok(())
 }
 
 fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
-    let zone = &task.timetable.zone;
-    let spec = &task.timetable.spec;
+    let zone = &task.schedule.zone;
+    let spec = &task.schedule.spec;
     let next = task.next_run.filter(|_| task.status == TaskStatus::Active);
     let tools = match &task.tools {
         None => "tools without side effects".to_owned(),

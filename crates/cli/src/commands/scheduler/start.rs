@@ -32,12 +32,12 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
 }
 
 async fn print_summary(app: &Household) -> Result<()> {
-    let book = app.scheduler.book();
-    let tasks = book.list(Some(TaskStatus::Active)).await.map_err(with_advice)?;
+    let service = app.scheduler.tasks();
+    let tasks = service.list(Some(TaskStatus::Active)).await.map_err(with_advice)?;
     let engine = app.system.engine();
     let next = tasks.first().and_then(|task| {
         let at = task.next_run?;
-        Some(format!("{}, {}", task.id, time::next_run(at, book.now(), &task.timetable.zone)))
+        Some(format!("{}, {}", task.id, time::next_run(at, service.now(), &task.schedule.zone)))
     });
     print_facts(&[
         ("Engine", advice::place(engine.key(), engine.address())),

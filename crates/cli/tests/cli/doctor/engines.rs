@@ -112,7 +112,7 @@ async fn an_invalid_key_is_reported_without_showing_it() {
     for (key, words) in [
         ("sk-...", "OPENAI_API_KEY is a placeholder"),
         ("\"sk-proj-s3cret\"", "a quote"),
-        ("sk-ant-s3cret", "a key of Anthropic's"),
+        ("sk-ant-s3cret", "an Anthropic key"),
     ] {
         let mut command = home.hob(&["doctor", "--json"]);
         command.env("OPENAI_API_KEY", key);

@@ -1,7 +1,7 @@
 //! The conversation in Anthropic's format: turns of blocks that alternate between `user` and `assistant`. System
 //! messages are separate, and tool results are part of the user's turn.
 
-use hob_core::{Content, Image, Message, Part, Role};
+use hob_core::{Content, ContentPart, Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -84,9 +84,9 @@ fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
             .iter()
             .enumerate()
             .filter_map(|(part, content)| match content {
-                Part::Text(words) => text(words).map(Ok),
-                Part::Image(image) => Some(picture(image, index, part)),
-                Part::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
+                ContentPart::Text(words) => text(words).map(Ok),
+                ContentPart::Image(image) => Some(picture(image, index, part)),
+                ContentPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
             })
             .collect(),
     }

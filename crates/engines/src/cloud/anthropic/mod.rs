@@ -7,8 +7,8 @@ mod request;
 
 use async_trait::async_trait;
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    ReplyMode, Warning,
+    AnswerWarning, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, ReplyMode,
 };
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -49,7 +49,7 @@ impl Anthropic {
         &self,
         request: &GenerateRequest,
         reply_mode: ReplyMode,
-    ) -> Result<(Response, Vec<Warning>), EngineError> {
+    ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
         let body = request::body(request, reply_mode)
             .map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;

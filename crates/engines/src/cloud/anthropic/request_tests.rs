@@ -1,4 +1,6 @@
-use hob_core::{Content, Image, JsonSchema, MaxTokens, Message, Part, Role, Sampling, Temperature, ToolCall};
+use hob_core::{
+    Content, ContentPart, Image, JsonSchema, MaxTokens, Message, Role, Sampling, Temperature, ToolCall,
+};
 
 use super::*;
 
@@ -22,8 +24,8 @@ fn call(id: &str, arguments: &str) -> ToolCall {
     ToolCall { id: id.into(), name: "weather".into(), arguments: arguments.into() }
 }
 
-fn picture(url: &str) -> Part {
-    Part::Image(Image { url: url.into(), detail: None })
+fn picture(url: &str) -> ContentPart {
+    ContentPart::Image(Image { url: url.into(), detail: None })
 }
 
 #[test]
@@ -184,7 +186,7 @@ fn history_that_makes_no_sense_is_refused_by_its_place() {
 #[test]
 fn pictures_go_inline_or_by_address() {
     let parts = vec![
-        Part::Text("what is it?".into()),
+        ContentPart::Text("what is it?".into()),
         picture("data:image/png;base64,AAAA"),
         picture("https://example.org/cat.png"),
     ];
@@ -199,7 +201,7 @@ fn pictures_go_inline_or_by_address() {
     );
     let with = |role, url| {
         refused(&asking(vec![Message {
-            content: Content::Parts(vec![Part::Text("x".into()), picture(url)]),
+            content: Content::Parts(vec![ContentPart::Text("x".into()), picture(url)]),
             ..Message::new(role, "")
         }]))
     };

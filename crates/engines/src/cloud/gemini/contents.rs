@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, Image, Message, Part, Role};
+use hob_core::{Content, ContentPart, Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -103,9 +103,9 @@ fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsupp
             .iter()
             .enumerate()
             .filter_map(|(part, content)| match content {
-                Part::Text(words) => text(words).map(Ok),
-                Part::Image(image) => Some(picture(image, index, part)),
-                Part::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
+                ContentPart::Text(words) => text(words).map(Ok),
+                ContentPart::Image(image) => Some(picture(image, index, part)),
+                ContentPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
             })
             .collect(),
     }

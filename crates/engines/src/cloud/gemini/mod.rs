@@ -10,8 +10,8 @@ mod wire_types;
 
 use async_trait::async_trait;
 use hob_core::{
-    Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelInfo, Warning,
+    AnswerWarning, Cut, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo,
 };
 
 use reqwest::header::HeaderName;
@@ -52,7 +52,7 @@ impl Gemini {
         &self,
         request: &GenerateRequest,
         method: &str,
-    ) -> Result<(Response, Vec<Warning>), EngineError> {
+    ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
         let body = request::body(request).map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
         Ok((self.post(&request.model, method, json).await?, body.ignored))

@@ -1,6 +1,6 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
-use hob_core::{GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition, Warning};
+use hob_core::{AnswerWarning, GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,7 @@ pub(super) struct Body<'a> {
     own: Map<String, Value>,
     /// The caller's fields that are not sent and have no effect.
     #[serde(skip)]
-    pub(super) ignored: Vec<Warning>,
+    pub(super) ignored: Vec<AnswerWarning>,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,6 +1,8 @@
 use std::num::NonZeroU32;
 
-use hob_core::{Content, Image, JsonSchema, MaxTokens, Message, Part, Role, Sampling, Temperature, ToolCall};
+use hob_core::{
+    Content, ContentPart, Image, JsonSchema, MaxTokens, Message, Role, Sampling, Temperature, ToolCall,
+};
 
 use super::*;
 use crate::cloud::gemini::call_id;
@@ -28,7 +30,7 @@ fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
 fn with_picture(role: Role, url: &str) -> GenerateRequest {
     let picture = Image { url: url.into(), detail: None };
     asking(vec![Message {
-        content: Content::Parts(vec![Part::Text("what is it?".into()), Part::Image(picture)]),
+        content: Content::Parts(vec![ContentPart::Text("what is it?".into()), ContentPart::Image(picture)]),
         ..Message::new(role, "")
     }])
 }
@@ -141,7 +143,10 @@ fn what_no_api_documents_is_left_out_and_named() {
     let fields = extra(json!({ "future_field": { "a": 1 }, "verbosity": "low", "user": "ann", "top_k": 3 }));
     let request = GenerateRequest { extra: fields, ..hi() };
     let body = body(&request).unwrap();
-    assert_eq!(body.ignored, [Warning::Ignored("future_field".into()), Warning::Ignored("verbosity".into())]);
+    assert_eq!(
+        body.ignored,
+        [AnswerWarning::Ignored("future_field".into()), AnswerWarning::Ignored("verbosity".into())]
+    );
     let written = serde_json::to_value(&body).unwrap();
     assert_eq!((written.get("future_field"), written.get("ignored")), (None, None));
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use hob_config::{Config, ServerConfig};
-use hob_core::Memory;
 use hob_system::System;
-use hob_system::memory::{HouseMemory, MemoryWiring};
+use hob_system::startup::memory::{MemoryWiring, open_memory};
 use serde_json::{Value, json};
 
 use crate::admin::openapi::{assert_fits, document_of};
@@ -21,13 +20,13 @@ pub struct MemoryServer {
 pub async fn memory_server(note: Option<&str>) -> MemoryServer {
     let root = tempfile::tempdir().unwrap();
     let wiring = MemoryWiring::default();
-    let memory = HouseMemory::new(&Config::default(), root.path(), wiring).unwrap();
+    let memory = open_memory(&Config::default(), root.path(), wiring).unwrap();
     if let Some(note) = note {
         // Nothing in Hob's own directory is ever indexed.
         let documents = tempfile::tempdir().unwrap();
         let path = documents.path().join("gate.md");
         std::fs::write(&path, note).unwrap();
-        memory.documents().index(&path).await.unwrap();
+        memory.index(&path).await.unwrap();
     }
     let system = System::new(parts(calculating())).with_memory(memory);
     MemoryServer { root, http: TestServer::start_parts(Arc::new(system), loopback_config()).await }

@@ -55,7 +55,7 @@ impl TaskServer {
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
         let system = Arc::new(System::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
-            book: open_tasks(
+            tasks: open_tasks(
                 home.path(),
                 TaskOptions { zone: Zone::UTC, ..task_options(Arc::new(Telegram)) },
             ),

@@ -1,121 +1,82 @@
-//! Who runs what: a slot is claimed, and the task moved on to the next, in one transaction.
+//! Which process runs what: a slot is claimed, and its task moved on to the next slot, in one transaction.
 
-use std::time::Duration;
-
-use hob_db::DatabaseError;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::{Tasks, rows};
-use crate::task::{Missed, Task, TaskRun};
-use crate::types::{Change, ScheduleError, TaskId, TaskStatus};
-
-/// Runs of one task that are kept.
-pub(super) const MOST_RUNS: i64 = 1000;
+use super::rows;
+use crate::claim_plan::{Advance, ClaimPlan, MOST_RUNS, PendingRetry, RunCause, lease_until, plan_claim};
+use crate::store::{Claimant, Claimed, Renewal};
+use crate::task::{Task, TaskRun};
+use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 
 pub(super) const DUE: &str =
     "SELECT id FROM task WHERE status = 'active' AND due <= ?1 ORDER BY due LIMIT ?2";
 
-/// Somebody who runs tasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claimant {
-    /// Unlike that of everybody else, on whatever machine.
-    pub owner: String,
-    /// How long a claim holds without being renewed.
-    pub lease: Duration,
-    /// How late a slot may be and still count as kept.
-    pub grace: Duration,
+pub(super) fn claim_due(
+    transaction: &Transaction<'_>,
+    now: Timestamp,
+    limit: usize,
+    claimant: &Claimant,
+) -> rusqlite::Result<Vec<Claimed>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut due = transaction.prepare_cached(DUE)?;
+    let ids = due
+        .query_map(params![now.as_microsecond(), limit], |row| rows::read_id(row, 0))?
+        .collect::<rusqlite::Result<Vec<TaskId>>>()?;
+    let mut claimed = Vec::with_capacity(ids.len());
+    for id in ids {
+        claimed.extend(claim(transaction, &id, now, claimant)?);
+    }
+    Ok(claimed)
 }
 
-/// A slot that is the claimant's to run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Claimed {
-    pub task: Task,
-    pub run: TaskRun,
+pub(super) fn claim_now(
+    transaction: &Transaction<'_>,
+    id: &TaskId,
+    now: Timestamp,
+    claimant: &Claimant,
+) -> rusqlite::Result<Result<Claimed, TaskError>> {
+    let Some(task) = rows::find(transaction, id)? else {
+        return Ok(Err(TaskError::NotFound { id: id.to_string() }));
+    };
+    if task.status == TaskStatus::Cancelled {
+        return Ok(Err(TaskError::Refused { change: TaskChange::Run, from: task.status }));
+    }
+    if is_running(transaction, id)? {
+        return Ok(Err(TaskError::Running { id: id.clone() }));
+    }
+    let slot = free_slot(transaction, id, now)?;
+    let new_run = NewRun { slot, attempt: 1, cause: RunCause::Manual };
+    let Some(run) = new_run.insert(transaction, id, now, claimant)? else {
+        return Ok(Err(TaskError::Running { id: id.clone() }));
+    };
+    transaction.execute(
+        "UPDATE task SET due = NULL, last_run = ?2 WHERE id = ?1",
+        params![id.as_str(), now.as_microsecond()],
+    )?;
+    Ok(Ok(Claimed { task: Task { last_run: Some(now), ..task }, run }))
 }
 
-/// What became of a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
-    Held,
-    /// The task was cancelled, so its run should stop.
-    Cancelled,
-    /// The run was given up for dead, or its task is gone: nothing that comes of it counts.
-    Lost,
-}
-
-impl Tasks {
-    /// Claims at most `limit` of the tasks that are due, the longest waiting first.
-    pub fn claim_due(
-        &self,
-        now: Timestamp,
-        limit: usize,
-        claimant: &Claimant,
-    ) -> Result<Vec<Claimed>, DatabaseError> {
-        if limit == 0 {
-            return Ok(Vec::new());
-        }
-        self.database.write(|transaction| {
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let mut due = transaction.prepare_cached(DUE)?;
-            let ids = due
-                .query_map(params![now.as_microsecond(), limit], |row| rows::read_id(row, 0))?
-                .collect::<rusqlite::Result<Vec<TaskId>>>()?;
-            let mut claimed = Vec::with_capacity(ids.len());
-            for id in ids {
-                claimed.extend(claim(transaction, &id, now, claimant)?);
-            }
-            Ok(claimed)
+pub(super) fn renew(
+    transaction: &Transaction<'_>,
+    run: i64,
+    now: Timestamp,
+    claimant: &Claimant,
+) -> rusqlite::Result<Renewal> {
+    let status: Option<String> = transaction
+        .prepare_cached(
+            "UPDATE task_run SET lease = ?3 WHERE id = ?1 AND owner = ?2 AND finished_at IS NULL
+             RETURNING (SELECT status FROM task WHERE task.id = task_run.task_id)",
+        )?
+        .query_row(params![run, claimant.owner, lease_until(now, claimant.lease).as_microsecond()], |row| {
+            row.get(0)
         })
-    }
-
-    /// Claims a run beside the schedule, which stays as it is.
-    pub fn claim_now(
-        &self,
-        id: &TaskId,
-        now: Timestamp,
-        claimant: &Claimant,
-    ) -> Result<Result<Claimed, ScheduleError>, DatabaseError> {
-        self.database.write(|transaction| {
-            let Some(task) = rows::find(transaction, id)? else {
-                return Ok(Err(ScheduleError::NotFound { id: id.to_string() }));
-            };
-            if task.status == TaskStatus::Cancelled {
-                return Ok(Err(ScheduleError::Refused { change: Change::Run, from: task.status }));
-            }
-            if is_running(transaction, id)? {
-                return Ok(Err(ScheduleError::Running { id: id.clone() }));
-            }
-            let slot = free_slot(transaction, id, now)?;
-            let begin = Begin { slot, attempt: 1, cause: "manual" };
-            let Some(run) = begin.write(transaction, id, now, claimant)? else {
-                return Ok(Err(ScheduleError::Running { id: id.clone() }));
-            };
-            transaction.execute(
-                "UPDATE task SET due = NULL, last_run = ?2 WHERE id = ?1",
-                params![id.as_str(), now.as_microsecond()],
-            )?;
-            Ok(Ok(Claimed { task: Task { last_run: Some(now), ..task }, run }))
-        })
-    }
-
-    /// Says that the run is alive.
-    pub fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError> {
-        self.database.write(|transaction| {
-            let status: Option<String> = transaction
-                .prepare_cached(
-                    "UPDATE task_run SET lease = ?3 WHERE id = ?1 AND owner = ?2 AND finished_at IS NULL
-                     RETURNING (SELECT status FROM task WHERE task.id = task_run.task_id)",
-                )?
-                .query_row(params![run, claimant.owner, lease(now, claimant)], |row| row.get(0))
-                .optional()?;
-            Ok(match status.as_deref() {
-                None => Renewal::Lost,
-                Some("cancelled") => Renewal::Cancelled,
-                Some(_) => Renewal::Held,
-            })
-        })
-    }
+        .optional()?;
+    Ok(match status.as_deref() {
+        None => Renewal::Lost,
+        Some("cancelled") => Renewal::Cancelled,
+        Some(_) => Renewal::Held,
+    })
 }
 
 /// Claims what is due of one task: what is to be tried again, else its slot.
@@ -128,76 +89,93 @@ fn claim(
     let task = match rows::find(transaction, id) {
         Ok(Some(task)) => task,
         Ok(None) => return Ok(None),
-        // A time zone that is no more, or a row that somebody else wrote: the others shall not wait behind it.
+        // A time zone that no longer exists, or a row of another program: the other tasks must not wait behind it.
         Err(error @ rusqlite::Error::FromSqlConversionFailure(..)) => {
             tracing::warn!(task = %id, %error, "a task cannot be read and is left out");
-            transaction.execute("UPDATE task SET due = NULL WHERE id = ?1", [id.as_str()])?;
+            not_due(transaction, id)?;
             return Ok(None);
         }
         Err(error) => return Err(error),
     };
-    if let Some((slot, attempt)) = retry(transaction, id)? {
-        let begin = Begin { slot, attempt, cause: "schedule" };
-        let run = begin.write(transaction, id, now, claimant)?;
-        transaction.execute(
-            "UPDATE task SET due = NULL, retry_slot = NULL, retry_attempt = NULL, retry_at = NULL, last_run = ?2 WHERE id = ?1",
-            params![id.as_str(), now.as_microsecond()],
-        )?;
-        return Ok(run.map(|run| Claimed { task: Task { last_run: Some(now), ..task }, run }));
+    match plan_claim(&task, pending_retry(transaction, id)?, now, claimant.grace) {
+        ClaimPlan::Retry(PendingRetry { slot, attempt }) => {
+            let new_run = NewRun { slot, attempt, cause: RunCause::Schedule };
+            let run = new_run.insert(transaction, id, now, claimant)?;
+            transaction.execute(
+                "UPDATE task SET due = NULL, retry_slot = NULL, retry_attempt = NULL, retry_at = NULL, last_run = ?2 WHERE id = ?1",
+                params![id.as_str(), now.as_microsecond()],
+            )?;
+            Ok(run.map(|run| Claimed { task: Task { last_run: Some(now), ..task }, run }))
+        }
+        ClaimPlan::Run { slot, advance } => {
+            let new_run = NewRun { slot, attempt: 1, cause: RunCause::Schedule };
+            let Some(run) = new_run.insert(transaction, id, now, claimant)? else {
+                // It has run already, whatever the clock shows.
+                skip(transaction, id, advance)?;
+                return Ok(None);
+            };
+            move_on(transaction, id, advance, now)?;
+            prune(transaction, id)?;
+            Ok(Some(Claimed { task: Task { next_run: advance.next_run, last_run: Some(now), ..task }, run }))
+        }
+        ClaimPlan::Skip(advance) => {
+            skip(transaction, id, advance)?;
+            Ok(None)
+        }
+        ClaimPlan::Nothing => {
+            not_due(transaction, id)?;
+            Ok(None)
+        }
     }
-    let Some(slot) = task.next_run else {
-        transaction.execute("UPDATE task SET due = NULL WHERE id = ?1", [id.as_str()])?;
-        return Ok(None);
-    };
-    // All slots up to now are settled by what happens here: one run makes up for those that were missed.
-    let settled = now.max(slot);
-    let next_run = task.timetable.next_run(settled);
-    let late = now.duration_since(slot) > signed(claimant.grace);
-    if late && task.missed == Missed::Skip {
-        skip(transaction, id, settled, next_run)?;
-        return Ok(None);
-    }
-    let begin = Begin { slot, attempt: 1, cause: "schedule" };
-    let Some(run) = begin.write(transaction, id, now, claimant)? else {
-        // It has run already, whatever the clock says.
-        skip(transaction, id, settled, next_run)?;
-        return Ok(None);
-    };
+}
+
+/// Moves a task on to its next slot, at which it is due when its run has ended.
+fn move_on(
+    transaction: &Transaction<'_>,
+    id: &TaskId,
+    advance: Advance,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
             "UPDATE task SET due = NULL, next_run = ?2, settled = ?3, last_run = ?4 WHERE id = ?1",
         )?
         .execute(params![
             id.as_str(),
-            next_run.map(Timestamp::as_microsecond),
-            settled.as_microsecond(),
+            advance.next_run.map(Timestamp::as_microsecond),
+            advance.settled.as_microsecond(),
             now.as_microsecond()
         ])?;
-    prune(transaction, id)?;
-    Ok(Some(Claimed { task: Task { next_run, last_run: Some(now), ..task }, run }))
+    Ok(())
 }
 
 /// Moves a task on without a run.
-fn skip(
-    transaction: &Transaction<'_>,
-    id: &TaskId,
-    settled: Timestamp,
-    next_run: Option<Timestamp>,
-) -> rusqlite::Result<()> {
+fn skip(transaction: &Transaction<'_>, id: &TaskId, advance: Advance) -> rusqlite::Result<()> {
     transaction.execute(
         "UPDATE task SET next_run = ?2, due = ?2, settled = ?3,
              status = CASE WHEN ?2 IS NULL THEN 'completed' ELSE status END
          WHERE id = ?1",
-        params![id.as_str(), next_run.map(Timestamp::as_microsecond), settled.as_microsecond()],
+        params![
+            id.as_str(),
+            advance.next_run.map(Timestamp::as_microsecond),
+            advance.settled.as_microsecond()
+        ],
     )?;
     Ok(())
 }
 
-fn retry(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<Option<(Timestamp, u32)>> {
+fn not_due(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
+    transaction.execute("UPDATE task SET due = NULL WHERE id = ?1", [id.as_str()])?;
+    Ok(())
+}
+
+fn pending_retry(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<Option<PendingRetry>> {
     let sql = "SELECT retry_slot, retry_attempt FROM task WHERE id = ?1 AND retry_at IS NOT NULL";
     transaction
         .prepare_cached(sql)?
-        .query_row([id.as_str()], |row| Ok((rows::moment(0, row.get(0)?)?, row.get(1)?)))
+        .query_row([id.as_str()], |row| {
+            Ok(PendingRetry { slot: rows::moment(0, row.get(0)?)?, attempt: row.get(1)? })
+        })
         .optional()
 }
 
@@ -215,15 +193,15 @@ fn free_slot(transaction: &Transaction<'_>, id: &TaskId, now: Timestamp) -> rusq
 }
 
 /// A run about to begin.
-struct Begin {
+struct NewRun {
     slot: Timestamp,
     attempt: u32,
-    cause: &'static str,
+    cause: RunCause,
 }
 
-impl Begin {
+impl NewRun {
     /// `None` when the slot has been run already.
-    fn write(
+    fn insert(
         &self,
         transaction: &Transaction<'_>,
         id: &TaskId,
@@ -238,9 +216,9 @@ impl Begin {
             id.as_str(),
             self.slot.as_microsecond(),
             self.attempt,
-            self.cause,
+            self.cause.as_str(),
             claimant.owner,
-            lease(now, claimant),
+            lease_until(now, claimant.lease).as_microsecond(),
             now.as_microsecond(),
         ])?;
         Ok((inserted > 0).then(|| TaskRun {
@@ -262,15 +240,6 @@ fn prune(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
         "DELETE FROM task_run WHERE task_id = ?1 AND finished_at IS NOT NULL AND id <=
              (SELECT id FROM task_run WHERE task_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
     )?;
-    delete.execute(params![id.as_str(), MOST_RUNS])?;
+    delete.execute(params![id.as_str(), MOST_RUNS as i64])?;
     Ok(())
-}
-
-/// Until when the claim holds.
-fn lease(now: Timestamp, claimant: &Claimant) -> i64 {
-    now.as_microsecond().saturating_add(hob_core::time::microseconds(claimant.lease))
-}
-
-pub(super) fn signed(duration: Duration) -> SignedDuration {
-    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }

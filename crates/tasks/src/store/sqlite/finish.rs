@@ -1,112 +1,77 @@
-//! How runs end: by themselves, or given up for dead when their lease runs out.
+//! How runs end: by themselves, or as interrupted when their lease expires.
 
 use std::time::Duration;
 
-use hob_core::Backoff;
-use hob_db::DatabaseError;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::claim::Claimant;
-use super::{Tasks, rows};
+use super::rows;
+use crate::claim_plan::{RunCause, latest_lease, retry_at};
+use crate::store::{Claimant, RetryPolicy, RunResult};
 use crate::task::{RunOutcome, TaskRun};
 use crate::types::TaskId;
-
-/// The waits before retries.
-pub(super) const RETRY_BACKOFF: Backoff =
-    Backoff { first: Duration::from_secs(30), longest: Duration::from_secs(3600) };
 
 pub(super) const EXPIRED: &str =
     "SELECT id FROM task_run WHERE finished_at IS NULL AND (lease < ?1 OR lease > ?2) LIMIT 1000";
 
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunEnd {
-    pub outcome: RunOutcome,
-    pub result: Option<String>,
-    pub error: Option<String>,
-    pub retry: Retry,
-}
-
-/// Whether a run that did not succeed may be tried again, if its task has tries left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retry {
-    IfLeft,
-    Never,
-}
-
-/// How long to wait after so many tries.
-pub fn back_off(attempt: u32) -> Duration {
-    RETRY_BACKOFF.delay(attempt)
-}
-
-impl Tasks {
-    /// Writes down how a run ended, and makes its task ready for what comes next. `false` when the run was given up for
-    /// dead meanwhile; then nothing is written.
-    pub fn finish(
-        &self,
-        run: i64,
-        end: &RunEnd,
-        now: Timestamp,
-        claimant: &Claimant,
-    ) -> Result<bool, DatabaseError> {
-        self.database.write(|transaction| {
-            let owner: Option<String> = transaction
-                .query_row("SELECT owner FROM task_run WHERE id = ?1 AND finished_at IS NULL", [run], |row| {
-                    row.get(0)
-                })
-                .optional()?;
-            if owner.as_deref() != Some(claimant.owner.as_str()) {
-                return Ok(false);
-            }
-            write_end(transaction, run, end, now)?;
-            Ok(true)
-        })
-    }
-
-    /// Writes down as interrupted whatever is not alive any more; these runs. Nobody sets a lease further ahead than
-    /// `longest_lease`, so one that is comes from before the clock was put back.
-    pub fn interrupt_expired(
-        &self,
-        now: Timestamp,
-        longest_lease: Duration,
-    ) -> Result<Vec<TaskRun>, DatabaseError> {
-        let furthest = now
-            .as_microsecond()
-            .saturating_add(hob_core::time::microseconds(longest_lease.saturating_mul(2)));
-        let expired = |connection: &rusqlite::Connection| {
-            let mut statement = connection.prepare_cached(EXPIRED)?;
-            let ids = statement.query_map([now.as_microsecond(), furthest], |row| row.get(0))?;
-            ids.collect::<rusqlite::Result<Vec<i64>>>()
-        };
-        // Mostly there are none, and then nobody needs to be waited for.
-        if self.database.read(expired)?.is_empty() {
-            return Ok(Vec::new());
-        }
-        let end = RunEnd {
-            outcome: RunOutcome::Interrupted,
-            result: None,
-            error: Some("the process that ran it is gone".to_owned()),
-            retry: Retry::IfLeft,
-        };
-        self.database.write(|transaction| {
-            expired(transaction)?.into_iter().map(|run| write_end(transaction, run, &end, now)).collect()
-        })
-    }
-}
-
-fn write_end(
+pub(super) fn finish(
     transaction: &Transaction<'_>,
     run: i64,
-    end: &RunEnd,
+    result: &RunResult,
+    now: Timestamp,
+    claimant: &Claimant,
+) -> rusqlite::Result<bool> {
+    let owner: Option<String> = transaction
+        .query_row("SELECT owner FROM task_run WHERE id = ?1 AND finished_at IS NULL", [run], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    if owner.as_deref() != Some(claimant.owner.as_str()) {
+        return Ok(false);
+    }
+    record(transaction, run, result, now)?;
+    Ok(true)
+}
+
+/// The runs whose lease has expired.
+pub(super) fn expired(
+    connection: &Connection,
+    now: Timestamp,
+    longest_lease: Duration,
+) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = connection.prepare_cached(EXPIRED)?;
+    let limits = [now.as_microsecond(), latest_lease(now, longest_lease).as_microsecond()];
+    let ids = statement.query_map(limits, |row| row.get(0))?;
+    ids.collect()
+}
+
+pub(super) fn expire_leases(
+    transaction: &Transaction<'_>,
+    now: Timestamp,
+    longest_lease: Duration,
+) -> rusqlite::Result<Vec<TaskRun>> {
+    let result = RunResult {
+        outcome: RunOutcome::Interrupted,
+        result: None,
+        error: Some("the process that ran it is gone".to_owned()),
+        retry: RetryPolicy::IfLeft,
+    };
+    let expired = expired(transaction, now, longest_lease)?;
+    expired.into_iter().map(|run| record(transaction, run, &result, now)).collect()
+}
+
+fn record(
+    transaction: &Transaction<'_>,
+    run: i64,
+    result: &RunResult,
     now: Timestamp,
 ) -> rusqlite::Result<TaskRun> {
     transaction
         .prepare_cached(
             "UPDATE task_run SET finished_at = ?2, outcome = ?3, result = ?4, error = ?5 WHERE id = ?1",
         )?
-        .execute(params![run, now.as_microsecond(), end.outcome.as_str(), end.result, end.error])?;
-    let (run, cause, retries): (TaskRun, String, u32) = transaction
+        .execute(params![run, now.as_microsecond(), result.outcome.as_str(), result.result, result.error])?;
+    let (run, cause, retries): (TaskRun, RunCause, u32) = transaction
         .prepare_cached(
             "SELECT task_run.id, task_id, slot, attempt, started_at, cause, retries
              FROM task_run JOIN task ON task.id = task_id WHERE task_run.id = ?1",
@@ -119,38 +84,29 @@ fn write_end(
                 attempt: row.get(3)?,
                 started_at: rows::moment(4, row.get(4)?)?,
                 finished_at: Some(now),
-                outcome: Some(end.outcome),
-                result: end.result.clone(),
-                error: end.error.clone(),
+                outcome: Some(result.outcome),
+                result: result.result.clone(),
+                error: result.error.clone(),
             };
-            Ok((run, row.get(5)?, row.get(6)?))
+            Ok((run, rows::read_cause(row, 5)?, row.get(6)?))
         })?;
-    let failed = matches!(end.outcome, RunOutcome::Failed | RunOutcome::Interrupted);
-    let again = failed && end.retry == Retry::IfLeft && cause == "schedule" && run.attempt <= retries;
-    if again {
-        put_off(transaction, &run, now)?;
+    if let Some(at) = retry_at(result, cause, run.attempt, retries, now) {
+        schedule_retry(transaction, &run, at)?;
     }
     release(transaction, &run.task_id)?;
     Ok(run)
 }
 
-/// Notes that the slot is to be tried again.
-fn put_off(transaction: &Transaction<'_>, run: &TaskRun, now: Timestamp) -> rusqlite::Result<()> {
-    let wait = hob_core::time::microseconds(back_off(run.attempt));
+fn schedule_retry(transaction: &Transaction<'_>, run: &TaskRun, at: Timestamp) -> rusqlite::Result<()> {
     transaction.execute(
         "UPDATE task SET retry_slot = ?2, retry_attempt = ?3, retry_at = ?4
          WHERE id = ?1 AND status IN ('active', 'paused')",
-        params![
-            run.task_id.as_str(),
-            run.slot.as_microsecond(),
-            run.attempt + 1,
-            now.as_microsecond().saturating_add(wait)
-        ],
+        params![run.task_id.as_str(), run.slot.as_microsecond(), run.attempt + 1, at.as_microsecond()],
     )?;
     Ok(())
 }
 
-/// The task is due again when its retry or its next slot is; with neither, it is done.
+/// The task is due again when its retry or its next slot is; with neither, it is completed.
 fn release(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(

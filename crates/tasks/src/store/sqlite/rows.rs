@@ -8,7 +8,8 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
-use crate::schedule::{ScheduleSpec, ScheduleType, Timetable, parse_zone};
+use crate::claim_plan::RunCause;
+use crate::schedule::{Schedule, ScheduleSpec, ScheduleType, parse_zone};
 use crate::task::{DeliverTo, Missed, RunOutcome, Task, TaskLimits, TaskRun};
 use crate::types::{TaskId, TaskStatus};
 
@@ -25,9 +26,9 @@ pub(super) fn insert(connection: &Connection, task: &Task) -> rusqlite::Result<(
     connection.prepare_cached(&sql)?.execute(params![
         task.id.as_str(),
         task.prompt,
-        task.timetable.spec.kind().as_str(),
-        task.timetable.spec.value(),
-        task.timetable.zone.name(),
+        task.schedule.spec.kind().as_str(),
+        task.schedule.spec.value(),
+        task.schedule.zone.name(),
         task.agent,
         task.tools.as_ref().map(|tools| json!(tools).to_string()),
         write_permit(&task.permit),
@@ -83,7 +84,7 @@ fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
     Ok(Task {
         id: read_id(row, 0)?,
         prompt: row.get(1)?,
-        timetable: Timetable { spec, zone, anchor: created_at },
+        schedule: Schedule { spec, zone, anchor: created_at },
         agent: row.get(5)?,
         tools: tools.map(|tools| from_json(6, &tools)).transpose()?,
         permit: read_permit(7, &row.get::<_, String>(7)?)?,
@@ -119,6 +120,12 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<TaskRun> {
 
 pub(super) fn read_id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
     TaskId::parse(&row.get::<_, String>(column)?).map_err(|error| unreadable(column, error))
+}
+
+/// Only what the schedule began is tried again, so a word that is not known counts as manual.
+pub(super) fn read_cause(row: &Row<'_>, column: usize) -> rusqlite::Result<RunCause> {
+    let word: String = row.get(column)?;
+    Ok(RunCause::ALL.into_iter().find(|cause| cause.as_str() == word).unwrap_or(RunCause::Manual))
 }
 
 pub(super) fn moment(column: usize, microseconds: i64) -> rusqlite::Result<Timestamp> {

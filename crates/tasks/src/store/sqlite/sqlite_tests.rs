@@ -10,11 +10,8 @@ fn a_task_that_cannot_be_read_does_not_hold_up_the_others() {
     for id in ["a", "b"] {
         tasks.insert(&planned(id, asked(ScheduleType::Interval, "600"))).expect("kept");
     }
-    tasks
-        .database
-        .writer()
-        .execute_batch("UPDATE task SET timezone = 'Mars/Olympus' WHERE id = 'a'")
-        .expect("spoilt");
+    let spoil = "UPDATE task SET timezone = 'Mars/Olympus' WHERE id = 'a'";
+    tasks.write(|transaction| transaction.execute_batch(spoil)).expect("spoilt");
     let claimed = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed");
     assert_eq!(claimed, []);
     let claimed = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed");
@@ -24,8 +21,8 @@ fn a_task_that_cannot_be_read_does_not_hold_up_the_others() {
 /// A poll costs what is due, not what there is.
 #[test]
 fn a_poll_reads_indexes_only() {
-    let tasks = tasks();
-    let writer = tasks.database.writer();
+    let database = tasks().database.open().expect("opened");
+    let writer = database.writer();
     let plan = |sql: &str, parameters: usize| {
         let mut statement = writer.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
         let zeros = rusqlite::params_from_iter(vec![0_i64; parameters]);

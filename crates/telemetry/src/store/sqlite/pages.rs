@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Transaction, params};
 use crate::entry::Entry;
 use crate::packed::pack;
 
-/// Inferences of a page. Whoever wants one of them reads the whole page.
+/// Inferences of a page. To read one of them, the whole page is read.
 pub(crate) const MOST: usize = 2048;
 
 /// Bytes after which a page takes no more: many long errors must not make a huge one.

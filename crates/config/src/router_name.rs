@@ -1,0 +1,79 @@
+//! The names of the routing policies.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::kind::quote;
+use crate::section_keys::{Exposure, Kind};
+
+/// Who chooses the model for requests that leave it to Hob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RouterName {
+    /// Rules.
+    #[default]
+    Heuristic,
+    /// What was learnt.
+    Grpo,
+}
+
+impl RouterName {
+    pub const ALL: [RouterName; 2] = [RouterName::Heuristic, RouterName::Grpo];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RouterName::Heuristic => "heuristic",
+            RouterName::Grpo => "grpo",
+        }
+    }
+}
+
+impl fmt::Display for RouterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that no policy has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unknown routing policy '{0}'; known policies: heuristic, grpo")]
+pub struct UnknownRouter(String);
+
+impl FromStr for RouterName {
+    type Err = UnknownRouter;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        RouterName::ALL
+            .into_iter()
+            .find(|key| key.as_str() == name)
+            .ok_or_else(|| UnknownRouter(name.escape_debug().to_string()))
+    }
+}
+
+/// A policy.
+pub(crate) const ROUTER: Kind<RouterName> = Kind {
+    expected: "one of heuristic, grpo",
+    read: |typed| typed.text()?.trim().parse().ok(),
+    write: |key| quote(key.as_str()),
+    exposure: Exposure::OneOf(&["heuristic", "grpo"]),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::read_as;
+
+    #[test]
+    fn every_policy_is_read_by_its_name_and_named_in_the_messages() {
+        let refusal = UnknownRouter(String::new()).to_string();
+        for key in RouterName::ALL {
+            assert_eq!(key.as_str().parse(), Ok(key));
+            assert_eq!(read_as(&ROUTER, &quote(key.as_str())), Some(key));
+            assert!(refusal.contains(key.as_str()), "{key} is missing in: {refusal}");
+            assert!(ROUTER.expected.contains(key.as_str()), "{key} is missing in: {}", ROUTER.expected);
+        }
+        assert_eq!(read_as(&ROUTER, "'random'"), None);
+        assert_eq!(read_as(&ROUTER, "''"), None);
+    }
+}

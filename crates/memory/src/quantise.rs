@@ -1,0 +1,84 @@
+//! A vector in a quarter of its size, and its signs. Pure arithmetic.
+
+/// A vector of length 1 in whole numbers: times `scale` it is itself again, nearly.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Quantised {
+    pub(crate) scale: f32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Brings a vector to length 1. One without a length, or with numbers that are none, points nowhere and stays at 0.
+pub(crate) fn normalise(vector: &[f32]) -> Vec<f32> {
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    if !length.is_normal() {
+        return vec![0.0; vector.len()];
+    }
+    vector.iter().map(|number| number / length).collect()
+}
+
+pub(crate) fn quantise(normal: &[f32]) -> Quantised {
+    let largest = normal.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+    let scale = if largest > 0.0 { largest / f32::from(i8::MAX) } else { 1.0 };
+    let bytes = normal.iter().map(|number| (number / scale).round() as i8 as u8).collect();
+    Quantised { scale, bytes }
+}
+
+/// The cosine of the angle between a vector of length 1 and a quantised one.
+pub(crate) fn similarity(normal: &[f32], scale: f32, bytes: &[u8]) -> f32 {
+    let sum: f32 = normal.iter().zip(bytes).map(|(number, byte)| number * f32::from(*byte as i8)).sum();
+    sum * scale
+}
+
+/// How many words of 64 bits the signs of a vector take.
+pub(crate) fn code_words(dimensions: usize) -> usize {
+    dimensions.div_ceil(64)
+}
+
+/// A bit for each number: whether it is positive.
+pub(crate) fn code(vector: &[f32]) -> Vec<u64> {
+    let word = |part: &[f32]| {
+        part.iter().enumerate().fold(0, |word, (bit, number)| word | (u64::from(*number > 0.0) << bit))
+    };
+    vector.chunks(64).map(word).collect()
+}
+
+pub(crate) fn to_bytes(code: &[u64]) -> Vec<u8> {
+    code.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+pub(crate) fn from_bytes(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_quantised_vector_is_nearly_itself(vector in prop::collection::vec(-10.0_f32..10.0, 384)) {
+            prop_assume!(vector.iter().any(|number| number.abs() > 0.01));
+            let normal = normalise(&vector);
+            let Quantised { scale, bytes } = quantise(&normal);
+            let itself = similarity(&normal, scale, &bytes);
+            prop_assert!((itself - 1.0).abs() < 0.01, "{itself}");
+        }
+
+        #[test]
+        fn a_code_survives_the_database(vector in prop::collection::vec(-1.0_f32..1.0, 1..200)) {
+            let code = code(&vector);
+            prop_assert_eq!(code.len(), code_words(vector.len()));
+            prop_assert_eq!(from_bytes(&to_bytes(&code)).collect::<Vec<_>>(), code);
+        }
+    }
+
+    #[test]
+    fn a_vector_that_points_nowhere_does_no_harm() {
+        for broken in [[0.0; 3], [f32::NAN; 3], [f32::INFINITY; 3]] {
+            let Quantised { scale, bytes } = quantise(&normalise(&broken));
+            assert_eq!(similarity(&[1.0, 0.0, 0.0], scale, &bytes), 0.0);
+        }
+    }
+}

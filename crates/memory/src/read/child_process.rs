@@ -1,0 +1,188 @@
+//! Reads a file in a process apart, which can be stopped: a thread that hangs cannot be, and memory has bounds only by process.
+//!
+//! The process is this program again, started with [`Apart::arguments`], and calls [`serve`]. It gets the bytes of the file on its
+//! standard input, so it needs no file of its own, and it takes its limits upon itself before it looks at them.
+
+use std::io::{self, BufRead, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use hob_process::{Need, std_command};
+use serde::{Deserialize, Serialize};
+
+use super::{Document, Limits, ReadError, pdf};
+
+/// How much memory the process may have. A scanned book of a thousand pages needs a tenth.
+const MEMORY_BYTES: u64 = 768 << 20;
+
+/// The largest order to the process, which is its first line.
+const MAX_ORDER: u64 = 1 << 10;
+
+/// Text as JSON may be six times as long.
+const MAX_ESCAPE: u64 = 6;
+
+/// Begins the answer. What stands before it was said by somebody else in the process, and JSON never has it.
+const MARK: u8 = 0x1e;
+
+/// A command that calls [`serve`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Apart {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+/// What the process is to do. The bytes of the file follow.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    file_bytes: u64,
+    text_bytes: usize,
+    pages: usize,
+    seconds: u64,
+}
+
+/// What it answers.
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Document(Document),
+    Broken(String),
+    TooMuchText,
+}
+
+/// Reads a PDF: apart, where the limits say how, or else here.
+pub fn read_pdf(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
+    match &limits.apart {
+        Some(apart) => ask(apart, bytes, limits),
+        None => pdf::read(bytes.to_vec(), limits),
+    }
+}
+
+fn broken(reason: impl Into<String>) -> ReadError {
+    ReadError::Broken { reason: reason.into() }
+}
+
+fn ask(apart: &Apart, bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
+    let order = Order {
+        file_bytes: limits.file_bytes,
+        text_bytes: limits.text_bytes,
+        pages: limits.pages,
+        seconds: limits.time.as_secs().max(1),
+    };
+    let mut order = serde_json::to_vec(&order).map_err(io::Error::from)?;
+    order.push(b'\n');
+    let child = std_command(&apart.program, &[Need::Libraries])
+        .args(&apart.arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut child = Ended(child);
+    let (input, output) = (child.0.stdin.take(), child.0.stdout.take());
+    let most = (limits.text_bytes as u64).saturating_mul(MAX_ESCAPE).saturating_add(MAX_ORDER);
+    let answer = thread::scope(|scope| {
+        scope.spawn(move || {
+            // A process that gives up early closes its end, and says why at the other.
+            let _ = input.map(|mut input| input.write_all(&order).and_then(|()| input.write_all(bytes)));
+        });
+        let (sender, receiver) = channel();
+        scope.spawn(move || {
+            let mut answer = Vec::new();
+            let read = output.map_or(Ok(0), |output| output.take(most).read_to_end(&mut answer));
+            // Nobody waits any more if the time is over.
+            let _ = sender.send(read.map(|_| answer));
+        });
+        let answer = receiver.recv_timeout(limits.time);
+        // Ends both threads too: their pipes close.
+        child.end();
+        answer
+    });
+    match answer {
+        Ok(answer) => match serde_json::from_slice(after_mark(&answer?)) {
+            Ok(Answer::Document(document)) => Ok(document),
+            Ok(Answer::Broken(reason)) => Err(broken(reason)),
+            Ok(Answer::TooMuchText) => Err(ReadError::TooMuchText { limit: limits.text_bytes }),
+            Err(_) => Err(broken("its reader ran out of memory or crashed")),
+        },
+        Err(RecvTimeoutError::Timeout) => {
+            Err(broken(format!("reading it took more than {} seconds", limits.time.as_secs())))
+        }
+        Err(RecvTimeoutError::Disconnected) => Err(broken("its reader crashed")),
+    }
+}
+
+fn after_mark(answer: &[u8]) -> &[u8] {
+    answer.iter().position(|byte| *byte == MARK).map_or(&[], |at| &answer[at + 1..])
+}
+
+/// A process that never outlives us.
+struct Ended(Child);
+
+impl Ended {
+    fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The other side: reads one file from `input` and writes what it says to `output`. For a process that does nothing else.
+pub fn serve(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    let order = order(&mut input)?;
+    confine(order.seconds)?;
+    let mut bytes = Vec::new();
+    input.take(order.file_bytes).read_to_end(&mut bytes)?;
+    let limits = Limits {
+        file_bytes: order.file_bytes,
+        text_bytes: order.text_bytes,
+        pages: order.pages,
+        time: Duration::from_secs(order.seconds),
+        apart: None,
+    };
+    let answer = match pdf::read(bytes, &limits) {
+        Ok(document) => Answer::Document(document),
+        Err(ReadError::TooMuchText { .. }) => Answer::TooMuchText,
+        Err(ReadError::Broken { reason }) => Answer::Broken(reason),
+        Err(error) => Answer::Broken(error.to_string()),
+    };
+    output.write_all(&[MARK])?;
+    serde_json::to_writer(&mut output, &answer)?;
+    output.flush()
+}
+
+fn order(input: &mut impl BufRead) -> io::Result<Order> {
+    let mut line = Vec::new();
+    input.take(MAX_ORDER).read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}
+
+/// Bounds on memory and time that the system keeps, whatever happens in here.
+#[cfg(unix)]
+fn confine(seconds: u64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+
+    let exactly = |value| Rlimit { current: Some(value), maximum: Some(value) };
+    // Not the address space: allocators reserve far more of it than they use.
+    setrlimit(Resource::Data, exactly(MEMORY_BYTES))?;
+    setrlimit(Resource::Cpu, exactly(seconds))?;
+    setrlimit(Resource::Core, exactly(0))?;
+    // No file is written, no program started.
+    setrlimit(Resource::Fsize, exactly(0))?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn confine(_: u64) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "child_process_tests.rs"]
+mod tests;

@@ -1,0 +1,286 @@
+//! What callers use: index, search, notes, forget, and context for a question. The database is opened by the first call that
+//! needs it; only indexing and storing a note create one.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use hob_core::{Event, EventBus, GenerateRequest, Message, Role, RunEvents};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::{Context, ContextBudget, context, has_context};
+use crate::embed::EmbedderSource;
+use crate::index::watch::Watch;
+use crate::index::{IndexOptions, Progress, index, resolve};
+use crate::note::note_source;
+use crate::open::{Shelf, blocking, store_failed};
+use crate::search::{Purpose, Search, search};
+use crate::store::Forgotten;
+use crate::types::{Found, IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage};
+
+/// Sources that are removed in one go.
+const FORGOTTEN_AT_ONCE: usize = 128;
+
+/// The longest wait of an answer for passages.
+const CONTEXT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Hears how far indexing is. Called from any thread.
+pub type Listener = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
+
+/// What the memory is made of.
+pub struct DocumentParts {
+    /// Where its database is, or will be.
+    pub database: PathBuf,
+    /// How passages are found when nobody says.
+    pub backend: MemoryBackend,
+    pub options: IndexOptions,
+    /// How much of the memory goes into a question; `None` where the user does not want that.
+    pub context: Option<ContextBudget>,
+    pub embedders: Arc<dyn EmbedderSource>,
+    /// Hears of everything that is stored or looked for.
+    pub bus: EventBus,
+}
+
+/// The memory of the user's documents. Dropping a future stops the work behind it; what was written stays, whole.
+pub struct Documents {
+    parts: DocumentParts,
+    events: RunEvents,
+    shelf: Shelf,
+}
+
+/// One run of indexing.
+#[derive(Clone)]
+pub struct Indexing {
+    /// Whether chunks get vectors.
+    pub backend: MemoryBackend,
+    pub listener: Listener,
+    pub stop: CancellationToken,
+}
+
+impl Documents {
+    pub fn new(parts: DocumentParts) -> Self {
+        let events = RunEvents::new(parts.bus.clone(), "");
+        Documents { shelf: Shelf::new(parts.database.clone()), parts, events }
+    }
+
+    pub fn backend(&self) -> MemoryBackend {
+        self.parts.backend
+    }
+
+    /// The passages that fit best.
+    pub async fn search(&self, query: &MemoryQuery) -> Result<Found, MemoryError> {
+        self.search_for(query, Purpose::Asked, &self.events).await
+    }
+
+    /// As [`Self::search`], reported as part of a run.
+    pub async fn search_for(
+        &self,
+        query: &MemoryQuery,
+        purpose: Purpose,
+        events: &RunEvents,
+    ) -> Result<Found, MemoryError> {
+        let backend = query.backend.unwrap_or(self.parts.backend);
+        let store = self.shelf.find().await?.ok_or(MemoryError::Empty)?;
+        let wanted = Search { question: &query.text, count: query.top_k, backend, purpose };
+        let passages = search(&store, self.parts.embedders.as_ref(), wanted).await?;
+        events.publish(Event::MemoryRetrieve {
+            backend: backend.as_str().to_owned(),
+            query: query.text.clone(),
+            results: passages.len(),
+        });
+        Ok(Found { backend, passages })
+    }
+
+    /// Puts the passages on the last question into the request, and returns them. An answer never fails for lack of them.
+    pub async fn add_context(&self, request: &mut GenerateRequest, events: &RunEvents) -> Vec<Passage> {
+        let (Some(budget), Some(question)) = (self.parts.context, last_question(&request.messages)) else {
+            return Vec::new();
+        };
+        if has_context(&request.messages) {
+            return Vec::new();
+        }
+        let query = MemoryQuery { text: question, top_k: budget.passages, backend: None };
+        let found = match tokio::time::timeout(CONTEXT_TIMEOUT, self.find_context(query, events)).await {
+            Ok(Ok(passages)) => passages,
+            Ok(Err(MemoryError::Empty)) => return Vec::new(),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a question is answered without the memory");
+                return Vec::new();
+            }
+            Err(_) => {
+                tracing::warn!("the memory is too slow; a question is answered without it");
+                return Vec::new();
+            }
+        };
+        let Some(context) = context(&found, budget.tokens) else { return Vec::new() };
+        context.put_into(&mut request.messages);
+        let Context { passages, .. } = context;
+        passages
+    }
+
+    /// Chunks that have no vectors yet are found by their words.
+    async fn find_context(
+        &self,
+        query: MemoryQuery,
+        events: &RunEvents,
+    ) -> Result<Vec<Passage>, MemoryError> {
+        match self.search_for(&query, Purpose::Unasked, events).await {
+            Err(error) if error.is_about_vectors() => {
+                tracing::debug!(%error, "looking by words");
+                let by_words = MemoryQuery { backend: Some(MemoryBackend::Sqlite), ..query };
+                Ok(self.search_for(&by_words, Purpose::Unasked, events).await?.passages)
+            }
+            found => Ok(found?.passages),
+        }
+    }
+
+    /// Saves a note, and returns the name under which it is found. The same note is saved once.
+    pub async fn store(&self, note: Note) -> Result<String, MemoryError> {
+        let source = note_source(note, &self.parts.options)?;
+        let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
+        let store = self.shelf.open().await?;
+        let to = store.clone();
+        blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
+        if self.parts.backend.needs_vectors() {
+            // A note that has no vector yet is found by its words, and gets one with the next indexing.
+            match self.parts.embedders.embedder().await {
+                Ok(embedder) => drop(embedder.embed_missing(&store, &|_| {}).await?),
+                Err(error) => tracing::warn!(%error, "a note was stored without a vector"),
+            }
+        }
+        self.tell_of_storing(self.parts.backend, chunks);
+        Ok(name)
+    }
+
+    /// Indexes a file, or all files below a directory: those that changed.
+    pub async fn index(&self, path: &Path) -> Result<IndexReport, MemoryError> {
+        let listener: Listener = Arc::new(|_| {});
+        let indexing = Indexing { backend: self.parts.backend, listener, stop: CancellationToken::new() };
+        self.index_with(path, indexing).await
+    }
+
+    /// As [`Self::index`], with a listener and a way to stop it. Dropping the future stops it too.
+    pub async fn index_with(&self, path: &Path, indexing: Indexing) -> Result<IndexReport, MemoryError> {
+        let Indexing { backend, listener, stop } = indexing;
+        // Before a database is made for nothing.
+        let path = resolve(path)?;
+        // Before an hour's work that then lacks its second half.
+        let embedder = match backend.needs_vectors() {
+            true => Some(self.parts.embedders.embedder().await?),
+            false => None,
+        };
+        let store = self.shelf.open().await?;
+        let mut report = {
+            let stop = stop.child_token();
+            let _dropped = stop.clone().drop_guard();
+            let (store, options, listener) =
+                (store.clone(), self.parts.options.clone(), Arc::clone(&listener));
+            blocking(move || index(&store, &path, &options, &*listener, &stop)).await??
+        };
+        if let Some(embedder) = embedder {
+            let embedding = embedder.embed_missing(&store, &*listener);
+            report.vectors = stop.run_until_cancelled(embedding).await.ok_or(MemoryError::Stopped)??;
+        }
+        if report.indexed + report.removed + report.vectors > 0 {
+            // What is reported as done is on the disk.
+            blocking(move || store.sync()).await?.map_err(store_failed)?;
+        }
+        self.tell_of_storing(backend, report.chunks);
+        Ok(report)
+    }
+
+    /// Indexes, and again whenever something changes, until it is told to stop. `after` hears what each round did.
+    pub async fn keep_up(
+        &self,
+        path: &Path,
+        indexing: Indexing,
+        mut after: impl FnMut(&IndexReport),
+    ) -> Result<(), MemoryError> {
+        // Before the first look, so that nothing happens unseen between the two.
+        let watch = Arc::new(Mutex::new(Watch::start(path, self.shelf.path())?));
+        loop {
+            match self.index_with(path, indexing.clone()).await {
+                Ok(report) => after(&report),
+                Err(MemoryError::Stopped) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            let (watch, stop) = (Arc::clone(&watch), indexing.stop.child_token());
+            let _dropped = stop.clone().drop_guard();
+            let changed =
+                blocking(move || watch.lock().unwrap_or_else(PoisonError::into_inner).changed(&stop)).await?;
+            if !changed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets a file, everything below a directory, or a note by its name. The file itself stays, if it is there at all.
+    pub async fn forget(&self, path: &str) -> Result<Forgotten, MemoryError> {
+        let Some(store) = self.shelf.find().await? else { return Err(MemoryError::Empty) };
+        let path = known_as(path)?;
+        blocking(move || {
+            let mut forgotten = Forgotten::default();
+            loop {
+                let paths = store.paths_below(&path, FORGOTTEN_AT_ONCE)?;
+                if paths.is_empty() {
+                    store.sync()?;
+                    return Ok(forgotten);
+                }
+                let gone = store.remove(&paths)?;
+                forgotten.sources += gone.sources;
+                forgotten.chunks += gone.chunks;
+            }
+        })
+        .await?
+        .map_err(store_failed)
+    }
+
+    /// The memory in numbers.
+    pub async fn stats(&self) -> Result<MemoryStats, MemoryError> {
+        let backend = self.parts.backend;
+        let Some(store) = self.shelf.find().await? else {
+            return Ok(MemoryStats { backend, ..MemoryStats::default() });
+        };
+        let figures = blocking(move || store.figures()).await?.map_err(store_failed)?;
+        Ok(MemoryStats {
+            backend,
+            sources: figures.sources,
+            notes: figures.notes,
+            chunks: figures.chunks,
+            tokens: figures.tokens,
+            source_bytes: figures.source_bytes,
+            database_bytes: figures.database_bytes,
+            vectors: figures.vectors,
+            embedding_models: figures.models,
+            last_indexed: figures.last_indexed.map(|moment| moment.to_string()),
+        })
+    }
+
+    fn tell_of_storing(&self, backend: MemoryBackend, chunks: u64) {
+        let count = usize::try_from(chunks).unwrap_or(usize::MAX);
+        self.events.publish(Event::MemoryStore { backend: backend.as_str().to_owned(), count });
+    }
+}
+
+/// The text of the last user message.
+fn last_question(messages: &[Message]) -> Option<String> {
+    let last = messages.iter().rfind(|message| message.role == Role::User)?;
+    Some(last.content.text().into_owned()).filter(|text| !text.trim().is_empty())
+}
+
+/// A path as the index knows it, whether the file is still there or not.
+fn known_as(path: &str) -> Result<String, MemoryError> {
+    if path.starts_with("note:") {
+        return Ok(path.to_owned());
+    }
+    let failed = |reason: String| MemoryError::Path { path: path.into(), reason };
+    let absolute = match Path::new(path).canonicalize() {
+        Ok(resolved) => resolved,
+        Err(_) => std::path::absolute(path).map_err(|error| failed(error.to_string()))?,
+    };
+    absolute.into_os_string().into_string().map_err(|_| failed("its name is not UTF-8".to_owned()))
+}
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

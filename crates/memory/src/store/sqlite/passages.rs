@@ -1,0 +1,143 @@
+//! Chunks as people read them, with the words of a question marked.
+
+use std::ops::Range;
+
+use hob_db::DatabaseError;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{MemoryStore, Snapshot};
+use crate::types::PassagePlace;
+use crate::word_query::WordQuery;
+
+/// What stands around a word that was found. No text in the database has these characters.
+pub(super) const MARK_START: char = '\u{2}';
+pub(super) const MARK_END: char = '\u{3}';
+
+/// A chunk and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPassage {
+    pub chunk: i64,
+    /// The path of its source.
+    pub source: String,
+    pub title: String,
+    pub text: String,
+    /// Which piece of its source it is, counted from 0.
+    pub position: u32,
+    pub place: PassagePlace,
+    pub line: u32,
+    pub end_line: u32,
+    pub tokens: u32,
+    /// The words of the question, as places in the text.
+    pub marks: Vec<Range<usize>>,
+}
+
+impl MemoryStore {
+    /// As [`Snapshot::passages`], of this moment: chunks that were found in another one may be gone.
+    pub fn passages(
+        &self,
+        chunks: &[i64],
+        query: Option<&WordQuery>,
+    ) -> Result<Vec<StoredPassage>, DatabaseError> {
+        self.snapshot(|snapshot| snapshot.passages(chunks, query))
+    }
+}
+
+impl Snapshot<'_> {
+    /// The chunks with these ids, in their order; one that is not there is left out.
+    pub fn passages(
+        &self,
+        chunks: &[i64],
+        query: Option<&WordQuery>,
+    ) -> Result<Vec<StoredPassage>, DatabaseError> {
+        self.explained(|connection| {
+            let mut passages = Vec::with_capacity(chunks.len());
+            for chunk in chunks {
+                passages.extend(read(connection, *chunk, query)?);
+            }
+            Ok(passages)
+        })
+    }
+}
+
+fn read(
+    connection: &Connection,
+    chunk: i64,
+    query: Option<&WordQuery>,
+) -> rusqlite::Result<Option<StoredPassage>> {
+    let mut passage = connection
+        .prepare_cached(
+            "SELECT path, memory_chunk.title, text, position, line, end_line, memory_chunk.tokens, place \
+             FROM memory_chunk JOIN memory_source ON memory_source.id = source WHERE memory_chunk.id = ?1",
+        )?
+        .query_row([chunk], |row| {
+            Ok(StoredPassage {
+                chunk,
+                source: row.get(0)?,
+                title: row.get(1)?,
+                text: row.get(2)?,
+                position: row.get(3)?,
+                place: place_of(row.get_ref(7)?.as_str()?),
+                line: row.get(4)?,
+                end_line: row.get(5)?,
+                tokens: row.get(6)?,
+                marks: Vec::new(),
+            })
+        })
+        .optional()?;
+    let (Some(found), Some(query)) = (&mut passage, query) else { return Ok(passage) };
+    let marked: Option<String> = connection
+        .prepare_cached(
+            "SELECT highlight(memory_words, 1, ?3, ?4) FROM memory_words WHERE memory_words MATCH ?1 AND rowid = ?2",
+        )?
+        .query_row(params![query.any(), chunk, MARK_START.to_string(), MARK_END.to_string()], |row| row.get(0))
+        .optional()?;
+    found.marks = marked.map(|marked| marks(&marked)).unwrap_or_default();
+    Ok(passage)
+}
+
+pub(super) fn place_name(place: PassagePlace) -> &'static str {
+    match place {
+        PassagePlace::Line => "line",
+        PassagePlace::Page => "page",
+        PassagePlace::Paragraph => "paragraph",
+    }
+}
+
+fn place_of(name: &str) -> PassagePlace {
+    match name {
+        "page" => PassagePlace::Page,
+        "paragraph" => PassagePlace::Paragraph,
+        _ => PassagePlace::Line,
+    }
+}
+
+/// The places between the marks, as they are in the text without marks.
+fn marks(marked: &str) -> Vec<Range<usize>> {
+    let mut marks = Vec::new();
+    let (mut start, mut removed) = (0, 0);
+    for (at, character) in marked.char_indices() {
+        match character {
+            MARK_START => {
+                start = at - removed;
+                removed += MARK_START.len_utf8();
+            }
+            MARK_END => {
+                marks.push(start..at - removed);
+                removed += MARK_END.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_places_in_the_text_itself() {
+        assert_eq!(marks("ä \u{2}boiler\u{3}, \u{2}valve\u{3}."), [3..9, 11..16]);
+        assert_eq!(marks("nothing"), [0..0; 0]);
+    }
+}

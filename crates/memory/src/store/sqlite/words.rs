@@ -1,0 +1,129 @@
+//! Chunks by their words, best first.
+
+use hob_db::DatabaseError;
+use rusqlite::{Connection, Transaction, params};
+
+use super::{Hit, MemoryStore, Snapshot};
+use crate::word_plan::{MOST_RANKED, plan};
+use crate::word_query::WordQuery;
+
+/// One chunk in so many is in the sample.
+const SAMPLED: u64 = 64;
+
+/// What a hit in the title is worth, and one in the text.
+const TITLE_WEIGHT: f64 = 4.0;
+const TEXT_WEIGHT: f64 = 1.0;
+
+impl MemoryStore {
+    /// As [`Snapshot::find_words`], of this moment.
+    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, DatabaseError> {
+        self.snapshot(|snapshot| snapshot.find_words(query, count))
+    }
+}
+
+impl Snapshot<'_> {
+    /// The chunks that fit best, at most `count`.
+    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, DatabaseError> {
+        self.explained(|connection| find(connection, query, count))
+    }
+
+    /// Of these chunks, those that have at least this share of the question's words. The others fit best only because
+    /// nothing fits.
+    pub fn covering(&self, query: &WordQuery, hits: &[Hit], share: f64) -> Result<Vec<Hit>, DatabaseError> {
+        self.explained(|connection| {
+            let mut covering = Vec::with_capacity(hits.len());
+            for hit in hits {
+                if covers(connection, query, hit.chunk, share)? {
+                    covering.push(*hit);
+                }
+            }
+            Ok(covering)
+        })
+    }
+}
+
+/// Makes a chunk known by its words. Triggers take care of one that goes.
+pub(super) fn insert(
+    transaction: &Transaction<'_>,
+    chunk: i64,
+    title: &str,
+    text: &str,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("INSERT INTO memory_words (rowid, title, text) VALUES (?1, ?2, ?3)")?
+        .execute(params![chunk, title, text])?;
+    if chunk.unsigned_abs().is_multiple_of(SAMPLED) {
+        transaction
+            .prepare_cached("INSERT INTO memory_sample (rowid, title, text) VALUES (?1, ?2, ?3)")?
+            .execute(params![chunk, title, text])?;
+    }
+    Ok(())
+}
+
+fn covers(connection: &Connection, query: &WordQuery, chunk: i64, share: f64) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 AND rowid = ?2)",
+    )?;
+    let mut missing = ((query.terms().len() as f64 * share).ceil() as usize).max(1);
+    for term in query.terms() {
+        if statement.query_row(params![term, chunk], |row| row.get::<_, bool>(0))? {
+            missing -= 1;
+        }
+        if missing == 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::Result<Vec<Hit>> {
+    // The highest id is as good as a count here, and is known at once.
+    let last: i64 =
+        connection.query_row("SELECT coalesce(max(id), 0) FROM memory_chunk", [], |row| row.get(0))?;
+    if last.unsigned_abs() <= MOST_RANKED {
+        return rank(connection, &query.any(), 0, count);
+    }
+    let mut terms = query.terms().to_vec();
+    let mut hits: Vec<Hit> = Vec::new();
+    while hits.len() < count && !terms.is_empty() {
+        let plan = plan(&terms, |expression| about(connection, expression))?;
+        let oldest = match plan.too_many {
+            Some(rows) => last - share(last, rows),
+            None => 0,
+        };
+        // What only common words find is no better than what rare ones found.
+        let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
+        for hit in rank(connection, &plan.expression, oldest, count)? {
+            if hits.len() < count && hits.iter().all(|known| known.chunk != hit.chunk) {
+                hits.push(Hit { score: hit.score.min(worst), ..hit });
+            }
+        }
+        terms = plan.left;
+    }
+    Ok(hits)
+}
+
+/// The part of all ids in which about as many chunks fit as can be ranked.
+fn share(last: i64, rows: u64) -> i64 {
+    let share = last.unsigned_abs() as f64 * MOST_RANKED as f64 / rows.max(1) as f64;
+    (share as i64).min(last)
+}
+
+/// How many chunks an expression fits, about.
+fn about(connection: &Connection, expression: &str) -> rusqlite::Result<u64> {
+    let sampled: i64 = connection
+        .prepare_cached("SELECT count(*) FROM memory_sample WHERE memory_sample MATCH ?1")?
+        .query_row([expression], |row| row.get(0))?;
+    Ok(sampled.unsigned_abs() * SAMPLED)
+}
+
+fn rank(connection: &Connection, expression: &str, oldest: i64, count: usize) -> rusqlite::Result<Vec<Hit>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT rowid, bm25(memory_words, ?4, ?5) AS distance FROM memory_words \
+         WHERE memory_words MATCH ?1 AND rowid > ?2 ORDER BY distance LIMIT ?3",
+    )?;
+    let found = params![expression, oldest, count as i64, TITLE_WEIGHT, TEXT_WEIGHT];
+    let rows =
+        statement.query_map(found, |row| Ok(Hit { chunk: row.get(0)?, score: -row.get::<_, f64>(1)? }))?;
+    rows.collect()
+}

@@ -1,0 +1,33 @@
+//! The memory's tools: `retrieval` and `memory_search` look things up, `memory_store` keeps a note, `memory_index` takes in files.
+//!
+//! They know nothing of agents, nor of how the memory finds things.
+
+mod index;
+mod search;
+mod store;
+
+use std::sync::Arc;
+
+use hob_core::{AllowedRoots, Tool, ToolError};
+
+use crate::service::Documents;
+use crate::types::MemoryError;
+
+pub use index::MemoryIndex;
+pub use search::MemorySearch;
+pub use store::MemoryNote;
+
+/// The memory's tools.
+pub fn memory_tools(memory: &Arc<Documents>, files: AllowedRoots) -> [Arc<dyn Tool>; 4] {
+    [
+        // Two names for one thing: models and documents know it by either.
+        Arc::new(MemorySearch::new("retrieval", Arc::clone(memory))),
+        Arc::new(MemorySearch::new(search::NAME, Arc::clone(memory))),
+        Arc::new(MemoryNote::new(Arc::clone(memory))),
+        Arc::new(MemoryIndex::new(Arc::clone(memory), files)),
+    ]
+}
+
+fn told(error: MemoryError) -> ToolError {
+    ToolError::new(error.to_string())
+}

@@ -1,0 +1,93 @@
+//! `memory_store`: a note for later.
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use hob_core::tool_arguments;
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::told;
+use crate::service::Documents;
+use crate::types::Note;
+
+/// The longest note, in characters.
+const LONGEST: usize = 100_000;
+
+/// The tool.
+pub struct MemoryNote {
+    memory: Arc<Documents>,
+}
+
+impl MemoryNote {
+    pub fn new(memory: Arc<Documents>) -> Self {
+        MemoryNote { memory }
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    content: String,
+    title: Option<String>,
+}
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    name: "memory_store".to_owned(),
+    description:
+        "Saves a note for later conversations. It may be a fact, a decision or a preference of the user."
+            .to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "content": {
+                "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, in words that will be understood without this conversation" },
+            "title": { "type": ["string", "null"], "maxLength": 200, "description": "What it is about" }
+        },
+        "required": ["content"],
+        "additionalProperties": false
+    }),
+    // Whatever is remembered is told to models later, so strangers must not get to put it there.
+    reach: Reach::Act,
+    effect: Effect::Persists,
+    untrusted_output: false,
+    timeout: None,
+});
+
+#[async_trait]
+impl Tool for MemoryNote {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn rare_arguments(&self) -> &[&str] {
+        &["title"]
+    }
+
+    /// What the owner wrote may be saved whatever was read before.
+    fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
+        let words = plain(owner_words);
+        let is_written = |text: &str| {
+            let text = plain(text);
+            words.match_indices(&text).any(|(at, _)| {
+                let before = words[..at].chars().next_back();
+                let behind = words[at + text.len()..].chars().next();
+                !text.is_empty() && [before, behind].iter().flatten().all(|c| !c.is_alphanumeric())
+            })
+        };
+        let Ok(Arguments { content, title }) = tool_arguments::read(arguments.clone()) else { return false };
+        is_written(&content) && title.is_none_or(|title| is_written(&title))
+    }
+
+    async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        let Arguments { content, title } = tool_arguments::read(arguments)?;
+        let name = self.memory.store(Note { title, text: content }).await.map_err(told)?;
+        Ok(format!("Remembered as {name}."))
+    }
+}
+
+/// A text without what two people write differently: case, spacing, the full stop at the end.
+fn plain(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").trim_end_matches(['.', '!']).to_lowercase()
+}

@@ -1,0 +1,61 @@
+//! Pauses, resumes and cancels.
+
+use jiff::Timestamp;
+use rusqlite::{Transaction, params};
+
+use super::{clock, rows};
+use crate::claim_plan::{drops_retry, is_carried_ahead};
+use crate::task::Task;
+use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
+
+pub(super) fn change(
+    transaction: &Transaction<'_>,
+    id: &TaskId,
+    change: TaskChange,
+    now: Timestamp,
+) -> rusqlite::Result<Result<Task, TaskError>> {
+    let Some(task) = rows::find(transaction, id)? else {
+        return Ok(Err(TaskError::NotFound { id: id.to_string() }));
+    };
+    let status = match task.status.after(change) {
+        Ok(status) => status,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let next_run = match status {
+        TaskStatus::Active => resume(transaction, &task, now)?,
+        TaskStatus::Paused => task.next_run,
+        TaskStatus::Completed | TaskStatus::Cancelled => None,
+    };
+    transaction.execute(
+        "UPDATE task SET status = ?2, next_run = ?3 WHERE id = ?1",
+        params![id.as_str(), status.as_str(), next_run.map(Timestamp::as_microsecond)],
+    )?;
+    if drops_retry(&task, status) {
+        drop_retry(transaction, id)?;
+    }
+    Ok(Ok(Task { status, next_run, ..task }))
+}
+
+/// The next slot of a task that is resumed.
+fn resume(transaction: &Transaction<'_>, task: &Task, now: Timestamp) -> rusqlite::Result<Option<Timestamp>> {
+    let settled = clock::settled(transaction, &task.id)?;
+    if task.schedule.is_recurring() && is_carried_ahead(settled, now) {
+        transaction.execute(
+            "UPDATE task SET settled = ?2 WHERE id = ?1",
+            params![task.id.as_str(), now.as_microsecond()],
+        )?;
+    }
+    clock::next_slot(transaction, task, settled, now)
+}
+
+/// Drops what was to be tried again, and makes the task due at its next slot unless it runs.
+fn drop_retry(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
+    transaction.execute(
+        "UPDATE task SET retry_slot = NULL, retry_attempt = NULL, retry_at = NULL,
+             due = CASE WHEN EXISTS (SELECT 1 FROM task_run WHERE task_id = ?1 AND finished_at IS NULL)
+                 THEN NULL ELSE next_run END
+         WHERE id = ?1",
+        [id.as_str()],
+    )?;
+    Ok(())
+}

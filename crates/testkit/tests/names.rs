@@ -1,0 +1,64 @@
+//! A public type has a name of its own in the whole workspace, so that a search for it finds one thing.
+
+#![expect(clippy::unwrap_used, reason = "a file that cannot be read is a failed test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use hob_testkit::repository::root;
+
+/// Names that several types have. The list only gets shorter.
+const DUPLICATES: &[&str] = &["Kept", "Kind", "Program", "Span", "Timing"];
+
+const KEYWORDS: [&str; 4] = ["struct", "enum", "trait", "type"];
+
+#[test]
+fn a_public_type_has_a_name_of_its_own() {
+    let mut places: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        for file in product_files(&entry.unwrap().path().join("src")) {
+            for name in public_types(&std::fs::read_to_string(&file).unwrap()) {
+                places.entry(name).or_default().insert(file.clone());
+            }
+        }
+    }
+    let shared = |name: &str| places.get(name).is_some_and(|files| files.len() > 1);
+    let new: Vec<_> =
+        places.iter().filter(|(name, _)| shared(name) && !DUPLICATES.contains(&name.as_str())).collect();
+    assert!(new.is_empty(), "public types that share a name; rename all but one: {new:#?}");
+    let gone: Vec<_> = DUPLICATES.iter().filter(|name| !shared(name)).collect();
+    assert!(gone.is_empty(), "names in DUPLICATES that no two types share any more; remove them: {gone:?}");
+}
+
+/// The types that a file declares as `pub`, without those of its tests.
+fn public_types(text: &str) -> Vec<String> {
+    let product = text.split("\nmod tests {").next().unwrap_or_default();
+    product.lines().filter_map(public_type).collect()
+}
+
+fn public_type(line: &str) -> Option<String> {
+    let (keyword, rest) = line.trim_start().strip_prefix("pub ")?.split_once(' ')?;
+    let name: String = rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+    KEYWORDS.contains(&keyword).then_some(name)
+}
+
+fn product_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            files.extend(product_files(&path));
+        } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") && name != "tests.rs" {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn only_public_types_of_the_product_count() {
+    let text = "pub struct Alpha;\n    pub enum Beta<T> {\npub(crate) struct Gamma;\npub fn delta() {}\n\
+                #[cfg(test)]\nmod tests {\n    pub struct Epsilon;\n}\n";
+    assert_eq!(public_types(text), ["Alpha", "Beta"]);
+}
