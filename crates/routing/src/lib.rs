@@ -1,36 +1,62 @@
-//! Chooses the model that answers a question: what is known of the models, what the question is like, and the policies that
-//! match the two. Pure: the caller passes in models, measurements and random numbers. Knows no engine and no database.
+//! Chooses the model that answers a question where the caller leaves that to Hob, and learns from how the answers end.
+//!
+//! The policies are pure: they see models, measurements and a random number, and ask nothing. The [`Router`] supplies those and
+//! records every choice. [`RoutingService`] stores choices, outcomes and ratings, and learns from them in one transaction each, so
+//! that all processes of one home learn together. No answer waits for the database: a thread writes, and a policy uses what was
+//! read last.
 //!
 //! | file | content |
 //! |---|---|
-//! | `types` | the contract of a policy, and what a policy sees |
-//! | `question_class` | classes of questions that are alike |
-//! | `records` | what is saved of choices, and what was learnt from them |
-//! | `model_facts` | what the list of an engine, or a name, says of a model |
-//! | `question_features` | what a question is like, and its class |
-//! | `question_hash` | recognises a question that is asked again |
+//! | `router` | chooses a model for a request |
 //! | `choose` | which models can take a question, and the choice among them |
+//! | `types` | the contract of a policy, and what a policy sees |
+//! | `records` | what is stored of choices, and what was learnt from them |
 //! | `heuristic` | the policy that follows rules |
 //! | `grpo` | the policy that learns |
+//! | `model_facts` | what the list of an engine, or a name, says of a model |
+//! | `question_features`, `question_class` | what a question is like, and its class |
+//! | `question_hash` | recognises a question that is asked again |
+//! | `in_flight` | questions that models are still answering |
+//! | `outcome` | reports how an answer ended |
+//! | `lessons` | what is learnt from an outcome, a question asked again, and a rating |
 //! | `reward` | how good an answer was, as far as one can tell without reading it |
+//! | `service`, `cache`, `writer` | what is stored, what was read last, and the thread that writes |
+//! | `store` | the tables |
+//!
+//! Knows no engine, no agent, no configuration file and no HTTP server. [`Measurements`] says how fast models are and what they
+//! cost.
 
+mod cache;
 mod choose;
-pub mod grpo;
+mod grpo;
 mod heuristic;
+mod in_flight;
+mod lessons;
+mod measurements;
 mod model_facts;
+mod outcome;
 mod question_class;
 mod question_features;
 mod question_hash;
 mod records;
-pub mod reward;
+mod reward;
+mod router;
+mod service;
+pub mod store;
 mod types;
+mod writer;
 
 pub use choose::{ModelChoice, choose};
-pub use grpo::Grpo;
+pub use grpo::{ENOUGH_TRIES, Grpo, probabilities};
 pub use heuristic::Heuristic;
+pub use measurements::{MeasuredSpeed, Measurements};
 pub use model_facts::model_candidate;
+pub use outcome::Ticket;
 pub use question_class::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
 pub use question_features::question_profile;
 pub use question_hash::question_hash;
 pub use records::{ClassRecord, Knowledge, ModelRecord, Rating, RoutingDecision};
+pub use router::{DrawFn, PolicyName, Routed, Router};
+pub use service::RouterBook;
+pub use store::{Kept, MIGRATIONS, NewRating, Ratings, RoutingStore, SqliteRoutingStore};
 pub use types::{ModelCandidate, ModelSpecialty, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};

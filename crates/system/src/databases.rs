@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
-use hob_store::{chats, conversations, routing};
+use hob_store::{chats, conversations};
 
 use crate::startup::memory;
 
@@ -15,7 +15,7 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
     conversations::MIGRATIONS,
-    routing::MIGRATIONS,
+    hob_routing::MIGRATIONS,
     chats::MIGRATIONS,
 ];
 

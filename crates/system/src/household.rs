@@ -27,9 +27,10 @@ use crate::databases::{DATABASE, hob_database};
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
+use crate::feedback::Feedback;
 use crate::local_models::{self, DownloadProgressFn};
 use crate::startup::memory::{MemoryWiring, open_memory};
-use crate::startup::routing::open_router;
+use crate::startup::routing::{RecordedCalls, open_router};
 use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::system::{System, SystemParts};
@@ -169,6 +170,9 @@ impl Household {
                 channels: channels.as_ref().map(ChannelService::contract),
             },
         );
+        let calls = RecordedCalls::new(database, record.clone());
+        let router = open_router(config, &calls);
+        let feedback = Feedback::new(router.book().clone(), Some(calls));
         let system = System::new(SystemParts {
             engine,
             default_model,
@@ -181,10 +185,8 @@ impl Household {
         let system = system.with_recorder(recorder).with_pool(pool);
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
-        let system = system
-            .with_memory(memory)
-            .with_embedder(embedder)
-            .with_router(open_router(config, &database, &record));
+        let system =
+            system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
         let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {

@@ -13,6 +13,7 @@ mod embedder;
 mod engines;
 #[cfg(test)]
 mod fallback_tests;
+mod feedback;
 #[cfg(test)]
 mod hostile_tests;
 mod household;
@@ -23,7 +24,8 @@ pub mod local_models;
 #[cfg(test)]
 mod prompt_size_tests;
 mod route;
-pub mod routing;
+#[cfg(test)]
+mod routing_tests;
 pub mod startup;
 mod system;
 #[cfg(test)]
@@ -40,6 +42,7 @@ pub use databases::{
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
+pub use feedback::{Feedback, RatableAnswer, RateError, Rated};
 pub use hob_agents::{ToolSet, ToolSetError};
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{
@@ -51,6 +54,5 @@ pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Lane, Wish, lane};
-pub use routing::{PolicyName, RatableAnswer, RateError, Rated, Router, RouterBook};
 pub use system::{Streaming, System, SystemParts};
 pub use workshop::{Workshop, WorkshopError, WorkshopParts, accept_mcp_tools, check_sandbox, serve_mcp};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerWarning, CallerRole, Engine, EngineError, ModelReason};
+use hob_routing::Ticket;
 
-use crate::routing::Ticket;
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use hob_engines::pool::EnginePool;
 use hob_telemetry::trace::Span;

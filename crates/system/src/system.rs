@@ -19,6 +19,7 @@ use hob_core::{
     ModelReason, NoChannels,
 };
 use hob_memory::Documents;
+use hob_routing::Router;
 use hob_telemetry::metrics::InferenceMetrics;
 use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
@@ -26,8 +27,8 @@ pub use answer::Streaming;
 
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
+use crate::feedback::Feedback;
 use crate::images::ImageFetcher;
-use crate::routing::Router;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 
@@ -66,6 +67,8 @@ pub struct System {
     channels: Arc<dyn Channels>,
     /// Chooses where the model is `auto`.
     router: Router,
+    /// Rates answers.
+    feedback: Feedback,
     images: ImageFetcher,
     /// What holds where a caller gives no temperature or limit.
     defaults: AnswerDefaults,
@@ -89,6 +92,7 @@ impl System {
             memory: None,
             channels: Arc::new(NoChannels),
             router: Router::default(),
+            feedback: Feedback::default(),
             images: ImageFetcher::default(),
             defaults: AnswerDefaults::default(),
             cloud_tools: Vec::new(),
@@ -122,7 +126,13 @@ impl System {
 
     /// The same with another way of choosing a model where that is left to us.
     pub fn with_router(self, router: Router) -> Self {
-        System { router, ..self }
+        let feedback = Feedback::new(router.book().clone(), None);
+        System { router, feedback, ..self }
+    }
+
+    /// The same with other answers that can be rated than those whose model the router chose.
+    pub fn with_feedback(self, feedback: Feedback) -> Self {
+        System { feedback, ..self }
     }
 
     /// The same with other defaults for requests that give no temperature or limit.
@@ -208,6 +218,11 @@ impl System {
     /// Who chooses where the model is `auto`.
     pub fn router(&self) -> &Router {
         &self.router
+    }
+
+    /// Rates answers.
+    pub fn feedback(&self) -> &Feedback {
+        &self.feedback
     }
 
     /// The ways out for messages.

@@ -3,8 +3,9 @@
 #![expect(clippy::expect_used, reason = "a setting that cannot be read is a failed test")]
 
 use hob_db::Database;
+use hob_routing::{RoutingStore, SqliteRoutingStore};
 use hob_store::chats::ChatId;
-use hob_store::{Chats, Conversations, Routing};
+use hob_store::{Chats, Conversations};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::{Prices, SqliteTelemetryStore, TelemetryStore};
@@ -35,7 +36,7 @@ fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
     Chats::new(database.clone()).forget(ChatId::parse("1").expect("an id")).expect("deleted");
     assert!(survives_power_cut(&database), "a chat");
     record();
-    Routing::new(database.clone()).reset().expect("forgotten");
+    SqliteRoutingStore::new(database.clone()).reset().expect("forgotten");
     assert!(survives_power_cut(&database), "what the user asked to forget");
     record();
     telemetry.sync().expect("synced");

@@ -38,11 +38,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("models", &["net", "process"]),
     ("net", &["core"]),
     ("process", &[]),
-    ("routing", &["core"]),
+    ("routing", &["core", "db"]),
     ("sandbox", &["core", "process"]),
     ("server", &["config", "core", "engines", "memory", "routing", "system", "tasks", "telemetry"]),
-    // Its tables hold the types of routing.
-    ("store", &["core", "db", "routing"]),
+    ("store", &["core", "db"]),
     (
         "system",
         &[
@@ -81,7 +80,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "memory", "store", "tasks", "telemetry"]),
+    ("rusqlite", &["db", "memory", "routing", "store", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

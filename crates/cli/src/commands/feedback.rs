@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Result;
-use hob_system::startup::routing::open_router_book;
+use hob_system::startup::routing::open_feedback;
 use hob_system::{RateError, Rated};
 use hob_telemetry::TelemetryService;
 use jiff::SignedDuration;
@@ -17,8 +17,8 @@ use crate::output::time::span;
 use crate::settings;
 
 pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
-    let book = open_router_book(&settings::home()?, TelemetryService::default());
-    let rated = book.rate(args.id.as_deref(), args.rating).map_err(explain)?;
+    let feedback = open_feedback(&settings::home()?, TelemetryService::default());
+    let rated = feedback.rate(args.id.as_deref(), args.rating).map_err(explain)?;
     if args.json {
         let Rated { answer, rating, learnt } = &rated;
         let object = json!({
@@ -66,7 +66,7 @@ fn explain(error: RateError) -> anyhow::Error {
                 "{error}. Ask a question first; Hob records answers while [telemetry] enabled = true."
             )
         }
-        RateError::Store(_) | RateError::Stopped => error.into(),
+        RateError::Store(_) => error.into(),
     }
 }
 

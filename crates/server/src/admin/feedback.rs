@@ -42,8 +42,9 @@ pub(crate) async fn create(
     }
     let body = read_json(request, &state.body_reader).await?;
     let (id, rating) = parse(&body)?;
-    let book = state.system.router().book().clone();
-    let Rated { answer, rating, learnt } = state.blocking.run(move || book.rate(Some(&id), rating)).await?;
+    let feedback = state.system.feedback().clone();
+    let Rated { answer, rating, learnt } =
+        state.blocking.run(move || feedback.rate(Some(&id), rating)).await?;
     Ok(Json(Feedback {
         id: answer.run,
         rating: rating.as_str(),

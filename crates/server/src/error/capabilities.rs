@@ -90,7 +90,7 @@ impl From<RateError> for ApiError {
                 code: Some("answer_not_found"),
                 ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
             },
-            RateError::Store(_) | RateError::Stopped => {
+            RateError::Store(_) => {
                 // The reason can name files, so it is only logged.
                 tracing::warn!(error = %message, "rating was not saved");
                 let message = "the rating cannot be saved. The server's log has the reason";

@@ -7,16 +7,17 @@ use std::time::SystemTime;
 use hob_config::{Config, RouterName};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
+use hob_routing::{MeasuredSpeed, Measurements, PolicyName, Router, RouterBook};
 use hob_telemetry::{CallRecord, SqliteTelemetryStore, TelemetryService, TelemetryStore};
 
 use crate::databases::hob_database;
-use crate::routing::{MeasuredSpeed, Measurements, PolicyName, RatableAnswer, Router, RouterBook};
+use crate::feedback::Feedback;
 
-/// Chooses where the model is `auto`. Rules have nothing to learn, so where nothing is recorded, no choice is either.
-pub(crate) fn open_router(config: &Config, database: &LazyDatabase, record: &TelemetryService) -> Router {
+/// Chooses where the model is `auto`. Rules have nothing to learn, so where no call is recorded, no choice is stored either.
+pub(crate) fn open_router(config: &Config, calls: &RecordedCalls) -> Router {
     let policy = policy(config.intelligence.router);
     let book = match config.telemetry.enabled || policy == PolicyName::Grpo {
-        true => router_book(database.clone(), record.clone()),
+        true => router_book(calls.clone()),
         false => RouterBook::default(),
     };
     Router::new(policy, book)
@@ -24,12 +25,17 @@ pub(crate) fn open_router(config: &Config, database: &LazyDatabase, record: &Tel
 
 /// The choices in `home`, and what was learnt from them.
 pub fn open_router_book(home: &Path, record: TelemetryService) -> RouterBook {
-    router_book(hob_database(home), record)
+    router_book(RecordedCalls::new(hob_database(home), record))
 }
 
-fn router_book(database: LazyDatabase, record: TelemetryService) -> RouterBook {
-    let measurements = RecordMeasurements { record, database: database.clone() };
-    RouterBook::new(database, Some(Arc::new(measurements)))
+/// Rates the answers in `home`.
+pub fn open_feedback(home: &Path, record: TelemetryService) -> Feedback {
+    let calls = RecordedCalls::new(hob_database(home), record);
+    Feedback::new(router_book(calls.clone()), Some(calls))
+}
+
+fn router_book(calls: RecordedCalls) -> RouterBook {
+    RouterBook::new(calls.database.clone(), Some(Arc::new(calls)))
 }
 
 fn policy(key: RouterName) -> PolicyName {
@@ -39,14 +45,41 @@ fn policy(key: RouterName) -> PolicyName {
     }
 }
 
-/// What the record of calls tells of models.
-struct RecordMeasurements {
+/// The calls that telemetry recorded, as routing and feedback need them. Cheap to clone.
+#[derive(Clone)]
+pub struct RecordedCalls {
     record: TelemetryService,
     /// Has what was recorded before recording was switched off.
     database: LazyDatabase,
 }
 
-impl RecordMeasurements {
+impl RecordedCalls {
+    pub(crate) fn new(database: LazyDatabase, record: TelemetryService) -> Self {
+        RecordedCalls { record, database }
+    }
+
+    /// The last answer of a run since a moment. Blocks.
+    pub(crate) fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {
+        let Some(store) = self.store()? else { return Ok(None) };
+        store.find_run(run, since)
+    }
+
+    /// The last complete answer since a moment, without those of some sources and of some runs. Blocks.
+    pub(crate) fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<CallRecord>, DatabaseError> {
+        let Some(store) = self.store()? else { return Ok(None) };
+        store.last_complete(since, except_sources, except_runs)
+    }
+
+    /// Waits a moment for answers that are not recorded yet. Blocks.
+    pub(crate) fn settle(&self) {
+        self.record.settle();
+    }
+
     /// `None` where nothing was ever recorded.
     fn store(&self) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
         if let Some(store) = self.record.store() {
@@ -57,12 +90,7 @@ impl RecordMeasurements {
     }
 }
 
-fn ratable(recorded: CallRecord) -> RatableAnswer {
-    let CallRecord { run, engine, model, source, started, .. } = recorded;
-    RatableAnswer { run, engine, model, source, at: started }
-}
-
-impl Measurements for RecordMeasurements {
+impl Measurements for RecordedCalls {
     fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
         let Some(store) = self.record.store() else { return Ok(Vec::new()) };
         let speeds = store.speeds(UtcDay::of(SystemTime::now()).minus(days), most)?;
@@ -78,27 +106,17 @@ impl Measurements for RecordMeasurements {
         let price = self.record.prices().of(model)?;
         Some((price.of_input(usage.prompt_tokens) + price.of_output(usage.completion_tokens)).as_f64())
     }
-
-    fn find_run(&self, run: &str, since: Moment) -> Result<Option<RatableAnswer>, DatabaseError> {
-        let Some(store) = self.store()? else { return Ok(None) };
-        Ok(store.find_run(run, since)?.map(ratable))
-    }
-
-    fn last_complete(
-        &self,
-        since: Moment,
-        except_sources: &[RequestSource],
-        except_runs: &[&str],
-    ) -> Result<Option<RatableAnswer>, DatabaseError> {
-        let Some(store) = self.store()? else { return Ok(None) };
-        Ok(store.last_complete(since, except_sources, except_runs)?.map(ratable))
-    }
-
-    fn settle(&self) {
-        self.record.settle();
-    }
 }
 
 #[cfg(test)]
-#[path = "routing_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_the_cloud_costs_what_its_model_does() {
+        let calls = RecordedCalls::new(hob_database(Path::new("never-opened")), TelemetryService::default());
+        let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
+        assert!(calls.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
+        assert_eq!(calls.price("a model that nobody has heard of", usage), None);
+    }
+}

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{AskError, Caller, GenerateRequest};
+use hob_routing::Routed;
 
 use super::System;
 use crate::caller_policy::check_engine;
 use crate::route::Route;
-use crate::routing::Routed;
 use hob_engines::fallback::is_unresolved;
 use hob_engines::pool::{EngineMatch, NamedBy};
 

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_db::{Database, DatabaseError, inspect};
-use hob_routing::QuestionClass;
+use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_store::conversations::{Line, Speaker, Thread};
-use hob_store::routing::Ratings;
-use hob_store::{Chats, Conversations, Routing};
+use hob_store::{Chats, Conversations};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::TaskId;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
@@ -117,7 +116,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
         );
     }
 
-    let routing = Routing::new(database.clone());
+    let routing = SqliteRoutingStore::new(database.clone());
     let knowledge = routing.knowledge().expect("readable");
     assert_eq!(knowledge.len(), usize::from(version >= 4));
     if version >= 4 {
@@ -126,7 +125,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
         let choices = if version >= 9 { 3 } else { 2 };
         assert_eq!((known.tries, known.samples, known.weight), (choices, choices, 0.25));
         assert_eq!(knowledge[&class].recent, [0.6, 0.96]);
-        assert_eq!(routing.decisions().expect("counted"), choices);
+        assert_eq!(routing.count().expect("counted"), choices);
         assert_eq!(routing.ratings().expect("counted"), Ratings { good: 1, bad: 0 });
     }
 

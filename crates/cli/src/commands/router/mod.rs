@@ -17,8 +17,8 @@ pub fn run(command: RouterCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     let kept = open_router_book(&settings::home()?, TelemetryService::default()).find()?;
     match command {
-        RouterCommand::Show { json } => show::run(kept.as_ref(), config.intelligence.router, json.into())?,
-        RouterCommand::Reset { yes } => reset::run(kept.as_ref(), yes.into())?,
+        RouterCommand::Show { json } => show::run(kept.as_deref(), config.intelligence.router, json.into())?,
+        RouterCommand::Reset { yes } => reset::run(kept.as_deref(), yes.into())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,16 +1,16 @@
 //! `hob router reset`.
 
 use anyhow::Result;
-use hob_system::store::Routing;
+use hob_routing::RoutingStore;
 
 use super::note_empty;
 use crate::commands::confirm::Confirmation;
 use crate::output;
 use crate::output::number::counted;
 
-pub fn run(kept: Option<&Routing>, confirmation: Confirmation) -> Result<()> {
-    let classes = kept.map(Routing::knowledge).transpose()?.map_or(0, |knowledge| knowledge.len());
-    let decisions = kept.map(Routing::decisions).transpose()?.unwrap_or(0);
+pub fn run(kept: Option<&dyn RoutingStore>, confirmation: Confirmation) -> Result<()> {
+    let classes = kept.map(RoutingStore::knowledge).transpose()?.map_or(0, |knowledge| knowledge.len());
+    let decisions = kept.map(RoutingStore::count).transpose()?.unwrap_or(0);
     let Some(kept) = kept.filter(|_| classes > 0 || decisions > 0) else {
         note_empty();
         return Ok(());

@@ -2,10 +2,9 @@
 
 use anyhow::Result;
 use hob_config::RouterName;
-use hob_routing::{ClassRecord, Knowledge, QuestionClass};
-use hob_system::routing::{ENOUGH_TRIES, probabilities};
-use hob_system::store::Routing;
-use hob_system::store::routing::Ratings;
+use hob_routing::{
+    ClassRecord, ENOUGH_TRIES, Knowledge, QuestionClass, Ratings, RoutingStore, probabilities,
+};
 use serde::Serialize;
 
 use super::note_empty;
@@ -45,12 +44,12 @@ struct ModelReport {
     exploring: bool,
 }
 
-pub fn run(kept: Option<&Routing>, router: RouterName, format: OutputFormat) -> Result<()> {
+pub fn run(kept: Option<&dyn RoutingStore>, router: RouterName, format: OutputFormat) -> Result<()> {
     let report = RouterReport {
         router: router.as_str(),
-        decisions: kept.map(Routing::decisions).transpose()?.unwrap_or(0),
-        ratings: kept.map(Routing::ratings).transpose()?.unwrap_or_default(),
-        classes: kept.map(Routing::knowledge).transpose()?.as_ref().map(classes).unwrap_or_default(),
+        decisions: kept.map(RoutingStore::count).transpose()?.unwrap_or(0),
+        ratings: kept.map(RoutingStore::ratings).transpose()?.unwrap_or_default(),
+        classes: kept.map(RoutingStore::knowledge).transpose()?.as_ref().map(classes).unwrap_or_default(),
     };
     match format {
         OutputFormat::Json => output::json(&report)?,

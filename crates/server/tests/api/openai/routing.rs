@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use hob_config::ServerConfig;
 use hob_core::Engine;
+use hob_routing::{PolicyName, Router};
 use hob_system::startup::routing::open_router_book;
-use hob_system::{PolicyName, Router, System, SystemParts};
+use hob_system::{System, SystemParts};
 use hob_telemetry::TelemetryService;
 use hob_testkit::ScriptedEngine;
 use reqwest::{Response, StatusCode};

@@ -1,8 +1,10 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use hob_routing::{ModelRecord, QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, Rating};
+use hob_db::Database;
 
 use super::*;
+use crate::question_class::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
+use crate::records::ModelRecord;
 
 const CODE: QuestionClass = QuestionClass {
     topic: QuestionTopic::Code,
@@ -10,11 +12,11 @@ const CODE: QuestionClass = QuestionClass {
     language: QuestionLanguage::English,
 };
 
-fn at(seconds: u64) -> SystemTime {
+pub(super) fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
 }
 
-fn decision(run: &str, seconds: u64) -> RoutingDecision {
+pub(super) fn decision(run: &str, seconds: u64) -> RoutingDecision {
     RoutingDecision {
         run: run.into(),
         decided: at(seconds),
@@ -35,11 +37,11 @@ fn kept_anew(run: &str, seconds: u64) -> Kept {
     Kept { decision, answered: false, retried: false, rated: false, implicit: None, reward: None }
 }
 
-fn routing() -> Routing {
-    Routing::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+pub(super) fn routing() -> SqliteRoutingStore {
+    SqliteRoutingStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
 
-fn rating_of(run: &str, rating: Rating, seconds: u64) -> NewRating<'_> {
+pub(super) fn rating_of(run: &str, rating: Rating, seconds: u64) -> NewRating<'_> {
     NewRating { run, engine: "ollama", model: "a", rating, rated: at(seconds) }
 }
 
@@ -56,9 +58,9 @@ fn what_was_learnt_is_there_after_the_next_start() {
         dollars: None,
     };
     {
-        let routing = Routing::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
-        routing.keep(&decision("r", 0)).expect("kept");
-        let found = routing.learn("r", |kept, record| {
+        let routing = SqliteRoutingStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
+        routing.save(&decision("r", 0)).expect("kept");
+        let found = routing.learn("r", &mut |kept, record| {
             assert_eq!(*kept, kept_anew("r", 0));
             let tried = ModelRecord { tries: 1, ..ModelRecord::default() };
             assert_eq!(*record, ClassRecord { models: [("a".to_owned(), tried)].into(), recent: Vec::new() });
@@ -74,10 +76,10 @@ fn what_was_learnt_is_there_after_the_next_start() {
         });
         assert!(found.expect("learnt"));
     }
-    let routing = Routing::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
+    let routing = SqliteRoutingStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
     let record = ClassRecord { recent: vec![0.5, 0.75], models: [("a".to_owned(), learnt)].into() };
     assert_eq!(routing.knowledge().expect("read"), Knowledge::from([(CODE, record.clone())]));
-    let found = routing.learn("r", |kept, known| {
+    let found = routing.learn("r", &mut |kept, known| {
         let expected = Kept {
             answered: true,
             retried: true,
@@ -94,7 +96,7 @@ fn what_was_learnt_is_there_after_the_next_start() {
 #[test]
 fn nothing_is_learnt_from_a_choice_that_nobody_made() {
     let routing = routing();
-    let found = routing.learn("unheard of", |_, _| panic!("there is nothing to learn"));
+    let found = routing.learn("unheard of", &mut |_, _| panic!("there is nothing to learn"));
     assert!(!found.expect("looked"));
     assert_eq!(routing.knowledge().expect("read"), Knowledge::new());
 }
@@ -102,8 +104,8 @@ fn nothing_is_learnt_from_a_choice_that_nobody_made() {
 #[test]
 fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     let routing = routing();
-    routing.keep(&decision("first", 0)).expect("kept");
-    routing.keep(&decision("second", 60)).expect("kept");
+    routing.save(&decision("first", 0)).expect("kept");
+    routing.save(&decision("second", 60)).expect("kept");
     let before = |run: &str, since| routing.asked_before(&decision(run, 90), at(since)).expect("looked");
     assert_eq!(before("third", 0).as_deref(), Some("second"));
     assert_eq!(before("second", 0).as_deref(), Some("first"));
@@ -118,23 +120,23 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
 #[test]
 fn every_choice_is_a_try_even_one_that_is_withdrawn() {
     let routing = routing();
-    routing.keep(&decision("answered", 0)).expect("kept");
-    routing.keep(&RoutingDecision { question: None, ..decision("handed over", 1) }).expect("kept");
+    routing.save(&decision("answered", 0)).expect("kept");
+    routing.save(&RoutingDecision { question: None, ..decision("handed over", 1) }).expect("kept");
     routing.withdraw("handed over").expect("withdrawn");
     let tries = routing.knowledge().expect("read")[&CODE].models["a"].tries;
-    assert_eq!((tries, routing.decisions().expect("counted")), (2, 1));
+    assert_eq!((tries, routing.count().expect("counted")), (2, 1));
     assert_eq!(routing.find("handed over").expect("looked"), None);
 }
 
 #[test]
 fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
     let routing = routing();
-    routing.keep(&decision("r", 0)).expect("kept");
-    routing.learn("r", |_, record| record.recent.push(0.5)).expect("learnt");
-    routing.rate(&rating_of("r", Rating::Good, 1), |_, _| {}).expect("rated");
+    routing.save(&decision("r", 0)).expect("kept");
+    routing.learn("r", &mut |_, record| record.recent.push(0.5)).expect("learnt");
+    routing.rate(&rating_of("r", Rating::Good, 1), &mut |_, _| {}).expect("rated");
     assert_eq!(routing.reset().expect("reset"), 1);
     assert_eq!(
-        (routing.knowledge().expect("read"), routing.decisions().expect("counted")),
+        (routing.knowledge().expect("read"), routing.count().expect("counted")),
         (Knowledge::new(), 0)
     );
     assert_eq!(routing.ratings().expect("counted"), Ratings { good: 1, bad: 0 });
@@ -145,7 +147,7 @@ fn an_answer_whose_model_the_caller_chose_can_be_rated_and_a_second_rating_repla
     let routing = routing();
     let rate = |rating, seconds| {
         let new = rating_of("chatcmpl-1", rating, seconds);
-        routing.rate(&new, |_, _| panic!("the router did not choose the model")).expect("rated")
+        routing.rate(&new, &mut |_, _| panic!("the router did not choose the model")).expect("rated")
     };
     assert_eq!((rate(Rating::Good, 11), rate(Rating::Bad, 12)), (false, false));
     assert_eq!(routing.ratings().expect("counted"), Ratings { good: 0, bad: 1 });
@@ -165,13 +167,13 @@ fn the_last_answered_choice_is_of_a_source_and_a_run_that_count() {
     for (run, source, seconds) in
         [("1", RequestSource::Ask, 1), ("2", RequestSource::Scheduler, 2), ("ask", RequestSource::Ask, 3)]
     {
-        routing.keep(&RoutingDecision { source, ..decision(run, seconds) }).expect("kept");
+        routing.save(&RoutingDecision { source, ..decision(run, seconds) }).expect("kept");
         assert_eq!(
             last().as_deref(),
             (seconds > 1).then_some("1"),
             "an answer that is not complete does not count"
         );
-        routing.learn(run, |kept, _| kept.answered = true).expect("learnt");
+        routing.learn(run, &mut |kept, _| kept.answered = true).expect("learnt");
     }
     assert_eq!(last().as_deref(), Some("1"));
     let before = routing.last_answered(Moment::of(at(2)), &[], &["ask"]).expect("looked");
@@ -182,38 +184,11 @@ fn the_last_answered_choice_is_of_a_source_and_a_run_that_count() {
 #[test]
 fn a_rating_teaches_when_it_is_news() {
     let routing = routing();
-    routing.keep(&decision("r", 0)).expect("kept");
+    routing.save(&decision("r", 0)).expect("kept");
     let lessons = std::cell::Cell::new(0);
     for rating in [Rating::Good, Rating::Good, Rating::Bad] {
-        let found = routing.rate(&rating_of("r", rating, 1), |_, _| lessons.set(lessons.get() + 1));
+        let found = routing.rate(&rating_of("r", rating, 1), &mut |_, _| lessons.set(lessons.get() + 1));
         assert!(found.expect("rated"));
     }
     assert_eq!(lessons.get(), 2);
-}
-
-#[test]
-fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
-    let routing = routing();
-    routing.keep(&decision("r", 0)).expect("kept");
-    routing.learn("r", |_, _| {}).expect("learnt");
-    let broken = "UPDATE router_class SET recent = 'nonsense'";
-    routing.database.write(|transaction| transaction.execute(broken, [])).expect("written");
-    assert!(routing.rate(&rating_of("r", Rating::Good, 1), |_, _| {}).is_err());
-    assert_eq!(routing.ratings().expect("counted"), Ratings::default());
-}
-
-#[test]
-fn choices_are_not_kept_without_end() {
-    let routing = routing();
-    let many = 10_003;
-    routing
-        .database
-        .write(|transaction| {
-            (0..many).try_for_each(|n| decisions::insert(transaction, &decision(&n.to_string(), n)))
-        })
-        .expect("written");
-    routing.keep(&decision("last", many)).expect("kept");
-    assert_eq!(routing.decisions().expect("counted"), 10_000);
-    assert_eq!(routing.find("3").expect("looked"), None);
-    assert!(routing.find("last").expect("looked").is_some());
 }

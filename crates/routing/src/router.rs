@@ -1,37 +1,26 @@
-//! Chooses the model for requests that leave it to us, and learns from what came of it.
-//!
-//! The policies are pure; here are the models, the random numbers and the book that they need, and [`Measurements`] says how fast models
-//! are and what they cost. No answer waits for the book: choices and their ends go to its writer, and a policy works with what
-//! was read last. Knows no configuration file and nothing of how calls are recorded.
+//! Chooses the model for a request that leaves it to Hob: brings models, speeds and random numbers to a policy, and records the choice.
 
-mod book;
-mod feedback;
-mod measurements;
-mod ticket;
-mod writer;
-
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::engine::CLOUD;
 use hob_core::token_estimate::prompt_tokens;
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel};
-use hob_routing::{
-    Grpo, Heuristic, ModelCandidate, ModelChoice, QuestionClass, RandomDraw, RouterPolicy, RoutingDecision,
-    choose, model_candidate, question_hash, question_profile,
-};
 
-pub use book::{RateError, Rated, RouterBook};
-#[cfg(test)]
-pub(crate) use feedback::Answers;
-pub use feedback::RatableAnswer;
-pub use hob_routing::grpo::{ENOUGH_TRIES, probabilities};
-pub use measurements::{MeasuredSpeed, Measurements};
-pub(crate) use ticket::Ticket;
+use crate::choose::{ModelChoice, choose};
+use crate::grpo::Grpo;
+use crate::heuristic::Heuristic;
+use crate::in_flight::UnderWay;
+use crate::model_facts::model_candidate;
+use crate::outcome::Ticket;
+use crate::question_features::question_profile;
+use crate::question_hash::question_hash;
+use crate::records::RoutingDecision;
+use crate::service::RouterBook;
+use crate::types::{ModelCandidate, RandomDraw, RouterPolicy};
 
-/// Models that are chosen from. A provider may list hundreds, and nobody can get to know them all.
+/// Models that are chosen from. A provider may list hundreds, too many to learn about each.
 const MOST_CANDIDATES: usize = 64;
 
 /// How a model is chosen.
@@ -70,16 +59,16 @@ pub struct Router {
 }
 
 /// A model that was chosen.
-pub(crate) struct Routed {
+pub struct Routed {
     /// The key of the engine that has it.
-    pub(crate) engine: String,
-    pub(crate) model: String,
-    pub(crate) reason: ModelReason,
-    pub(crate) ticket: Ticket,
+    pub engine: String,
+    pub model: String,
+    pub reason: ModelReason,
+    pub ticket: Ticket,
 }
 
 impl Default for Router {
-    /// Follows the rules, and keeps nothing.
+    /// Follows the rules, and stores nothing.
     fn default() -> Self {
         Router::new(PolicyName::Heuristic, RouterBook::default())
     }
@@ -104,8 +93,8 @@ impl Router {
         &self.book
     }
 
-    /// Chooses one of `models` for a request. `house` is the engine that is named where there is nothing to choose.
-    pub(crate) async fn route(
+    /// Chooses one of `models` for a request. An error names `house`, the default engine.
+    pub async fn route(
         &self,
         request: &GenerateRequest,
         caller: &Caller,
@@ -144,8 +133,8 @@ impl Router {
         Ok(Routed { engine, model, reason, ticket })
     }
 
-    /// What could answer, with what was measured of it. The cloud only where it is the engine of the house: whether it may stand in
-    /// for another that is down is the fallback's affair, and no reason to send questions away while all is well.
+    /// The models that could answer, with their measured speed. Those of the cloud only where it is the default engine: the fallback
+    /// decides when the cloud replaces an engine that is down.
     fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<ModelCandidate> {
         let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || house == CLOUD;
         let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
@@ -155,52 +144,3 @@ impl Router {
         known.take(MOST_CANDIDATES).collect()
     }
 }
-
-/// How many questions models are at work on, by class.
-#[derive(Clone, Default)]
-pub(crate) struct UnderWay {
-    counts: Arc<Mutex<Counts>>,
-}
-
-type Counts = HashMap<QuestionClass, BTreeMap<String, u64>>;
-
-impl UnderWay {
-    fn of(&self, class: QuestionClass) -> BTreeMap<String, u64> {
-        self.counts().get(&class).cloned().unwrap_or_default()
-    }
-
-    fn begin(&self, class: QuestionClass, model: &str) -> AtWork {
-        *self.counts().entry(class).or_default().entry(model.to_owned()).or_default() += 1;
-        AtWork { under_way: self.clone(), class, model: model.to_owned() }
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One question that a model is at work on, for as long as this lives.
-pub(crate) struct AtWork {
-    under_way: UnderWay,
-    class: QuestionClass,
-    model: String,
-}
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        let mut counts = self.under_way.counts();
-        if let Some(models) = counts.get_mut(&self.class)
-            && let Some(count) = models.get_mut(&self.model)
-        {
-            *count -= 1;
-            // Names of models that are gone do not gather.
-            if *count == 0 {
-                models.remove(&self.model);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-#[path = "routing_tests.rs"]
-mod tests;

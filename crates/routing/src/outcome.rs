@@ -11,17 +11,17 @@ use hob_core::{
     AgentOutcome, AnswerWarning, AskError, Delta, DeltaStream, EngineError, FinishReason, GenerationStream,
     Usage,
 };
-use hob_routing::RoutingDecision;
-use hob_routing::reward::{AnswerOutcome, Effort, is_models_fault};
 
-use super::AtWork;
-use super::book::RouterBook;
+use crate::in_flight::AtWork;
+use crate::records::RoutingDecision;
+use crate::reward::{AnswerOutcome, Effort, is_models_fault};
+use crate::service::RouterBook;
 
 /// The event that ends a call of a tool.
 const TOOL_ENDED: &str = "TOOL_CALL_END";
 
 /// A choice whose end is still to come.
-pub(crate) struct Ticket {
+pub struct Ticket {
     run: Arc<str>,
     engine: String,
     model: String,
@@ -32,7 +32,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    pub(super) fn new(decision: &RoutingDecision, book: RouterBook, at_work: AtWork) -> Self {
+    pub(crate) fn new(decision: &RoutingDecision, book: RouterBook, at_work: AtWork) -> Self {
         Ticket {
             run: Arc::clone(&decision.run),
             engine: decision.engine.clone(),
@@ -44,7 +44,7 @@ impl Ticket {
     }
 
     /// Says how a whole answer ended.
-    pub(crate) fn conclude(self, outcome: &Result<AgentOutcome, AskError>) {
+    pub fn conclude(self, outcome: &Result<AgentOutcome, AskError>) {
         match outcome {
             Ok(AgentOutcome { generation, tool_results, .. }) => {
                 let failed = tool_results.iter().filter(|result| !result.success).count();
@@ -61,19 +61,19 @@ impl Ticket {
     }
 
     /// The same for an answer that did not even begin.
-    pub(crate) fn give_up(self, error: &AskError) {
+    pub fn give_up(self, error: &AskError) {
         if let AskError::Engine(error) = error {
             self.failed(error);
         }
     }
 
     /// Another model has answered instead, so that nothing of the answer is this one's.
-    pub(crate) fn withdraw(self) {
+    pub fn withdraw(self) {
         self.book.withdrawn(Arc::clone(&self.run));
     }
 
     /// Sees to it that the end of a stream is told.
-    pub(crate) fn watch(self, stream: GenerationStream) -> GenerationStream {
+    pub fn watch(self, stream: GenerationStream) -> GenerationStream {
         let GenerationStream { warnings, deltas } = stream;
         let deltas = Box::pin(RoutedStream { deltas, ticket: Some(self), signs: Signs::default() });
         GenerationStream { warnings, deltas }

@@ -1,21 +1,22 @@
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use hob_agents::ToolSet;
+use hob_core::engine::CLOUD;
 use hob_core::{
-    AgentPreference, AskError, Delta, Engine, EngineError, EventBus, FinishReason, Message, Moment,
-    RequestSource, Role, ToolCallDelta, Usage,
+    AgentPreference, AskError, Caller, Delta, Engine, EngineError, EventBus, FinishReason, GenerateRequest,
+    Message, RequestSource, Role, ToolCallDelta, Usage,
 };
-use hob_db::{Database, DatabaseError};
-use hob_routing::{Knowledge, Rating};
+use hob_db::Database;
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
+use hob_routing::{DrawFn, Knowledge, PolicyName, RandomDraw, Rating, Router, RouterBook};
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
-use super::*;
 use crate::databases::HOB_MIGRATIONS;
+use crate::feedback::RateError;
 use crate::system::{System, SystemParts};
-use hob_engines::fallback::Fallback;
-use hob_engines::pool::EnginePool;
 
 const SMALL: &str = "small:1b";
 const LARGE: &str = "large:70b";
@@ -250,10 +251,10 @@ async fn a_stream_teaches_when_it_ends_and_not_when_nobody_listens() {
 async fn a_rating_finds_the_answer_it_is_of_and_counts_for_more_than_the_rest() {
     let system = learning(failing("none"));
     let answered = system.complete(asking("auto", "Hello there"), &run("chatcmpl-1")).await.unwrap();
-    let book = system.router().book().clone();
+    let feedback = system.feedback().clone();
     let rate = |run: Option<&'static str>, rating| {
-        let book = book.clone();
-        async move { tokio::task::spawn_blocking(move || book.rate(run, rating)).await.unwrap() }
+        let feedback = feedback.clone();
+        async move { tokio::task::spawn_blocking(move || feedback.rate(run, rating)).await.unwrap() }
     };
     let rated = rate(Some("chatcmpl-1"), Rating::Bad).await.unwrap();
     assert_eq!((rated.answer.model.as_str(), rated.learnt), (answered.generation.model.as_str(), true));
@@ -298,8 +299,8 @@ async fn the_same_question_from_elsewhere_says_nothing_of_the_answer() {
 async fn an_answer_that_was_praised_stays_praised_when_its_question_is_asked_again() {
     let system = learning(failing("none"));
     system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
-    let book = system.router().book().clone();
-    tokio::task::spawn_blocking(move || book.rate(Some("1"), Rating::Good).unwrap()).await.unwrap();
+    let feedback = system.feedback().clone();
+    tokio::task::spawn_blocking(move || feedback.rate(Some("1"), Rating::Good).unwrap()).await.unwrap();
     let praised = kept(&system, "1").await.1;
     system.complete(asking("auto", "Hello there"), &run("2")).await.unwrap();
     assert_eq!(kept(&system, "1").await, (true, praised));
@@ -334,7 +335,7 @@ async fn kept(system: &System, run: &str) -> (bool, Option<f64>) {
     book.clone().close().await;
     let mut found = None;
     let routing = book.find().unwrap().unwrap();
-    assert!(routing.learn(run, |kept, _| found = Some((kept.retried, kept.reward))).unwrap());
+    assert!(routing.learn(run, &mut |kept, _| found = Some((kept.retried, kept.reward))).unwrap());
     found.unwrap()
 }
 
@@ -383,11 +384,11 @@ async fn the_answer_of_a_stand_in_is_not_put_down_to_the_model_that_was_chosen()
     let knowledge = learnt(&system).await;
     let known = knowledge.values().next().unwrap().models[LARGE];
     assert_eq!((known.tries, known.samples), (3, 1));
-    let book = system.router().book().clone();
+    let feedback = system.feedback().clone();
     let rated = tokio::task::spawn_blocking(move || {
-        let unknown = book.rate(Some("whole"), Rating::Bad).unwrap_err();
+        let unknown = feedback.rate(Some("whole"), Rating::Bad).unwrap_err();
         assert!(matches!(unknown, RateError::NoSuchAnswer { .. }), "{unknown}");
-        book.rate(None, Rating::Good).unwrap()
+        feedback.rate(None, Rating::Good).unwrap()
     });
     assert_eq!(rated.await.unwrap().answer.run, "first");
 }
@@ -417,52 +418,13 @@ async fn an_answer_that_never_came_is_not_the_last_one() {
             continue;
         }
         let Some(last) = answered.last().cloned() else { continue };
-        let book = system.router().book().clone();
+        let feedback = system.feedback().clone();
         let rated =
-            tokio::task::spawn_blocking(move || book.rate(None, Rating::Good).unwrap()).await.unwrap();
+            tokio::task::spawn_blocking(move || feedback.rate(None, Rating::Good).unwrap()).await.unwrap();
         assert_eq!(rated.answer.run, last);
         return;
     }
     panic!("none failed after another had answered");
-}
-
-/// Knows the price of one model.
-struct PriceList;
-
-impl Measurements for PriceList {
-    fn speeds(&self, _days: u32, _most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
-        Ok(Vec::new())
-    }
-
-    fn price(&self, model: &str, usage: Usage) -> Option<f64> {
-        (model == "gpt-5.2").then_some(usage.completion_tokens as f64)
-    }
-
-    fn find_run(&self, _run: &str, _since: Moment) -> Result<Option<RatableAnswer>, DatabaseError> {
-        Ok(None)
-    }
-
-    fn last_complete(
-        &self,
-        _since: Moment,
-        _except_sources: &[RequestSource],
-        _except_runs: &[&str],
-    ) -> Result<Option<RatableAnswer>, DatabaseError> {
-        Ok(None)
-    }
-
-    fn settle(&self) {}
-}
-
-#[test]
-fn only_the_cloud_has_a_price_and_not_always_one_that_is_known() {
-    let book = RouterBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), Some(Arc::new(PriceList)));
-    let usage = Some(Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() });
-    assert_eq!(book.price("ollama", "m", None), Some(0.0));
-    assert_eq!(book.price(CLOUD, "a model that nobody has heard of", usage), None);
-    assert_eq!(book.price(CLOUD, "gpt-5.2", usage), Some(1000.0));
-    assert_eq!(book.price(CLOUD, "gpt-5.2", None), None);
-    assert_eq!(RouterBook::default().price(CLOUD, "gpt-5.2", usage), None);
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hob_routing::{ClassRecord, Knowledge, ModelRecord, QuestionClass};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::odd;
+use crate::question_class::QuestionClass;
+use crate::records::{ClassRecord, Knowledge, ModelRecord};
 
 const MODEL_COLUMNS: &str = "model, weight, tries, samples, rewards, log_seconds, dollars";
 
@@ -62,7 +63,7 @@ pub(super) fn count_try(connection: &Connection, class: QuestionClass, model: &s
     Ok(())
 }
 
-/// All classes of which something was learnt. A class of a later Hob is left out.
+/// All classes of which something was learnt. A class that this Hob does not know is skipped.
 pub(super) fn read(connection: &Connection) -> rusqlite::Result<Knowledge> {
     let mut knowledge = Knowledge::new();
     let mut statement = connection.prepare_cached("SELECT class, recent FROM router_class")?;

@@ -9,16 +9,16 @@ use std::thread;
 use std::time::Duration;
 
 use hob_db::DatabaseError;
-use hob_routing::RoutingDecision;
-use hob_routing::reward::AnswerOutcome;
 
-use super::book::Shelf;
+use crate::cache::Shelf;
+use crate::records::RoutingDecision;
+use crate::reward::AnswerOutcome;
 
 /// Entries that may wait.
 const CAPACITY: usize = 1024;
 
 /// What is to be written.
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Decided(Box<RoutingDecision>),
     Ended {
         run: Arc<str>,
@@ -33,7 +33,7 @@ pub(super) enum Entry {
 }
 
 /// The thread, as those see it who have something to write. It ends when the last of them is gone.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     entries: SyncSender<Entry>,
     said: Arc<Said>,
 }
@@ -48,7 +48,7 @@ struct Said {
 }
 
 impl Writer {
-    pub(super) fn start(shelf: Arc<Shelf>) -> std::io::Result<Self> {
+    pub(crate) fn start(shelf: Arc<Shelf>) -> std::io::Result<Self> {
         let (entries, waiting) = sync_channel(CAPACITY);
         let said = Arc::new(Said::default());
         let queue = Queue { waiting, said: Arc::clone(&said) };
@@ -56,7 +56,7 @@ impl Writer {
         Ok(Writer { entries, said })
     }
 
-    pub(super) fn send(&self, entry: Entry) {
+    pub(crate) fn send(&self, entry: Entry) {
         match self.entries.try_send(entry) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
@@ -75,7 +75,7 @@ impl Writer {
     }
 
     /// Waits until all that was sent is written, but not for ever.
-    pub(super) fn flush(&self, patience: Duration) {
+    pub(crate) fn flush(&self, patience: Duration) {
         let (done, heard) = sync_channel(1);
         if self.entries.try_send(Entry::Flush(done)).is_ok() {
             // Whoever asked has waited long enough either way.

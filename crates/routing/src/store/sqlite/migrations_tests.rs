@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hob_db::{Database, Migrations};
 
-use crate::routing::{MIGRATIONS, Routing};
+use crate::store::{MIGRATIONS, RoutingStore, SqliteRoutingStore};
 
 /// A database as a Hob that knew only the first `steps` left it.
 fn left_at(steps: usize, path: &Path) -> Database {
@@ -29,14 +29,14 @@ fn what_an_older_hob_has_learnt_is_still_known() {
              INSERT INTO feedback VALUES ('rated', 2, 'good', 'ollama', 'm');",
         )
         .expect("learnt");
-    let routing = Routing::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
+    let routing = SqliteRoutingStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
     for (run, answered, implicit, reward) in [
         ("answered", true, Some(0.6), Some(0.6)),
         ("failed", false, Some(0.0), Some(0.0)),
         ("open", false, None, None),
         ("rated", true, None, Some(0.96)),
     ] {
-        let found = routing.learn(run, |kept, record| {
+        let found = routing.learn(run, &mut |kept, record| {
             assert_eq!((kept.answered, kept.implicit, kept.reward), (answered, implicit, reward), "{run}");
             assert_eq!((record.models["m"].tries, record.models["m"].samples), (3, 3));
         });

@@ -2,35 +2,21 @@
 
 use std::time::SystemTime;
 
-use hob_core::RequestSource;
-use hob_core::time::Moment;
-use hob_routing::{QuestionClass, RoutingDecision};
+use hob_core::{Moment, RequestSource};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::odd;
+use crate::question_class::QuestionClass;
+use crate::records::RoutingDecision;
+use crate::store::Kept;
 
-/// Choices that are kept.
+/// Choices that are stored.
 const MOST: i64 = 10_000;
 
 const COLUMNS: &str = "run, decided, source, policy, class, engine, model, rivals, probability, question, answered, \
     retried, implicit, reward";
-
-/// A choice, and what came of it so far.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
-    pub decision: RoutingDecision,
-    /// Whether the model's answer came to its end.
-    pub answered: bool,
-    /// Whether the same question was asked again soon after.
-    pub retried: bool,
-    /// Whether somebody has said something of the answer.
-    pub rated: bool,
-    /// The reward as it would be if nobody had said anything of the answer.
-    pub implicit: Option<f64>,
-    pub reward: Option<f64>,
-}
 
 pub(super) fn insert(connection: &Connection, decision: &RoutingDecision) -> rusqlite::Result<()> {
     let sql = format!(

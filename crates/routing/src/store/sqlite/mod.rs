@@ -1,0 +1,136 @@
+//! The store in SQLite.
+//!
+//! | file | content |
+//! |---|---|
+//! | `decisions` | choices, stored until it is known what came of them |
+//! | `knowledge` | what was learnt, by class of questions and by model |
+//! | `ratings` | what people say of answers, whether or not the router chose the model |
+
+mod decisions;
+mod knowledge;
+mod ratings;
+
+use std::time::SystemTime;
+
+use hob_core::{Moment, RequestSource};
+use hob_db::{Database, DatabaseError, Durability, Migrations};
+use rusqlite::Connection;
+use rusqlite::types::Type;
+
+use super::{Kept, NewRating, Ratings, RoutingStore, Teach};
+use crate::records::{Knowledge, RoutingDecision};
+
+/// The steps that make its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "routing",
+    steps: &[
+        include_str!("../../../migrations/1_routing.sql"),
+        include_str!("../../../migrations/2_outcomes.sql"),
+    ],
+    legacy_versions: &[4, 9],
+};
+
+/// What routing stores in a SQLite database. Cheap to clone.
+#[derive(Clone)]
+pub struct SqliteRoutingStore {
+    database: Database,
+}
+
+impl SqliteRoutingStore {
+    pub fn new(database: Database) -> Self {
+        SqliteRoutingStore { database }
+    }
+}
+
+impl RoutingStore for SqliteRoutingStore {
+    fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| {
+            knowledge::count_try(transaction, decision.class, &decision.model)?;
+            decisions::insert(transaction, decision)?;
+            decisions::prune(transaction)
+        })
+    }
+
+    fn withdraw(&self, run: &str) -> Result<(), DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| decisions::delete(transaction, run))
+    }
+
+    fn asked_before(
+        &self,
+        decision: &RoutingDecision,
+        since: SystemTime,
+    ) -> Result<Option<String>, DatabaseError> {
+        self.database.read(|connection| decisions::asked_before(connection, decision, since))
+    }
+
+    fn find(&self, run: &str) -> Result<Option<Kept>, DatabaseError> {
+        self.database.read(|connection| decisions::find(connection, run))
+    }
+
+    fn last_answered(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<Kept>, DatabaseError> {
+        self.database
+            .read(|connection| decisions::last_answered(connection, since, except_sources, except_runs))
+    }
+
+    fn learn(&self, run: &str, teach: Teach<'_>) -> Result<bool, DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| learn(transaction, run, teach))
+    }
+
+    fn rate(&self, new: &NewRating<'_>, teach: Teach<'_>) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
+            let before = ratings::replace(transaction, new)?;
+            ratings::prune(transaction)?;
+            // The same rating twice does not count twice.
+            let is_news = before.as_deref() != Some(new.rating.as_str());
+            learn(transaction, new.run, &mut |kept, record| {
+                if is_news {
+                    teach(kept, record);
+                }
+            })
+        })
+    }
+
+    fn ratings(&self) -> Result<Ratings, DatabaseError> {
+        self.database.read(ratings::count)
+    }
+
+    fn knowledge(&self) -> Result<Knowledge, DatabaseError> {
+        self.database.read(knowledge::read)
+    }
+
+    fn count(&self) -> Result<u64, DatabaseError> {
+        self.database.read(decisions::count)
+    }
+
+    fn reset(&self) -> Result<u64, DatabaseError> {
+        self.database.write(|transaction| {
+            let forgotten = transaction.execute("DELETE FROM router_decision", [])?;
+            transaction.execute_batch("DELETE FROM router_class; DELETE FROM router_model")?;
+            Ok(forgotten as u64)
+        })
+    }
+}
+
+fn learn(transaction: &Connection, run: &str, teach: Teach<'_>) -> rusqlite::Result<bool> {
+    let Some(mut kept) = decisions::find(transaction, run)? else { return Ok(false) };
+    let mut record = knowledge::read_class(transaction, kept.decision.class)?;
+    teach(&mut kept, &mut record);
+    decisions::update(transaction, &kept)?;
+    knowledge::write_class(transaction, kept.decision.class, &record)?;
+    Ok(true)
+}
+
+/// The error for a value in a row that this Hob cannot have written.
+fn odd(column: usize, kind: Type) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, kind, "not as Hob writes it".into())
+}
+
+#[cfg(test)]
+mod migrations_tests;
+#[cfg(test)]
+mod sqlite_tests;

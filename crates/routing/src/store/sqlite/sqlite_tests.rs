@@ -1,0 +1,30 @@
+use super::*;
+use crate::records::Rating;
+use crate::store::tests::{decision, rating_of, routing};
+
+#[test]
+fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
+    let routing = routing();
+    routing.save(&decision("r", 0)).expect("kept");
+    routing.learn("r", &mut |_, _| {}).expect("learnt");
+    let broken = "UPDATE router_class SET recent = 'nonsense'";
+    routing.database.write(|transaction| transaction.execute(broken, [])).expect("written");
+    assert!(routing.rate(&rating_of("r", Rating::Good, 1), &mut |_, _| {}).is_err());
+    assert_eq!(routing.ratings().expect("counted"), Ratings::default());
+}
+
+#[test]
+fn choices_are_not_kept_without_end() {
+    let routing = routing();
+    let many = 10_003;
+    routing
+        .database
+        .write(|transaction| {
+            (0..many).try_for_each(|n| decisions::insert(transaction, &decision(&n.to_string(), n)))
+        })
+        .expect("written");
+    routing.save(&decision("last", many)).expect("kept");
+    assert_eq!(routing.count().expect("counted"), 10_000);
+    assert_eq!(routing.find("3").expect("looked"), None);
+    assert!(routing.find("last").expect("looked").is_some());
+}

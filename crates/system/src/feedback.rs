@@ -1,0 +1,144 @@
+//! Rates answers. A rating is of an answer whose model the router chose, or of any other call that telemetry recorded. Knows
+//! nothing of learning.
+
+use std::time::{Duration, SystemTime};
+
+use hob_core::{Moment, RequestSource};
+use hob_db::DatabaseError;
+use hob_routing::{Kept, NewRating, Rating, RouterBook, RoutingStore};
+use hob_telemetry::CallRecord;
+use thiserror::Error;
+
+use crate::startup::routing::RecordedCalls;
+
+/// How long an answer can be rated whose model the router did not choose: it is searched for in the record of all calls.
+const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Sources of requests whose answers no person reads.
+const UNREAD: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
+
+/// Runs of the command line once shared these names, so that they do not identify a run.
+const NAMELESS: [&str; 3] = ["", "ask", "chat"];
+
+/// An answer that a person can rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RatableAnswer {
+    pub run: String,
+    pub engine: String,
+    pub model: String,
+    pub source: String,
+    pub at: Moment,
+}
+
+/// A rating that was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rated {
+    pub answer: RatableAnswer,
+    pub rating: Rating,
+    /// Whether the router learnt from it, which it does if it chose the model.
+    pub learnt: bool,
+}
+
+/// Why an answer cannot be rated.
+#[derive(Debug, Error)]
+pub enum RateError {
+    #[error("there is no answer '{run}' of the last days")]
+    NoSuchAnswer { run: String },
+    #[error("there is no answer yet that could be rated")]
+    NoAnswer,
+    #[error(transparent)]
+    Store(#[from] DatabaseError),
+}
+
+/// Rates answers. Cheap to clone. The default one finds none.
+#[derive(Clone, Default)]
+pub struct Feedback {
+    routing: RouterBook,
+    /// `None` where no calls are recorded.
+    calls: Option<RecordedCalls>,
+}
+
+impl Feedback {
+    pub fn new(routing: RouterBook, calls: Option<RecordedCalls>) -> Self {
+        Feedback { routing, calls }
+    }
+
+    /// Rates the answer of a run, `None` for the last one. Blocks.
+    pub fn rate(&self, run: Option<&str>, rating: Rating) -> Result<Rated, RateError> {
+        let now = SystemTime::now();
+        let nothing = || match run {
+            Some(run) => RateError::NoSuchAnswer { run: run.chars().take(80).collect() },
+            None => RateError::NoAnswer,
+        };
+        self.routing.flush();
+        let Some(store) = self.routing.find()? else { return Err(nothing()) };
+        if let Some(calls) = &self.calls {
+            calls.settle();
+        }
+        let answer = match run {
+            Some(run) => self.answer(store.as_ref(), run, now)?,
+            None => self.last_answer(store.as_ref(), now)?,
+        };
+        let answer = answer.ok_or_else(nothing)?;
+        let RatableAnswer { run, engine, model, .. } = &answer;
+        let learnt = self.routing.rate(&NewRating { run, engine, model, rating, rated: now })?;
+        Ok(Rated { answer, rating, learnt })
+    }
+
+    /// The answer of a run; `None` where there is none, or it is too old.
+    fn answer(
+        &self,
+        store: &dyn RoutingStore,
+        run: &str,
+        now: SystemTime,
+    ) -> Result<Option<RatableAnswer>, DatabaseError> {
+        if let Some(chosen) = store.find(run)? {
+            return Ok(Some(chosen.into()));
+        }
+        let recorded = self.calls.as_ref().map_or(Ok(None), |calls| calls.find_run(run, oldest(now)))?;
+        Ok(recorded.map(RatableAnswer::from))
+    }
+
+    /// The last answer that a person may have read: not that of a task or of a benchmark.
+    fn last_answer(
+        &self,
+        store: &dyn RoutingStore,
+        now: SystemTime,
+    ) -> Result<Option<RatableAnswer>, DatabaseError> {
+        let since = oldest(now);
+        let chosen = store.last_answered(since, &UNREAD, &NAMELESS)?.map(RatableAnswer::from);
+        let recorded = match &self.calls {
+            Some(calls) => calls.last_complete(since, &UNREAD, &NAMELESS)?.map(RatableAnswer::from),
+            None => None,
+        };
+        Ok(chosen.into_iter().chain(recorded).max_by_key(|answer| answer.at))
+    }
+}
+
+fn oldest(now: SystemTime) -> Moment {
+    Moment::of(now.checked_sub(REMEMBERED).unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+impl From<Kept> for RatableAnswer {
+    fn from(chosen: Kept) -> Self {
+        let decision = chosen.decision;
+        RatableAnswer {
+            run: decision.run.to_string(),
+            engine: decision.engine,
+            model: decision.model,
+            source: decision.source.as_str().to_owned(),
+            at: Moment::of(decision.decided),
+        }
+    }
+}
+
+impl From<CallRecord> for RatableAnswer {
+    fn from(recorded: CallRecord) -> Self {
+        let CallRecord { run, engine, model, source, started, .. } = recorded;
+        RatableAnswer { run, engine, model, source, at: started }
+    }
+}
+
+#[cfg(test)]
+#[path = "feedback_tests.rs"]
+mod tests;
