@@ -7,7 +7,6 @@
 //! database and no configuration file.
 
 pub mod builtin;
-pub mod capability_tools;
 
 mod agent_stream;
 mod code_blocks;

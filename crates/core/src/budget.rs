@@ -91,7 +91,7 @@ pub const LIMITS: &[Limit] = &[
     Limit { field: "`logit_bias`", what: "entries", most: LOGIT_BIASES },
     Limit { field: "`n`", what: "answers", most: ANSWERS },
     Limit { field: "`top_logprobs`", what: "alternatives", most: TOP_LOGPROBS },
-    Limit { field: "`top_k`", what: "as a number", most: TOP_K },
+    Limit { field: "`top_k`", what: "value", most: TOP_K },
     Limit { field: "a JSON Schema", what: "values", most: SCHEMA_VALUES },
     Limit { field: "a JSON Schema", what: "levels of nesting", most: SCHEMA_DEPTH },
     Limit {

@@ -8,7 +8,6 @@ pub mod ask;
 pub mod backoff;
 pub mod budget;
 pub mod caller;
-pub mod channel;
 pub mod context_overflow;
 pub mod embed;
 pub mod engine;
@@ -35,7 +34,6 @@ pub use ask::{AgentPreference, Answered, Ask, AskError, Caller, MemoryUse, Reque
 pub use backoff::Backoff;
 pub use budget::OverBudget;
 pub use caller::CallerRole;
-pub use channel::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus, Channels, NoChannels};
 pub use context_overflow::{CONTEXT_LENGTH_EXCEEDED, ContextOverflow};
 pub use embed::{Cut, EmbedInputs, EmbedRequest, Embeddings, Overlong};
 pub use engine::Engine;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
-use hob_store::{chats, conversations};
 
 use crate::startup::memory;
 
@@ -14,9 +13,9 @@ pub(crate) const DATABASE: &str = "hob.db";
 pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
-    conversations::MIGRATIONS,
+    hob_channels::MIGRATIONS,
     hob_routing::MIGRATIONS,
-    chats::MIGRATIONS,
+    hob_conversations::MIGRATIONS,
 ];
 
 /// The tables of `memory.db`: the user's documents. A file of its own, because it is large and can be rebuilt.

@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
+use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
 use hob_core::engine::CLOUD;
-use hob_core::{
-    AnswerDefaults, Ask, ChannelError, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents,
-};
+use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
 use hob_engines::selection::{
     NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
 };
@@ -21,14 +20,13 @@ use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
-use crate::channel_service::ChannelService;
-use crate::channels::{self, ChannelParts};
 use crate::databases::{DATABASE, hob_database};
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
 use crate::feedback::Feedback;
 use crate::local_models::{self, DownloadProgressFn};
+use crate::startup::channels::{self, ChannelParts};
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::routing::{RecordedCalls, open_router};
 use crate::startup::tasks::{task_options, task_service};

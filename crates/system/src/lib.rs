@@ -4,9 +4,6 @@
 
 pub mod bench;
 mod caller_policy;
-mod channel_service;
-pub mod channels;
-mod chats;
 mod databases;
 mod default_model;
 mod embedder;
@@ -18,7 +15,6 @@ mod feedback;
 mod hostile_tests;
 mod household;
 mod images;
-mod inbound;
 mod lane;
 pub mod local_models;
 #[cfg(test)]
@@ -34,8 +30,6 @@ mod task_tests;
 mod trace_tests;
 mod workshop;
 
-pub use channel_service::ChannelService;
-pub use chats::open_chats;
 pub use databases::{
     DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
 };
@@ -50,7 +44,6 @@ pub use hob_engines::selection::{
 };
 pub use hob_engines::{EnginePool, Fallback, ManagedError};
 pub use hob_mcp::{McpServerStatus, McpState, WithheldTool};
-pub use hob_store as store;
 pub use household::{FirstRun, Household, OpenError, Wishes, choose, is_default_missed};
 pub use images::ImageFetcher;
 pub use lane::{Lane, Wish, lane};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
+use hob_channels::NoChannels;
 use hob_config::Config;
 use hob_core::{
-    AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, NoChannels, RequestSource, Role,
-    ToolDefinition,
+    AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, RequestSource, Role, ToolDefinition,
 };
 use hob_memory::tokens;
 use hob_tasks::TaskOptions;

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hob_agents::ToolSet;
+use hob_channels::{Channels, NoChannels};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    Agent, AnswerDefaults, CallerRole, Channels, Engine, EngineError, EventBus, ListedModel, ModelInfo,
-    ModelReason, NoChannels,
+    Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, ListedModel, ModelInfo, ModelReason,
 };
 use hob_memory::Documents;
 use hob_routing::Router;

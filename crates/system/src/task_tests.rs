@@ -4,10 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_core::{
-    Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, EventBus, NoChannels, Permit, Reach,
-    RequestSource, Tool, ToolError, ToolSpec,
-};
+use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChannels};
+use hob_core::{Ask, Engine, EventBus, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
 use hob_db::Database;
 use hob_tasks::{
     DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskService,

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
-use hob_agents::capability_tools::channel_tools;
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
+use hob_channels::{Channels, channel_tools};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
-use hob_core::{AllowedRoots, Channels, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
+use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,

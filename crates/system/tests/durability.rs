@@ -2,10 +2,10 @@
 
 #![expect(clippy::expect_used, reason = "a setting that cannot be read is a failed test")]
 
+use hob_channels::store::Conversations;
+use hob_conversations::store::{ChatId, Chats};
 use hob_db::Database;
 use hob_routing::{RoutingStore, SqliteRoutingStore};
-use hob_store::chats::ChatId;
-use hob_store::{Chats, Conversations};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::{Prices, SqliteTelemetryStore, TelemetryStore};

@@ -10,11 +10,13 @@ use hob_testkit::repository::root;
 /// The crates that each crate may use.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["core", "net", "text"]),
-    ("channel", &["core", "net", "process"]),
+    ("channels", &["core", "db", "net", "process"]),
     (
         "cli",
         &[
+            "channels",
             "config",
+            "conversations",
             "core",
             "db",
             "memory",
@@ -28,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("config", &["core", "process"]),
+    ("conversations", &["core", "db"]),
     ("core", &[]),
     ("db", &[]),
     ("engines", &["core", "net", "process"]),
@@ -40,14 +43,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("routing", &["core", "db"]),
     ("sandbox", &["core", "process"]),
-    ("server", &["config", "core", "engines", "memory", "routing", "system", "tasks", "telemetry"]),
-    ("store", &["core", "db"]),
+    (
+        "server",
+        &["channels", "config", "core", "engines", "memory", "routing", "system", "tasks", "telemetry"],
+    ),
     (
         "system",
         &[
             "agents",
-            "channel",
+            "channels",
             "config",
+            "conversations",
             "core",
             "db",
             "engines",
@@ -58,7 +64,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "net",
             "routing",
             "sandbox",
-            "store",
             "tasks",
             "telemetry",
         ],
@@ -74,13 +79,13 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channel", "telemetry"]),
-    ("tokio-tungstenite", &["channel"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry"]),
+    ("tokio-tungstenite", &["channels"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["db", "memory", "routing", "store", "tasks", "telemetry"]),
+    ("rusqlite", &["channels", "conversations", "db", "memory", "routing", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

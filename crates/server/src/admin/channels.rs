@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Extensions;
-use hob_core::{ChannelError, ChannelStatus, Channels};
+use hob_channels::{ChannelError, ChannelStatus, Channels};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

@@ -1,7 +1,8 @@
 //! Errors of the services behind the routes as HTTP errors: asking, routing, channels, memory, ratings, tasks.
 
 use axum::http::StatusCode;
-use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, ChannelError, NoSuitableModel};
+use hob_channels::ChannelError;
+use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
 use hob_memory::MemoryError;
 use hob_system::RateError;
 use hob_tasks::TaskError;

@@ -16,7 +16,7 @@ const BUDGET_ENDS: &str = "<!-- /request-budget -->";
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_table_of_limits`.
 #[test]
 fn the_table_of_limits_is_up_to_date() {
-    let mut table = "| Field | What is counted | Most |\n| --- | --- | ---: |\n".to_owned();
+    let mut table = "| Field | Unit | Limit |\n| --- | --- | ---: |\n".to_owned();
     for limit in LIMITS {
         writeln!(table, "| {} | {} | {} |", limit.field, limit.what, thousands(limit.most)).unwrap();
     }
@@ -53,10 +53,10 @@ fn the_page_of_the_api_is_up_to_date() {
 fn page(document: &Value) -> String {
     let mut page = "# API\n\n\
         <!-- Made from crates/server/src/admin/openapi.json. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_page_of_the_api -->\n\n\
-        What a running server answers, as `GET /openapi.json` tells programs. How to use it is told in [Serving](serving.md). Where\n\
-        `[server] api_key` is set, every request but `GET /health` and the pages for browsers sends it: `authorization: Bearer KEY`.\n\
-        Every answer has `x-request-id`, by which the server's log and traces name the request.\n\n\
-        | Request | What it does |\n| --- | --- |\n"
+        All requests of the server. `GET /openapi.json` has the same for programs; [Serve the API](serving.md) explains how to use it. If\n\
+        `[server] api_key` is set, every request except `GET /health` and the browser pages must send it: `authorization: Bearer KEY`.\n\
+        Every answer has an `x-request-id`, which the server's log and traces contain too.\n\n\
+        | Request | Description |\n| --- | --- |\n"
         .to_owned();
     let operations = operations(document);
     for (title, operation) in &operations {
@@ -97,7 +97,7 @@ fn describe(page: &mut String, title: &str, operation: &Value, document: &Value)
     page.push('\n');
     let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
     if !parameters.is_empty() {
-        *page += "\n| Parameter | In | Takes | |\n| --- | --- | --- | --- |\n";
+        *page += "\n| Parameter | In | Type | |\n| --- | --- | --- | --- |\n";
         for parameter in parameters {
             let (name, place) = (text(parameter, "name"), text(parameter, "in"));
             let required = if parameter["required"] == true { "" } else { ", optional" };
@@ -107,7 +107,7 @@ fn describe(page: &mut String, title: &str, operation: &Value, document: &Value)
         }
     }
     for (media, content) in fields(&operation["requestBody"]["content"]) {
-        writeln!(page, "\nTakes `{media}`: {}.", kind(&content["schema"])).unwrap();
+        writeln!(page, "\nBody: `{media}`, {}.", kind(&content["schema"])).unwrap();
     }
     *page += "\n| Status | Meaning | Body |\n| --- | --- | --- |\n";
     for (status, response) in fields(&operation["responses"]) {
@@ -123,7 +123,7 @@ fn describe(page: &mut String, title: &str, operation: &Value, document: &Value)
     }
     let refusals = operation["x-also-refused"].as_array().map_or(&[][..], Vec::as_slice);
     if !refusals.is_empty() {
-        *page += "\n| Field | Refused with 400, although it fits the schema, when |\n| --- | --- |\n";
+        *page += "\n| Field | Also refused with 400 if |\n| --- | --- |\n";
         for refusal in refusals {
             writeln!(page, "| `{}` | {} |", text(refusal, "param"), cell(text(refusal, "when"))).unwrap();
         }
@@ -142,7 +142,7 @@ fn describe_headers(page: &mut String, responses: &Value, document: &Value) {
         .filter(|(_, name, _)| *name != "x-request-id")
         .peekable();
     if rows.peek().is_some() {
-        *page += "\n| Header | With | What it says |\n| --- | --- | --- |\n";
+        *page += "\n| Header | Status | Meaning |\n| --- | --- | --- |\n";
     }
     for (status, name, header) in rows {
         writeln!(page, "| `{name}` | {status} | {} |", cell(text(header, "description"))).unwrap();
@@ -206,7 +206,7 @@ fn about(schema: &Value) -> String {
         }
     }
     if !schema["default"].is_null() {
-        facts.push(format!("`{}` when left out", schema["default"]));
+        facts.push(format!("default `{}`", schema["default"]));
     }
     facts.retain(|fact| !fact.is_empty());
     facts.join("; ")

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{ChannelError, ChannelStatus, Channels};
+use hob_channels::{ChannelError, ChannelStatus, Channels};
 use hob_db::LazyDatabase;
 use hob_tasks::store::SqliteTaskStore;
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
 
-use crate::channels::is_whatsapp;
 use crate::databases::hob_database;
+use crate::startup::channels::is_whatsapp;
 
 /// How long a gateway may take to say which channels it has.
 const LISTING: Duration = Duration::from_secs(5);

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_channels::store::{Conversations, Line, Speaker, Thread};
+use hob_conversations::store::Chats;
 use hob_db::{Database, DatabaseError, inspect};
 use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
-use hob_store::conversations::{Line, Speaker, Thread};
-use hob_store::{Chats, Conversations};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::TaskId;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_system::channels;
+use hob_system::startup::channels;
 
 use super::explain;
 use crate::output;

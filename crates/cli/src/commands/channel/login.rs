@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_channels::whatsapp::{LoginStep, login};
 use hob_config::Config;
-use hob_system::channels::{self, LoginStep};
+use hob_system::startup::channels;
 
 use super::qr;
 use crate::output;
@@ -21,7 +22,7 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
     }
     output::note("connecting to WhatsApp");
     let mut was_told = false;
-    channels::login(&channels::program(config, home), |step| match step {
+    login(&channels::program(config, home), |step| match step {
         LoginStep::Scan { data } => show(&data),
         LoginStep::Waiting if was_told => {}
         LoginStep::Waiting => {

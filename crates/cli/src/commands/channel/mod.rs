@@ -9,8 +9,8 @@ mod status;
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
+use hob_channels::ChannelError;
 use hob_config::{ChannelConfig, Config};
-use hob_core::ChannelError;
 
 use crate::args::ChannelCommand;
 use crate::commands::block_on;

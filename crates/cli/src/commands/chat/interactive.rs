@@ -10,9 +10,9 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use hob_config::WriteError;
+use hob_conversations::store::ChatId;
 use hob_core::model::AUTO;
 use hob_core::{AskError, CallerRole, Message, ModelKind};
-use hob_system::store::chats::ChatId;
 use tokio::time::timeout;
 
 use super::answer_view::{AnswerView, StepDisplay};

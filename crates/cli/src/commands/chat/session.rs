@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use hob_config::Overwrite;
+use hob_conversations::store::{ChatId, Conversation, Kept, Turn, TurnEnding};
 use hob_core::{Message, Role};
-use hob_system::store::chats::{ChatId, Conversation, Kept, Turn, TurnEnding};
 
 use super::command::{self, ChatCommand, ChatInput, Switch};
 use super::transcript::transcript;

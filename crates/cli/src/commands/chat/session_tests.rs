@@ -1,5 +1,5 @@
 use hob_config::AgentName;
-use hob_system::store::chats::TurnNumber;
+use hob_conversations::store::TurnNumber;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use hob_system::store::chats::{Turn, TurnEnding};
+use hob_conversations::store::{Turn, TurnEnding};
 
 use super::command::COMMANDS;
 use crate::output;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hob_system::store::chats::{Turn, TurnEnding};
+use hob_conversations::store::{Turn, TurnEnding};
 
 /// The conversation as Markdown.
 pub fn transcript(turns: &[Turn]) -> String {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hob_channels::ChannelStatus;
 use hob_config::Config;
-use hob_core::ChannelStatus;
-use hob_system::channels;
+use hob_system::startup::channels;
 
 use super::report::{CheckStatus, DoctorCheck};
 

@@ -13,13 +13,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use hob_channels::ChannelService;
 use hob_config::Config;
 use hob_core::EventBus;
 use hob_memory::Documents;
-use hob_system::channels::{ChannelParts, contract, open_channels};
+use hob_system::startup::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::memory::{MemoryWiring, open_memory};
 use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{ChannelService, WorkshopParts, hob_database};
+use hob_system::{WorkshopParts, hob_database};
 
 use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use hob_config::Config;
 use hob_core::{EventBus, Permit, Reach, RunEvents};
-use hob_system::channels::{ChannelParts, contract, open_channels};
+use hob_system::startup::channels::{ChannelParts, contract, open_channels};
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_system::{Workshop, hob_database};
 use hob_tasks::{

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use hob_channels::NoChannels;
 use hob_config::Config;
-use hob_core::NoChannels;
 use hob_system::Wishes;
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{TaskError, TaskId, TaskService};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hob_core::NoChannels;
+use hob_channels::NoChannels;
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{RunOutcome, TaskRun};
 

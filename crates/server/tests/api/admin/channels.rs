@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels};
 use hob_config::ServerConfig;
-use hob_core::{ChannelError, ChannelReport, ChannelStatus, Channels};
 use hob_system::System;
 use hob_testkit::{Outside, ScriptedEngine};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use hob_core::ChannelStatus;
+use hob_channels::ChannelStatus;
 use hob_testkit::ScriptedEngine;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

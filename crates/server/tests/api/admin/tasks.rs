@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChannels};
 use hob_config::ServerConfig;
-use hob_core::{Ask, ChannelError, ChannelReport, ChannelStatus, Channels, Engine, NoChannels, Zone};
+use hob_core::{Ask, Engine, Zone};
 use hob_server::ServerParts;
 use hob_system::System;
 use hob_system::startup::tasks::{open_tasks, task_options};

@@ -1,0 +1,119 @@
+//! What every channel is, whatever it speaks: an inbox, a way out, a standing, and a task that listens. Knows no socket and no
+//! process: who makes one brings the line, and the work of listening.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hob_core::EventBus;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::inbox::{Handler, Inbox, InboxParts};
+use crate::outgoing::{Line, Outgoing, deliver};
+use crate::status::Standing;
+use crate::status_transitions::Trigger;
+use crate::types::{ChannelError, ChannelReport, ChannelStatus};
+
+/// One channel. It stops listening when it is dropped; [`Self::close`] also waits for that.
+pub(crate) struct Station {
+    line: Arc<dyn Line>,
+    inbox: Inbox,
+    events: EventBus,
+    standing: Standing,
+    listening: Mutex<Option<Listening>>,
+}
+
+struct Listening {
+    stop: DropGuard,
+    task: JoinHandle<()>,
+}
+
+impl Station {
+    pub fn new(parts: InboxParts, standing: Standing) -> Self {
+        Station {
+            line: Arc::clone(&parts.line),
+            events: parts.events.clone(),
+            inbox: Inbox::new(parts),
+            standing,
+            listening: Mutex::default(),
+        }
+    }
+
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    pub fn on_message(&self, handler: Arc<dyn Handler>) {
+        self.inbox.on_message(handler);
+    }
+
+    /// Has `listen` listen until its token is cancelled. Does nothing when somebody listens already.
+    pub fn start<F>(&self, listen: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut listening = self.listening();
+        if listening.as_ref().is_some_and(|listening| !listening.task.is_finished()) {
+            return;
+        }
+        self.standing.note(Trigger::Connect);
+        self.line.set_listening(true);
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(listen(stop.clone()));
+        *listening = Some(Listening { stop: stop.drop_guard(), task });
+    }
+
+    /// The status once an attempt to connect has succeeded or failed.
+    pub async fn settled(&self) -> ChannelStatus {
+        self.standing.settled().await.status
+    }
+
+    /// Stops listening, and waits for that. What was received is still answered, where the line lets it.
+    pub async fn disconnect(&self) {
+        let listening = self.listening().take();
+        if let Some(Listening { stop, task }) = listening {
+            drop(stop);
+            if let Err(error) = task.await {
+                tracing::error!(%error, "the listener of a channel failed");
+            }
+        }
+        self.line.set_listening(false);
+        self.standing.note(Trigger::Disconnect);
+    }
+
+    /// Stops everything. Messages that were not answered stay in the ledger.
+    pub async fn close(&self) {
+        // First, so that a reply that is ready still finds its way.
+        self.inbox.close().await;
+        self.disconnect().await;
+    }
+
+    pub async fn send(
+        &self,
+        channel: &str,
+        content: &str,
+        conversation_id: Option<&str>,
+    ) -> Result<(), ChannelError> {
+        let message = Outgoing::new(channel, content, conversation_id)?;
+        deliver(self.line.as_ref(), &self.events, &message).await.map_err(|error| error.explain(channel))
+    }
+
+    pub fn status(&self) -> ChannelStatus {
+        self.standing.get().status
+    }
+
+    /// How it is; `gateway_url` is empty where there is no gateway.
+    pub fn report(&self, gateway_url: &str) -> ChannelReport {
+        let stand = self.standing.get();
+        ChannelReport { status: stand.status, gateway_url: gateway_url.to_owned(), trouble: stand.trouble }
+    }
+
+    fn listening(&self) -> MutexGuard<'_, Option<Listening>> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        self.inbox.stop();
+    }
+}

@@ -1,0 +1,176 @@
+//! One connection to the gateway, from the first frame to the last: which protocol it speaks, and what it takes to be let in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use secrecy::SecretString;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::CancellationToken;
+
+use super::address::Address;
+use super::handle::{Command, Protocol, Wire};
+use super::openclaw::{self, Incoming};
+use super::pending::Pending;
+use super::reader::Reader;
+use super::socket::{Socket, open, reason};
+use super::writer::Writer;
+use crate::inbox::Inbox;
+use crate::outgoing::Undelivered;
+
+/// Commands that may wait for the socket to take them.
+const WAITING_COMMANDS: usize = 64;
+
+/// Longer frames are skipped.
+pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
+
+/// The id of the request by which messages are asked for.
+pub(super) const SUBSCRIPTION: &str = "subscribe";
+
+/// How patient a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// The longest wait for the socket to open, and for a gateway to accept us.
+    pub open_within: Duration,
+    /// A gateway that is silent for this long after the socket opened speaks the simple protocol.
+    pub detect_within: Duration,
+    /// The longest wait for the socket to take a frame.
+    pub write_within: Duration,
+    /// The longest wait for the confirmation of a message.
+    pub confirm_within: Duration,
+    /// How often the gateway is asked for a sign of life.
+    pub ping_every: Duration,
+    /// A gateway that gave none for this long is gone.
+    pub silent_for: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing {
+            open_within: Duration::from_secs(10),
+            detect_within: Duration::from_millis(1_500),
+            write_within: Duration::from_secs(10),
+            confirm_within: Duration::from_secs(20),
+            ping_every: Duration::from_secs(20),
+            silent_for: Duration::from_secs(50),
+        }
+    }
+}
+
+/// An open connection.
+pub(crate) struct Connection {
+    socket: Socket,
+    protocol: Protocol,
+    /// What came while the protocol was being found out.
+    first: Option<String>,
+    timing: Timing,
+    commands: (mpsc::Sender<Command>, mpsc::Receiver<Command>),
+}
+
+impl Connection {
+    /// Opens the socket, finds out what is spoken there and, where that is asked for, says who we are.
+    pub async fn open(
+        address: &Address,
+        token: Option<&SecretString>,
+        timing: Timing,
+    ) -> Result<Self, String> {
+        let mut socket = open(address, token, timing.open_within).await?;
+        let first = match timeout(timing.detect_within, first_text(&mut socket)).await {
+            Ok(first) => Some(first?),
+            Err(_) => None,
+        };
+        let is_openclaw = first.as_deref().is_some_and(openclaw::is_challenge);
+        let (protocol, first) = if is_openclaw {
+            match timeout(timing.open_within, introduce(&mut socket, token)).await {
+                Ok(introduced) => introduced?,
+                Err(_) => return Err("it did not answer when we said who we are".to_owned()),
+            }
+            (Protocol::OpenClaw, None)
+        } else {
+            (Protocol::Simple, first)
+        };
+        Ok(Connection { socket, protocol, first, timing, commands: mpsc::channel(WAITING_COMMANDS) })
+    }
+
+    pub fn wire(&self) -> Wire {
+        Wire {
+            protocol: self.protocol,
+            commands: self.commands.0.clone(),
+            patience: self.timing.confirm_within,
+        }
+    }
+
+    /// Passes messages on until the connection ends, and says why it did. Without an inbox, messages are somebody else's.
+    pub async fn run(self, inbox: Option<&Inbox>, stop: &CancellationToken) -> String {
+        let Connection { socket, protocol, first, timing, commands: (sender, mut commands) } = self;
+        // Only those outside keep the way for commands open.
+        drop(sender);
+        let (mut sink, stream) = socket.split();
+        let shared = Arc::new(Shared { pending: Pending::default(), heard: Mutex::new(Instant::now()) });
+        let mut reader = Reader { protocol, shared: Arc::clone(&shared), inbox, skipped: 0 };
+        let mut writer = Writer { protocol, shared: Arc::clone(&shared), timing, number: 0 };
+        let reason = tokio::select! {
+            reason = reader.run(first, stream) => reason,
+            reason = writer.run(&mut sink, &mut commands) => reason,
+            () = stop.cancelled() => {
+                // Politeness, for as long as it costs nothing.
+                let _ = timeout(Duration::from_secs(1), sink.close()).await;
+                "it was told to end".to_owned()
+            }
+        };
+        commands.close();
+        while let Ok(command) = commands.try_recv() {
+            let _ = command.receipt.send(Err(Undelivered::NotSent(reason.clone())));
+        }
+        shared.pending.abandon(&reason);
+        reason
+    }
+}
+
+/// The first text, whenever it comes.
+async fn first_text(socket: &mut Socket) -> Result<String, String> {
+    while let Some(frame) = socket.next().await {
+        match frame {
+            Ok(Message::Text(text)) if text.len() <= MAX_FRAME_BYTES => return Ok(text.to_string()),
+            Ok(Message::Close(_)) => break,
+            Ok(_) => {}
+            Err(error) => return Err(reason(&error)),
+        }
+    }
+    Err("it closed the connection".to_owned())
+}
+
+async fn introduce(socket: &mut Socket, token: Option<&SecretString>) -> Result<(), String> {
+    let id = "connect";
+    socket.send(Message::text(openclaw::connect(id, token))).await.map_err(|error| reason(&error))?;
+    loop {
+        let text = first_text(socket).await?;
+        if let Ok(Incoming::Answer { id: answered, outcome }) = openclaw::read(&text)
+            && answered == id
+        {
+            return outcome.map(drop).map_err(|complaint| {
+                let advice = if token.is_none() { "; set [channel] token" } else { "" };
+                format!("it does not accept us: {complaint}{advice}")
+            });
+        }
+    }
+}
+
+/// What reading and writing share.
+pub(super) struct Shared {
+    pub pending: Pending,
+    /// When the gateway last gave a sign of life.
+    heard: Mutex<Instant>,
+}
+
+impl Shared {
+    pub fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub fn silent_for(&self) -> Duration {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}

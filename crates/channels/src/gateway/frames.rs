@@ -1,0 +1,129 @@
+//! The simple protocol: one JSON object per frame, both ways.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::outgoing::Outgoing;
+use crate::types::ChannelMessage;
+
+/// What the gateway adds to a message is dropped when it is longer than this.
+const MAX_METADATA_BYTES: usize = 16 << 10;
+
+#[derive(Deserialize)]
+struct Incoming {
+    channel: String,
+    #[serde(default, deserialize_with = "text")]
+    sender: String,
+    content: String,
+    #[serde(default, deserialize_with = "text")]
+    message_id: String,
+    #[serde(default, deserialize_with = "text")]
+    conversation_id: String,
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
+}
+
+/// Identifiers are text, but services whose identifiers are numbers send those, and null where there is none.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err(serde::de::Error::custom("expected text or a number")),
+    }
+}
+
+/// The message in a frame, or why there is none.
+pub(crate) fn read(frame: &str) -> Result<ChannelMessage, String> {
+    let incoming: Incoming = serde_json::from_str(frame).map_err(|error| error.to_string())?;
+    if incoming.channel.is_empty() {
+        return Err("it names no channel".to_owned());
+    }
+    if incoming.content.trim().is_empty() {
+        return Err("it has no content".to_owned());
+    }
+    let overhead = frame.len().saturating_sub(incoming.content.len());
+    let metadata = incoming.metadata.filter(|_| overhead <= MAX_METADATA_BYTES);
+    Ok(ChannelMessage {
+        channel: incoming.channel,
+        sender: incoming.sender,
+        content: incoming.content,
+        message_id: incoming.message_id,
+        conversation_id: incoming.conversation_id,
+        metadata: metadata.unwrap_or_default(),
+    })
+}
+
+#[derive(Serialize)]
+struct OutgoingFrame<'a> {
+    channel: &'a str,
+    content: &'a str,
+    conversation_id: Option<&'a str>,
+    metadata: Value,
+}
+
+/// A message as a frame, and as the body of `POST /send`.
+pub(crate) fn write(message: &Outgoing) -> String {
+    let frame = OutgoingFrame {
+        channel: &message.channel,
+        content: &message.content,
+        conversation_id: message.conversation_id.as_deref(),
+        metadata: json!({}),
+    };
+    // Text and an empty object cannot fail to be JSON.
+    serde_json::to_string(&frame).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_becomes_a_message() {
+        let frame = r#"{"channel":"telegram","sender":777,"content":"hi","message_id":"m1",
+            "conversation_id":null,"metadata":{"name":"Ann"},"extra":[1]}"#;
+        let expected = ChannelMessage {
+            channel: "telegram".into(),
+            sender: "777".into(),
+            content: "hi".into(),
+            message_id: "m1".into(),
+            conversation_id: String::new(),
+            metadata: json!({ "name": "Ann" }).as_object().unwrap().clone(),
+        };
+        assert_eq!(read(frame), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_no_message_says_why() {
+        for frame in [
+            "",
+            "hello",
+            "[]",
+            r#"{"channel":"t"}"#,
+            r#"{"channel":"","content":"x"}"#,
+            r#"{"channel":"t","content":" \n"}"#,
+            r#"{"channel":"t","content":{"text":"x"}}"#,
+            r#"{"channel":"t","content":"x","sender":["a"]}"#,
+            r#"{"channel":"t","content":"x""#,
+        ] {
+            assert!(read(frame).is_err_and(|reason| !reason.is_empty()), "{frame}");
+        }
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(read(&deep).is_err());
+    }
+
+    #[test]
+    fn metadata_without_end_is_left_out() {
+        let frame =
+            json!({ "channel": "t", "content": "x", "metadata": { "blob": "y".repeat(MAX_METADATA_BYTES) } });
+        assert_eq!(read(&frame.to_string()).unwrap().metadata, Map::new());
+    }
+
+    #[test]
+    fn a_message_becomes_a_frame() {
+        let message = Outgoing::new("telegram", "\"hi\"\n", Some("t1")).unwrap();
+        let expected =
+            json!({ "channel": "telegram", "content": "\"hi\"\n", "conversation_id": "t1", "metadata": {} });
+        assert_eq!(serde_json::from_str::<Value>(&write(&message)).unwrap(), expected);
+    }
+}

@@ -1,0 +1,67 @@
+//! The end of a connection that others hold: what they can ask of it, and how long they wait.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use super::openclaw;
+use super::pending::Receipt;
+use crate::outgoing::{Outgoing, Undelivered};
+
+/// What the gateway speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Simple,
+    OpenClaw,
+}
+
+/// What a connection is asked to do.
+pub(super) enum Order {
+    Send(Outgoing),
+    ListChannels,
+}
+
+pub(super) struct Command {
+    pub order: Order,
+    pub receipt: Receipt,
+}
+
+/// The end of a connection that others hold.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    pub protocol: Protocol,
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) patience: Duration,
+}
+
+impl Wire {
+    pub async fn send(&self, message: &Outgoing) -> Result<(), Undelivered> {
+        self.ask(Order::Send(message.clone())).await.map(drop)
+    }
+
+    /// The channels, where the protocol can list them.
+    pub async fn channels(&self) -> Result<Vec<String>, String> {
+        let answer = self.ask(Order::ListChannels).await.map_err(|error| error.to_string())?;
+        openclaw::channels(&answer)
+    }
+
+    async fn ask(&self, order: Order) -> Result<Value, Undelivered> {
+        let deadline = Instant::now() + self.patience;
+        let (receipt, confirmed) = oneshot::channel();
+        match timeout_at(deadline, self.commands.send(Command { order, receipt })).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(Undelivered::NotSent("the connection is gone".to_owned())),
+            Err(_) => return Err(Undelivered::NotSent("the gateway takes nothing".to_owned())),
+        }
+        match timeout_at(deadline, confirmed).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(Undelivered::Unknown("the connection was closed".to_owned())),
+            Err(_) => {
+                let after = self.patience.as_secs_f32();
+                Err(Undelivered::Unknown(format!("the gateway did not confirm it within {after} s")))
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The gateway: its two protocols over one WebSocket, and its HTTP side.
+
+pub(crate) mod address;
+pub(crate) mod client;
+pub(crate) mod connection;
+mod frames;
+mod handle;
+mod http;
+mod openclaw;
+mod pending;
+mod reader;
+pub(crate) mod sender;
+mod socket;
+mod writer;

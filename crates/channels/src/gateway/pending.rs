@@ -1,0 +1,129 @@
+//! What was sent and waits for its confirmation.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::outgoing::Undelivered;
+
+/// More than this many unconfirmed frames are a gateway that does not answer.
+pub(crate) const MOST_PENDING: usize = 1_024;
+
+/// Where a confirmation goes.
+pub(crate) type Receipt = oneshot::Sender<Result<Value, Undelivered>>;
+
+/// The unconfirmed. Those of the simple protocol are confirmed by the pong to a ping that followed them: who has read the ping
+/// has read what came before. Those of OpenClaw have an answer of their own.
+#[derive(Default)]
+pub(crate) struct Pending {
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    by_ping: BTreeMap<u64, Receipt>,
+    by_id: HashMap<String, Receipt>,
+}
+
+impl Held {
+    fn len(&self) -> usize {
+        self.by_ping.len() + self.by_id.len()
+    }
+}
+
+impl Pending {
+    pub fn is_full(&self) -> bool {
+        let mut held = self.held();
+        if held.len() >= MOST_PENDING {
+            // Those who have given up waiting need no room.
+            held.by_ping.retain(|_, receipt| !receipt.is_closed());
+            held.by_id.retain(|_, receipt| !receipt.is_closed());
+        }
+        held.len() >= MOST_PENDING
+    }
+
+    pub fn await_pong(&self, number: u64, receipt: Receipt) {
+        self.held().by_ping.insert(number, receipt);
+    }
+
+    pub fn await_answer(&self, id: String, receipt: Receipt) {
+        self.held().by_id.insert(id, receipt);
+    }
+
+    /// The other side has read everything up to the ping of that number. It may answer the last of several pings only.
+    pub fn pong(&self, number: u64) {
+        let confirmed = {
+            let mut held = self.held();
+            let later = held.by_ping.split_off(&number.saturating_add(1));
+            std::mem::replace(&mut held.by_ping, later)
+        };
+        for receipt in confirmed.into_values() {
+            // Whoever asked may have left.
+            let _ = receipt.send(Ok(Value::Null));
+        }
+    }
+
+    /// The answer to a request. One that nobody waits for is dropped.
+    pub fn answer(&self, id: &str, outcome: Result<Value, String>) {
+        let receipt = self.held().by_id.remove(id);
+        if let Some(receipt) = receipt {
+            let _ = receipt.send(outcome.map_err(Undelivered::Refused));
+        }
+    }
+
+    /// It was never written: takes it back.
+    pub fn take_back(&self, number: u64, id: &str) -> Option<Receipt> {
+        let mut held = self.held();
+        held.by_ping.remove(&number).or_else(|| held.by_id.remove(id))
+    }
+
+    /// The connection is gone. What was written may have arrived; a request of OpenClaw's is recognised when it comes again.
+    pub fn abandon(&self, reason: &str) {
+        let Held { by_ping, by_id } = std::mem::take(&mut *self.held());
+        for receipt in by_ping.into_values() {
+            let _ = receipt.send(Err(Undelivered::Unknown(reason.to_owned())));
+        }
+        for receipt in by_id.into_values() {
+            let _ = receipt.send(Err(Undelivered::NotSent(reason.to_owned())));
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pong_confirms_everything_before_it_and_nothing_after() {
+        let pending = Pending::default();
+        let mut receipts: Vec<_> = (1..=3)
+            .map(|number| {
+                let (receipt, confirmed) = oneshot::channel();
+                pending.await_pong(number, receipt);
+                confirmed
+            })
+            .collect();
+        pending.pong(2);
+        assert_eq!(receipts[0].try_recv(), Ok(Ok(Value::Null)));
+        assert_eq!(receipts[1].try_recv(), Ok(Ok(Value::Null)));
+        assert!(receipts[2].try_recv().is_err(), "not yet");
+        pending.abandon("gone");
+        assert_eq!(receipts[2].try_recv(), Ok(Err(Undelivered::Unknown("gone".into()))));
+    }
+
+    #[test]
+    fn a_request_with_a_key_may_be_sent_again_after_the_connection_broke() {
+        let pending = Pending::default();
+        let (receipt, mut confirmed) = oneshot::channel();
+        pending.await_answer("1".into(), receipt);
+        pending.answer("2", Ok(Value::Null));
+        pending.abandon("gone");
+        assert_eq!(confirmed.try_recv(), Ok(Err(Undelivered::NotSent("gone".into()))));
+    }
+}

@@ -1,0 +1,240 @@
+//! Messages from channels, answered. A message is a stranger's words: it is data, and what an agent may do on its behalf is
+//! decided here by who sent it and by the configuration, never by what it says.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use hob_core::model::DEFAULT_MODEL;
+use hob_core::tool::MEMORY_SEARCH_TOOLS;
+use hob_core::{
+    AgentPreference, Ask, Caller, CallerRole, GenerateRequest, Message, Permit, Reach, RequestSource, Role,
+    run_id,
+};
+use tokio::time::{Instant, timeout};
+
+use crate::inbox::{Handled, Handler};
+use crate::rate_limiter::{Pace, Paces};
+use crate::store::{Conversations, Exchange, Line, Speaker, Thread};
+use crate::types::ChannelMessage;
+
+/// A longer message is not answered.
+const MAX_CHARS: usize = 8_000;
+
+/// As much of an earlier message as the agent is told of.
+const MAX_HISTORY_CHARS: usize = 4_000;
+
+/// An answer that takes longer is not waited for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(600);
+
+/// Conversations that are remembered as having been told of trouble.
+const MOST_TOLD: usize = 10_000;
+
+const MANNERS: &str =
+    "You answer somebody who writes to you in a messenger. Be brief and use plain text without tables.";
+
+const TROUBLE: &str = "I cannot answer right now: my model does not respond. I have told my owner.";
+
+/// How messages are dealt with.
+#[derive(Debug, Clone)]
+pub struct InboundRules {
+    pub agent: AgentPreference,
+    /// How far tools may reach on behalf of senders, by `channel:sender`; on behalf of everyone else they only compute.
+    pub trust: BTreeMap<String, Reach>,
+    /// Senders, as `channel:sender`, who may have the memory read.
+    pub allow_from: Vec<String>,
+    pub messages_per_minute: usize,
+    /// Earlier messages that the agent is told of.
+    pub history: usize,
+}
+
+/// Answers messages.
+pub(crate) struct Inbound {
+    // Weak: what answers has the channels, and the channels have this.
+    ask: Weak<dyn Ask>,
+    rules: InboundRules,
+    /// `None` when nothing can be kept.
+    conversations: Option<Conversations>,
+    paces: Mutex<Paces>,
+    /// Conversations that were told of trouble since their last answer.
+    told: Mutex<HashSet<String>>,
+}
+
+impl Inbound {
+    pub fn new(ask: &Arc<dyn Ask>, rules: InboundRules, conversations: Option<Conversations>) -> Self {
+        Inbound {
+            ask: Arc::downgrade(ask),
+            paces: Mutex::new(Paces::new(rules.messages_per_minute)),
+            rules,
+            conversations,
+            told: Mutex::default(),
+        }
+    }
+
+    /// Why a message is not even looked at: what its sender is told, or nothing.
+    fn refusal(&self, message: &ChannelMessage) -> Option<Option<String>> {
+        let sender = format!("{}:{}", message.channel, message.sender);
+        let pace = self.paces.lock().unwrap_or_else(PoisonError::into_inner).note(&sender, Instant::now());
+        match pace {
+            Pace::Fine => {}
+            Pace::JustTooFast => {
+                return Some(Some(format!(
+                    "That is too fast for me: I answer {} messages a minute. Please wait a moment.",
+                    self.rules.messages_per_minute
+                )));
+            }
+            Pace::TooFast => return Some(None),
+        }
+        (message.content.chars().count() > MAX_CHARS)
+            .then(|| Some(format!("That message is too long for me: I read {MAX_CHARS} characters at most.")))
+    }
+
+    /// Whether a sender may have the memory read.
+    fn is_allowed(&self, channel: &str, sender: &str) -> bool {
+        self.rules.allow_from.iter().any(|entry| names(entry, channel, sender))
+    }
+
+    /// How far tools may reach on a sender's behalf.
+    fn trust(&self, channel: &str, sender: &str) -> Reach {
+        let mut trusted = self.rules.trust.iter();
+        let found = trusted.find(|(entry, _)| names(entry, channel, sender));
+        found.map_or(CallerRole::ChannelSender.reach(), |(_, reach)| *reach)
+    }
+
+    fn caller(&self, message: &ChannelMessage) -> Caller {
+        let ChannelMessage { channel, sender, .. } = message;
+        let trust = self.trust(channel, sender);
+        // A message is text from outside. Only a sender whom the owner lets act is taken at their word.
+        let permit = Permit { tainted: trust < Reach::Act, ..Permit::up_to(trust) };
+        let memory_reads = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
+        let permit = match self.is_allowed(channel, sender) {
+            true => Permit { also: memory_reads, ..permit },
+            // However far a sender's trust goes, the owner's documents need leave of their own.
+            false => Permit { except: memory_reads, ..permit },
+        };
+        let agent = self.rules.agent.clone();
+        Caller {
+            role: CallerRole::ChannelSender,
+            permit,
+            agent,
+            ..Caller::trusted(RequestSource::Channel, run_id("channel"))
+        }
+    }
+
+    async fn request(&self, message: &ChannelMessage) -> GenerateRequest {
+        let mut messages = vec![Message::new(Role::System, MANNERS)];
+        messages.extend(self.history(message).await.into_iter().map(|line| {
+            let role = match line.speaker {
+                Speaker::Person => Role::User,
+                Speaker::Hob => Role::Assistant,
+            };
+            Message::new(role, line.content.chars().take(MAX_HISTORY_CHARS).collect::<String>())
+        }));
+        messages.push(Message::new(Role::User, message.content.as_str()));
+        GenerateRequest { model: DEFAULT_MODEL.to_owned(), messages, ..GenerateRequest::default() }
+    }
+
+    /// What was said before. A sender with more trust is not told what others with less said in the same group: their words would
+    /// be read with a trust that they do not have.
+    async fn history(&self, message: &ChannelMessage) -> Vec<Line> {
+        let Some(conversations) = self.conversations.clone().filter(|_| self.rules.history > 0) else {
+            return Vec::new();
+        };
+        let (channel, conversation) = (message.channel.clone(), conversation(message));
+        let most = self.rules.history;
+        let read = blocking(move || {
+            conversations.history(Thread { channel: &channel, conversation: &conversation }, most)
+        });
+        let lines = match read.await {
+            Some(Ok(lines)) => lines,
+            Some(Err(error)) => {
+                tracing::warn!(%error, "a conversation cannot be read; it is answered without its history");
+                return Vec::new();
+            }
+            None => return Vec::new(),
+        };
+        let is_allowed = |sender: &str| self.is_allowed(&message.channel, sender);
+        let trust = |sender: &str| self.trust(&message.channel, sender);
+        let (asker_is_allowed, asker_trust) = (is_allowed(&message.sender), trust(&message.sender));
+        let has_as_much =
+            |sender: &str| (is_allowed(sender) || !asker_is_allowed) && trust(sender) >= asker_trust;
+        lines.into_iter().filter(|line| has_as_much(&line.sender)).collect()
+    }
+
+    async fn remember(&self, message: &ChannelMessage, answer: &str) {
+        let Some(conversations) = self.conversations.clone() else { return };
+        let (message, answer) = (message.clone(), answer.to_owned());
+        let written = blocking(move || {
+            let conversation = conversation(&message);
+            let thread = Thread { channel: &message.channel, conversation: &conversation };
+            let exchange = Exchange { sender: &message.sender, question: &message.content, answer: &answer };
+            conversations.remember(thread, exchange, SystemTime::now())
+        });
+        if let Some(Err(error)) = written.await {
+            tracing::warn!(%error, "a conversation cannot be kept");
+        }
+    }
+
+    /// Whether a conversation is to be told of trouble: once, until it is over.
+    fn tell_of_trouble(&self, message: &ChannelMessage) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.len() < MOST_TOLD && told.insert(key(message))
+    }
+
+    fn trouble_is_over(&self, message: &ChannelMessage) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(message));
+    }
+}
+
+#[async_trait]
+impl Handler for Inbound {
+    async fn handle(&self, message: &ChannelMessage) -> Handled {
+        let Some(ask) = self.ask.upgrade() else { return Ok(None) };
+        if let Some(told) = self.refusal(message) {
+            return Ok(told);
+        }
+        let caller = self.caller(message);
+        let request = self.request(message).await;
+        let failed = match timeout(ANSWER_WITHIN, ask.ask(request, &caller)).await {
+            Ok(Ok(outcome)) => {
+                let answer = outcome.generation.answer.content;
+                self.trouble_is_over(message);
+                self.remember(message, &answer).await;
+                return Ok(Some(answer));
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("there was no answer within {} s", ANSWER_WITHIN.as_secs()),
+        };
+        // In full for the owner; the sender has no business with addresses and names of models.
+        tracing::warn!(channel = %message.channel, error = %failed, "a message could not be answered");
+        Ok(self.tell_of_trouble(message).then(|| TROUBLE.to_owned()))
+    }
+}
+
+/// Whether an entry of the configuration, as `channel:sender`, names this sender. One without a channel names nobody: the same id
+/// may be anybody's on another channel.
+fn names(entry: &str, channel: &str, sender: &str) -> bool {
+    !sender.is_empty() && entry.split_once(':') == Some((channel, sender))
+}
+
+/// Without a thread id, everybody who writes has a conversation of their own.
+fn conversation(message: &ChannelMessage) -> String {
+    match message.conversation_id.as_str() {
+        "" => format!("\u{1f}{}", message.sender),
+        id => id.to_owned(),
+    }
+}
+
+fn key(message: &ChannelMessage) -> String {
+    format!("{}\u{1f}{}", message.channel, conversation(message))
+}
+
+/// Work that blocks; `None` when the program ends.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
+#[cfg(test)]
+#[path = "inbound_tests.rs"]
+mod tests;

@@ -1,0 +1,176 @@
+//! What waits, by conversation, within bounds. Plain data behind a lock that is never held across a wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::InboxLimits;
+use crate::seen_messages::Entry;
+use crate::types::ChannelMessage;
+
+/// What a conversation is known by. Without a thread id, everybody who writes has a conversation of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Conversation {
+    channel: String,
+    id: String,
+}
+
+impl Conversation {
+    pub fn of(message: &ChannelMessage) -> Self {
+        let id = if message.conversation_id.is_empty() {
+            // Apart from the ids of threads, which could be the same.
+            format!("\u{1f}{}", message.sender)
+        } else {
+            message.conversation_id.clone()
+        };
+        Conversation { channel: message.channel.clone(), id }
+    }
+}
+
+/// One that waits.
+pub(crate) enum Waiting {
+    Message {
+        entry: Entry,
+        message: ChannelMessage,
+    },
+    /// Messages after this point were left out, and whoever sent them should know. `like` is the last one that was taken.
+    LeftOut {
+        like: ChannelMessage,
+    },
+}
+
+/// Whether there is room.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    Open,
+    /// So many were left out so far.
+    Closed {
+        left_out: u64,
+    },
+}
+
+pub(crate) struct Queues {
+    limits: InboxLimits,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    conversations: HashMap<Conversation, Queue>,
+    messages: usize,
+    bytes: usize,
+    left_out: u64,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Places that are taken, by messages that wait or are about to.
+    taken: usize,
+    /// Whether somebody attends to it.
+    attended: bool,
+    told: bool,
+}
+
+impl Queues {
+    pub fn new(limits: InboxLimits) -> Self {
+        Queues { limits, held: Mutex::default() }
+    }
+
+    /// Takes a place for a message.
+    pub fn reserve(&self, message: &ChannelMessage) -> Door {
+        let mut held = self.held();
+        let size = size(message);
+        let full = held.messages >= self.limits.messages || held.bytes + size > self.limits.bytes;
+        let queue = held.conversations.entry(Conversation::of(message)).or_default();
+        if full || queue.taken >= self.limits.per_conversation {
+            if queue.attended && !queue.told {
+                queue.told = true;
+                queue.waiting.push_back(Waiting::LeftOut { like: without_text(message) });
+            }
+            held.forget_if_empty(&Conversation::of(message));
+            held.left_out += 1;
+            return Door::Closed { left_out: held.left_out };
+        }
+        queue.taken += 1;
+        held.messages += 1;
+        held.bytes += size;
+        Door::Open
+    }
+
+    /// Gives the place back.
+    pub fn release(&self, message: &ChannelMessage) {
+        let mut held = self.held();
+        let conversation = Conversation::of(message);
+        held.leave(&conversation, size(message));
+        held.forget_if_empty(&conversation);
+    }
+
+    /// Puts a message into its place. Says whether somebody has to begin to attend to the conversation.
+    pub fn push(&self, conversation: &Conversation, entry: Entry, message: ChannelMessage) -> bool {
+        let mut held = self.held();
+        let queue = held.conversations.entry(conversation.clone()).or_default();
+        queue.waiting.push_back(Waiting::Message { entry, message });
+        !std::mem::replace(&mut queue.attended, true)
+    }
+
+    /// The next of a conversation; `None` when there is none, and nobody attends to it any more.
+    pub fn pop(&self, conversation: &Conversation) -> Option<Waiting> {
+        let mut held = self.held();
+        let queue = held.conversations.get_mut(conversation)?;
+        let next = queue.waiting.pop_front();
+        match &next {
+            Some(Waiting::Message { message, .. }) => {
+                let size = size(message);
+                held.leave(conversation, size);
+            }
+            Some(Waiting::LeftOut { .. }) => queue.told = false,
+            None => {
+                queue.attended = false;
+                held.forget_if_empty(conversation);
+            }
+        }
+        next
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub fn conversations(&self) -> usize {
+        self.held().conversations.len()
+    }
+}
+
+impl Held {
+    fn leave(&mut self, conversation: &Conversation, size: usize) {
+        if let Some(queue) = self.conversations.get_mut(conversation) {
+            queue.taken = queue.taken.saturating_sub(1);
+        }
+        self.messages = self.messages.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(size);
+    }
+
+    fn forget_if_empty(&mut self, conversation: &Conversation) {
+        let empty = self
+            .conversations
+            .get(conversation)
+            .is_some_and(|queue| queue.taken == 0 && queue.waiting.is_empty() && !queue.attended);
+        if empty {
+            self.conversations.remove(conversation);
+        }
+    }
+}
+
+/// Roughly what a message takes in memory.
+fn size(message: &ChannelMessage) -> usize {
+    message.content.len()
+        + message.sender.len()
+        + message.conversation_id.len()
+        + message.message_id.len()
+        + 256
+}
+
+fn without_text(message: &ChannelMessage) -> ChannelMessage {
+    ChannelMessage { content: String::new(), ..message.clone() }
+}

@@ -1,0 +1,342 @@
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+
+use tokio::sync::Notify;
+
+use super::*;
+use crate::seen_messages::Recent;
+
+/// Remembers what went out, or fails as told.
+#[derive(Default)]
+struct Post {
+    delivered: Mutex<Vec<Outgoing>>,
+    failures: Mutex<Vec<Undelivered>>,
+}
+
+#[async_trait]
+impl Line for Post {
+    async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered> {
+        if let Some(failure) = self.failures.lock().unwrap().pop() {
+            return Err(failure);
+        }
+        self.delivered.lock().unwrap().push(message.clone());
+        Ok(())
+    }
+}
+
+impl Post {
+    fn contents(&self) -> Vec<String> {
+        self.delivered.lock().unwrap().iter().map(|message| message.content.clone()).collect()
+    }
+}
+
+fn inbox(limits: InboxLimits) -> (Inbox, Arc<Post>) {
+    inbox_with(limits, Arc::new(Recent::default()))
+}
+
+fn inbox_with(limits: InboxLimits, ledger: Arc<dyn Ledger>) -> (Inbox, Arc<Post>) {
+    let post = Arc::new(Post::default());
+    let parts =
+        InboxParts { line: Arc::clone(&post) as Arc<dyn Line>, ledger, events: EventBus::new(), limits };
+    (Inbox::new(parts), post)
+}
+
+fn message(conversation: &str, number: usize) -> ChannelMessage {
+    ChannelMessage {
+        channel: "telegram".into(),
+        sender: "ann".into(),
+        content: format!("{conversation}{number}"),
+        message_id: number.to_string(),
+        conversation_id: conversation.into(),
+        ..ChannelMessage::default()
+    }
+}
+
+/// Waits until nobody is at work.
+async fn quiet(inbox: &Inbox) {
+    while inbox.at_work() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+struct Echo;
+
+#[async_trait]
+impl Handler for Echo {
+    async fn handle(&self, message: &ChannelMessage) -> Handled {
+        Ok(Some(format!("re: {}", message.content)))
+    }
+}
+
+/// Answers when it is let.
+#[derive(Default)]
+struct Slow {
+    go: Notify,
+    at_once: AtomicUsize,
+    most_at_once: AtomicUsize,
+}
+
+#[async_trait]
+impl Handler for Slow {
+    async fn handle(&self, message: &ChannelMessage) -> Handled {
+        let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_at_once.fetch_max(now, Ordering::SeqCst);
+        self.go.notified().await;
+        self.at_once.fetch_sub(1, Ordering::SeqCst);
+        Ok(Some(message.content.clone()))
+    }
+}
+
+#[tokio::test]
+async fn every_handler_is_called_and_a_failing_one_harms_nobody() {
+    struct Panics;
+    #[async_trait]
+    impl Handler for Panics {
+        async fn handle(&self, _: &ChannelMessage) -> Handled {
+            panic!("not my day")
+        }
+    }
+    struct Fails;
+    #[async_trait]
+    impl Handler for Fails {
+        async fn handle(&self, _: &ChannelMessage) -> Handled {
+            Err("no".into())
+        }
+    }
+    let (inbox, post) = inbox(InboxLimits::default());
+    for handler in [Arc::new(Panics) as Arc<dyn Handler>, Arc::new(Echo), Arc::new(Fails), Arc::new(Echo)] {
+        inbox.on_message(handler);
+    }
+    inbox.accept(message("a", 1)).await;
+    quiet(&inbox).await;
+    assert_eq!(post.contents(), ["re: a1", "re: a1"]);
+    let first = post.delivered.lock().unwrap()[0].clone();
+    assert_eq!(
+        (first.channel.as_str(), first.conversation_id.as_deref(), first.key.as_str()),
+        ("telegram", Some("a"), "hob-reply:telegram:a:1-0")
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_comes_twice_is_answered_once() {
+    let (inbox, post) = inbox(InboxLimits::default());
+    inbox.on_message(Arc::new(Echo));
+    for _ in 0..3 {
+        inbox.accept(message("a", 1)).await;
+    }
+    inbox.accept(message("a", 2)).await;
+    quiet(&inbox).await;
+    assert_eq!(post.contents(), ["re: a1", "re: a2"]);
+    assert_eq!(inbox.shared.queues.conversations(), 0, "nothing is kept of conversations that rest");
+}
+
+#[tokio::test]
+async fn a_conversation_keeps_its_order_and_the_others_do_not_wait_for_it() {
+    let (inbox, post) = inbox(InboxLimits { side_by_side: 2, ..InboxLimits::default() });
+    let slow = Arc::new(Slow::default());
+    inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+    for number in 1..=3 {
+        for conversation in ["a", "b", "c"] {
+            inbox.accept(message(conversation, number)).await;
+        }
+    }
+    while inbox.at_work() > 0 {
+        slow.go.notify_one();
+        tokio::task::yield_now().await;
+    }
+    let contents = post.contents();
+    for conversation in ["a", "b", "c"] {
+        let of_it: Vec<&String> =
+            contents.iter().filter(|content| content.starts_with(conversation)).collect();
+        assert_eq!(
+            of_it,
+            [&format!("{conversation}1"), &format!("{conversation}2"), &format!("{conversation}3")]
+        );
+    }
+    assert_eq!(slow.most_at_once.load(Ordering::SeqCst), 2);
+    assert!(contents[..3].iter().any(|content| content.starts_with('b')), "side by side: {contents:?}");
+}
+
+#[tokio::test]
+async fn one_too_many_is_left_out_and_its_sender_told_once() {
+    let (inbox, post) = inbox(InboxLimits { per_conversation: 2, ..InboxLimits::default() });
+    let slow = Arc::new(Slow::default());
+    inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+    inbox.accept(message("a", 0)).await;
+    // The first is at the desk, so that two can wait behind it.
+    while slow.at_once.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    for number in 1..10 {
+        inbox.accept(message("a", number)).await;
+    }
+    inbox.accept(message("b", 0)).await;
+    while inbox.at_work() > 0 {
+        slow.go.notify_one();
+        tokio::task::yield_now().await;
+    }
+    let mut contents = post.contents();
+    contents.retain(|content| content != "b0");
+    assert_eq!(contents, ["a0", "a1", "a2", NO_ROOM]);
+    // What was left out was not taken: it is welcome when it comes again.
+    inbox.accept(message("a", 9)).await;
+    while inbox.at_work() > 0 {
+        slow.go.notify_one();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(post.contents().last().map(String::as_str), Some("a9"));
+}
+
+#[tokio::test]
+async fn what_waits_is_bounded_in_all_by_number_and_by_size() {
+    for limits in [
+        InboxLimits { messages: 5, ..InboxLimits::default() },
+        InboxLimits { bytes: 5 * 300, ..InboxLimits::default() },
+    ] {
+        let (inbox, post) = inbox(limits);
+        let slow = Arc::new(Slow::default());
+        inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+        for number in 0..50 {
+            inbox.accept(message(&format!("c{number}-"), number)).await;
+        }
+        // So many are being answered, and five wait.
+        let taken = limits.side_by_side + 5;
+        assert_eq!(inbox.at_work(), taken, "{limits:?}");
+        while inbox.at_work() > 0 {
+            slow.go.notify_one();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(post.contents().len(), taken);
+        assert_eq!(inbox.shared.queues.conversations(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_waits_for_a_channel_that_is_away_and_is_never_sent_twice() {
+    let away = || Undelivered::NotSent("away".into());
+    for (failures, expected) in [
+        (vec![away(), away(), away()], vec!["re: a1"]),
+        (vec![Undelivered::Unknown("silence".into()), away()], vec![]),
+        (vec![Undelivered::Refused("no".into())], vec![]),
+    ] {
+        let (inbox, post) = inbox(InboxLimits::default());
+        inbox.on_message(Arc::new(Echo));
+        *post.failures.lock().unwrap() = failures.clone();
+        inbox.accept(message("a", 1)).await;
+        inbox.shared.at_work.close();
+        inbox.shared.at_work.wait().await;
+        assert_eq!(post.contents(), expected, "{failures:?}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_stops_leaves_nobody_at_work() {
+    let (inbox, post) = inbox(InboxLimits::default());
+    inbox.on_message(Arc::new(Slow::default()));
+    for number in 0..20 {
+        inbox.accept(message(&format!("c{number}"), 1)).await;
+    }
+    inbox.close().await;
+    assert_eq!((inbox.at_work(), post.contents().len()), (0, 0));
+}
+
+/// Remembers what it is told of the one message there is.
+#[derive(Default)]
+struct Diary {
+    is_settled: AtomicBool,
+}
+
+#[async_trait]
+impl Ledger for Diary {
+    async fn take(&self, _: &ChannelMessage) -> Option<Entry> {
+        Some(1)
+    }
+
+    async fn settle(&self, _: Entry) {
+        self.is_settled.store(true, Ordering::SeqCst);
+    }
+
+    async fn reopen(&self, _: Entry, _: &ChannelMessage) {
+        self.is_settled.store(false, Ordering::SeqCst);
+    }
+
+    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)> {
+        Vec::new()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_certainly_did_not_go_out_is_left_for_the_next_time() {
+    for (failure, is_settled) in
+        [(Undelivered::NotSent("away".into()), false), (Undelivered::Unknown("silence".into()), true)]
+    {
+        let diary = Arc::new(Diary::default());
+        let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn Ledger>);
+        inbox.on_message(Arc::new(Echo));
+        *post.failures.lock().unwrap() = vec![failure.clone(); 10];
+        inbox.accept(message("a", 1)).await;
+        while post.failures.lock().unwrap().len() == 10 {
+            tokio::task::yield_now().await;
+        }
+        inbox.close().await;
+        assert_eq!(
+            (diary.is_settled.load(Ordering::SeqCst), post.contents().len()),
+            (is_settled, 0),
+            "{failure:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thought_that_is_given_up_is_left_for_the_next_time() {
+    let diary = Arc::new(Diary::default());
+    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn Ledger>);
+    let slow = Arc::new(Slow::default());
+    inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+    inbox.accept(message("a", 1)).await;
+    while slow.at_once.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    inbox.close().await;
+    assert!(!diary.is_settled.load(Ordering::SeqCst));
+}
+
+/// Writes down what it takes when it is let.
+#[derive(Default)]
+struct SlowLedger {
+    go: Notify,
+    inner: Recent,
+}
+
+#[async_trait]
+impl Ledger for SlowLedger {
+    async fn take(&self, message: &ChannelMessage) -> Option<Entry> {
+        let entry = self.inner.take(message).await;
+        self.go.notified().await;
+        entry
+    }
+
+    async fn settle(&self, entry: Entry) {
+        self.inner.settle(entry).await;
+    }
+
+    async fn reopen(&self, entry: Entry, message: &ChannelMessage) {
+        self.inner.reopen(entry, message).await;
+    }
+
+    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)> {
+        self.inner.unsettled().await
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_answered_though_its_connection_breaks_while_it_is_written_down() {
+    let ledger = Arc::new(SlowLedger::default());
+    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&ledger) as Arc<dyn Ledger>);
+    inbox.on_message(Arc::new(Echo));
+    let broken = tokio::time::timeout(Duration::ZERO, inbox.accept(message("a", 1))).await;
+    assert!(broken.is_err(), "it is still being written down");
+    ledger.go.notify_one();
+    quiet(&inbox).await;
+    assert_eq!(post.contents(), ["re: a1"]);
+}

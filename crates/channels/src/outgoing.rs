@@ -1,0 +1,100 @@
+//! What every channel does with a message on its way out, and how that can fail.
+
+use async_trait::async_trait;
+use hob_core::{Event, EventBus};
+use thiserror::Error;
+
+use crate::types::ChannelError;
+
+/// A message on its way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    pub channel: String,
+    pub content: String,
+    pub conversation_id: Option<String>,
+    /// Which of several accounts on the channel it goes out from, where the channel has several.
+    pub account_id: Option<String>,
+    /// The same for every attempt at this message, for gateways that recognise a message they were given before.
+    pub key: String,
+}
+
+impl Outgoing {
+    pub fn new(channel: &str, content: &str, conversation_id: Option<&str>) -> Result<Self, ChannelError> {
+        let invalid = |reason: &str| Err(ChannelError::Invalid { reason: reason.to_owned() });
+        if channel.trim().is_empty() {
+            return invalid("it names no channel");
+        }
+        if content.trim().is_empty() {
+            return invalid("it is empty");
+        }
+        if content.len() > MAX_CONTENT_BYTES {
+            return invalid(&format!("it is longer than {} KiB", MAX_CONTENT_BYTES >> 10));
+        }
+        Ok(Outgoing {
+            channel: channel.to_owned(),
+            content: content.to_owned(),
+            conversation_id: conversation_id.filter(|id| !id.is_empty()).map(str::to_owned),
+            account_id: None,
+            key: format!("hob-{}", random_key()),
+        })
+    }
+}
+
+/// No channel takes longer messages, most take far shorter ones.
+const MAX_CONTENT_BYTES: usize = 256 << 10;
+
+fn random_key() -> String {
+    std::iter::repeat_with(fastrand::alphanumeric).take(24).collect()
+}
+
+/// Why a message did not go out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum Undelivered {
+    /// It certainly did not: it may be tried again.
+    #[error("{0}")]
+    NotSent(String),
+    /// It may have: trying again could deliver it twice.
+    #[error("{0}; it may have arrived nevertheless")]
+    Unknown(String),
+    /// The other side does not want it: it never will.
+    #[error("{0}")]
+    Refused(String),
+    /// There is something wrong with it, and it was not even tried.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Undelivered {
+    pub fn explain(self, channel: &str) -> ChannelError {
+        match self {
+            Undelivered::Invalid(reason) => ChannelError::Invalid { reason },
+            other => ChannelError::Undelivered { channel: channel.to_owned(), reason: other.to_string() },
+        }
+    }
+}
+
+/// A way out.
+#[async_trait]
+pub(crate) trait Line: Send + Sync {
+    /// Makes one attempt. Success means that the other side has the message.
+    async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered>;
+
+    /// Somebody begins to listen on the channel, or listens no longer.
+    fn set_listening(&self, _is_listening: bool) {}
+}
+
+/// Makes one attempt, and tells the house when it succeeds.
+pub(crate) async fn deliver(
+    line: &dyn Line,
+    events: &EventBus,
+    message: &Outgoing,
+) -> Result<(), Undelivered> {
+    line.deliver(message).await?;
+    let event = Event::ChannelMessageSent {
+        channel: message.channel.clone(),
+        content: message.content.clone(),
+        conversation_id: message.conversation_id.clone().unwrap_or_default(),
+    };
+    events.publish(&"".into(), event);
+    Ok(())
+}

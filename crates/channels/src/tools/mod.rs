@@ -1,0 +1,24 @@
+//! The tools of messaging: `channel_send`, `channel_list` and `channel_status`.
+
+mod list;
+mod send;
+mod status;
+
+use std::sync::Arc;
+
+use hob_core::Tool;
+
+use crate::types::Channels;
+
+pub use list::ChannelList;
+pub use send::ChannelSend;
+pub use status::ChannelStatusTool;
+
+/// All of them.
+pub fn channel_tools(channels: &Arc<dyn Channels>) -> [Arc<dyn Tool>; 3] {
+    [
+        Arc::new(ChannelSend::new(Arc::clone(channels))),
+        Arc::new(ChannelList::new(Arc::clone(channels))),
+        Arc::new(ChannelStatusTool::new(Arc::clone(channels))),
+    ]
+}

@@ -1,0 +1,181 @@
+//! The way out to WhatsApp: orders to the subprocess, and what came of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::CHANNEL;
+use super::event::Order;
+use super::jid::is_jid;
+use super::mention::Manners;
+use crate::outgoing::{Line, Outgoing, Undelivered};
+use crate::status::Standing;
+use crate::types::ChannelStatus;
+
+/// Orders that may wait for the subprocess to take them.
+const WAITING_ORDERS: usize = 64;
+
+/// Messages that may be under way at once.
+const MOST_PENDING: usize = 256;
+
+/// As many of our own messages are remembered, to be told from those of the owner.
+const REMEMBERED: usize = 64;
+
+type Receipt = oneshot::Sender<Result<(), Undelivered>>;
+
+pub(crate) struct Outlet {
+    manners: Manners,
+    standing: Standing,
+    patience: Duration,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    orders: Option<mpsc::Sender<Order>>,
+    pending: HashMap<String, Receipt>,
+    said: VecDeque<String>,
+    number: u64,
+}
+
+impl Outlet {
+    pub fn new(manners: Manners, standing: Standing, patience: Duration) -> Self {
+        Outlet { manners, standing, patience, held: Mutex::default() }
+    }
+
+    /// A subprocess is there: its orders come out here.
+    pub fn attach(&self) -> mpsc::Receiver<Order> {
+        let (sender, receiver) = mpsc::channel(WAITING_ORDERS);
+        self.held().orders = Some(sender);
+        receiver
+    }
+
+    /// It is gone, and with it the knowledge of what became of its messages.
+    pub fn detach(&self) {
+        let pending = {
+            let mut held = self.held();
+            held.orders = None;
+            std::mem::take(&mut held.pending)
+        };
+        for receipt in pending.into_values() {
+            // Whoever asked may have left.
+            let _ = receipt.send(Err(Undelivered::Unknown("the WhatsApp bridge ended".to_owned())));
+        }
+    }
+
+    pub fn sent(&self, id: &str) {
+        self.settle(id, Ok(()));
+    }
+
+    pub fn failed(&self, id: &str, message: String, unsent: bool) {
+        self.settle(
+            id,
+            Err(if unsent { Undelivered::NotSent(message) } else { Undelivered::Unknown(message) }),
+        );
+    }
+
+    /// Whether we said this ourselves a moment ago.
+    pub fn said(&self, text: &str) -> bool {
+        self.held().said.iter().any(|said| said == text)
+    }
+
+    fn settle(&self, id: &str, outcome: Result<(), Undelivered>) {
+        let receipt = self.held().pending.remove(id);
+        if let Some(receipt) = receipt {
+            let _ = receipt.send(outcome);
+        }
+    }
+
+    /// Enters a message and gives what is needed to send it.
+    fn enter(&self, text: &str, receipt: Receipt) -> Result<(String, mpsc::Sender<Order>), Undelivered> {
+        let mut held = self.held();
+        let Some(orders) = held.orders.clone() else {
+            return Err(Undelivered::NotSent(
+                "the WhatsApp bridge does not run; 'hob serve' runs it".to_owned(),
+            ));
+        };
+        if held.pending.len() >= MOST_PENDING {
+            return Err(Undelivered::NotSent("too many messages are under way".to_owned()));
+        }
+        held.number += 1;
+        let id = held.number.to_string();
+        held.pending.insert(id.clone(), receipt);
+        if held.said.len() == REMEMBERED {
+            held.said.pop_front();
+        }
+        held.said.push_back(text.to_owned());
+        Ok((id, orders))
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// To whom a message goes.
+fn recipient(message: &Outgoing) -> Result<&str, Undelivered> {
+    let jid = match message.channel.as_str() {
+        CHANNEL => message.conversation_id.as_deref().unwrap_or_default(),
+        jid => jid,
+    };
+    if is_jid(jid) {
+        return Ok(jid);
+    }
+    Err(Undelivered::Invalid(format!(
+        "'{jid}' is no WhatsApp address; write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as \
+         4915112345678@s.whatsapp.net), or GROUP@g.us"
+    )))
+}
+
+#[async_trait]
+impl Line for Outlet {
+    async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered> {
+        let jid = recipient(message)?.to_owned();
+        if self.standing.get().status != ChannelStatus::Connected {
+            return Err(Undelivered::NotSent("WhatsApp is not connected".to_owned()));
+        }
+        let text = self.manners.answer(&message.content);
+        let (receipt, settled) = oneshot::channel();
+        let (id, orders) = self.enter(&text, receipt)?;
+        let sending = async {
+            let order = Order::Send { id: id.clone(), jid, text };
+            if orders.send(order).await.is_err() {
+                return Err(Undelivered::NotSent("the WhatsApp bridge ended".to_owned()));
+            }
+            settled
+                .await
+                .unwrap_or_else(|_| Err(Undelivered::Unknown("the WhatsApp bridge ended".to_owned())))
+        };
+        let outcome = timeout(self.patience, sending).await.unwrap_or_else(|_| {
+            let after = self.patience.as_secs_f32();
+            Err(Undelivered::Unknown(format!("WhatsApp did not confirm it within {after} s")))
+        });
+        self.held().pending.remove(&id);
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(channel: &str, conversation_id: Option<&str>) -> Result<String, Undelivered> {
+        recipient(&Outgoing::new(channel, "x", conversation_id).unwrap()).map(str::to_owned)
+    }
+
+    #[test]
+    fn the_address_is_the_channel_itself_or_the_conversation() {
+        let ann = "4915112345678@s.whatsapp.net";
+        assert_eq!(to(ann, None).as_deref(), Ok(ann));
+        assert_eq!(to("whatsapp", Some(ann)).as_deref(), Ok(ann));
+        for (channel, conversation) in
+            [("whatsapp", None), ("whatsapp", Some("Ann")), ("4915112345678", None)]
+        {
+            assert!(matches!(to(channel, conversation), Err(Undelivered::Invalid(_))), "{channel}");
+        }
+    }
+}

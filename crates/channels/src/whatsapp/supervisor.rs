@@ -1,0 +1,156 @@
+//! The life of the subprocess: started, listened to, started again when it dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use hob_core::Backoff;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::event::{self, Event, Order, Received, Said};
+use super::mention::Manners;
+use super::process::{Lines, NotStarted, Process, Program, Session};
+use super::sender::Outlet;
+use super::{CHANNEL, jid};
+use crate::inbox::Inbox;
+use crate::status::Standing;
+use crate::status_transitions::Trigger;
+use crate::types::{ChannelMessage, ChannelStatus};
+
+/// The longest wait before a dead subprocess is started again.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// What the supervisor knows.
+pub(super) struct Link {
+    pub program: Program,
+    pub restart_delay: Duration,
+    pub manners: Manners,
+    pub standing: Standing,
+    pub outlet: Arc<Outlet>,
+    pub inbox: Inbox,
+}
+
+impl Link {
+    /// Owns the subprocess from its first start to the end.
+    pub async fn supervise(self: Arc<Self>, stop: CancellationToken) {
+        self.inbox.resume(|message| message.channel == CHANNEL).await;
+        let mut delays = Backoff { first: self.restart_delay, longest: LONGEST_DELAY }.delays();
+        while !stop.is_cancelled() {
+            match self.start() {
+                Ok((session, process, lines)) => {
+                    let since = Instant::now();
+                    let ended = self.attend(process, lines, &stop).await;
+                    drop(session);
+                    let Some(how) = ended else { return };
+                    let trouble = match self.standing.get().trouble {
+                        // It said itself what is wrong, which is more than how it ended.
+                        Some(said) if self.standing.get().status == ChannelStatus::Error => said,
+                        _ => format!("the WhatsApp bridge ended: {how}"),
+                    };
+                    if self.standing.trouble(Trigger::SaysError, &trouble) {
+                        tracing::warn!(%how, "the WhatsApp bridge ended; starting it again");
+                    }
+                    delays.after_running_for(since.elapsed());
+                }
+                Err(error) => {
+                    if self.standing.trouble(Trigger::RuntimeMissing, &error.to_string()) {
+                        tracing::error!(%error, "WhatsApp is not available");
+                    }
+                }
+            }
+            if stop.run_until_cancelled(tokio::time::sleep(delays.next_delay())).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn start(&self) -> Result<(Session, Process, Lines), NotStarted> {
+        let session = Session::claim(&self.program.auth_dir)?;
+        let (process, lines) = Process::spawn(&self.program)?;
+        Ok((session, process, lines))
+    }
+
+    /// Listens to the subprocess and tells it what to send; how it ended, or `None` when it was told to.
+    async fn attend(
+        &self,
+        mut process: Process,
+        mut lines: Lines,
+        stop: &CancellationToken,
+    ) -> Option<String> {
+        let mut orders = self.outlet.attach();
+        let how = loop {
+            tokio::select! {
+                () = stop.cancelled() => break None,
+                line = lines.next() => match line {
+                    Some(Ok(line)) => self.hear(&line).await,
+                    Some(Err(error)) => break Some(format!("what it says cannot be read: {error}")),
+                    None => break Some(process.ended().await),
+                },
+                order = next(&mut orders) => {
+                    if let Err(reason) = process.write(&order.line()).await {
+                        break Some(reason);
+                    }
+                }
+            }
+        };
+        self.outlet.detach();
+        process.stop(&Order::Disconnect.line()).await;
+        how
+    }
+
+    async fn hear(&self, line: &str) {
+        match event::read(line) {
+            Ok(Event::Status { status: Said::Connected }) => {
+                tracing::info!("connected to WhatsApp");
+                self.standing.note(Trigger::SaysConnected);
+            }
+            Ok(Event::Status { status: Said::Disconnected }) => self.standing.note(Trigger::SaysDisconnected),
+            Ok(Event::Qr { .. }) => {
+                let advice =
+                    "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code it shows";
+                if self.standing.trouble(Trigger::SaysDisconnected, advice) {
+                    tracing::warn!("{advice}");
+                }
+            }
+            Ok(Event::Message(received)) => self.receive(received).await,
+            Ok(Event::Sent { id }) => self.outlet.sent(&id),
+            Ok(Event::Error { message, id: Some(id), unsent }) => self.outlet.failed(&id, message, unsent),
+            Ok(Event::Error { message, id: None, .. }) => {
+                if self.standing.trouble(Trigger::SaysError, &message) {
+                    tracing::error!(%message, "WhatsApp reports an error");
+                }
+            }
+            Err(reason) => {
+                tracing::warn!(bytes = line.len(), %reason, "a line of the WhatsApp bridge is skipped")
+            }
+        }
+    }
+
+    /// What is not meant for the assistant is its owner's private matter, and goes no further.
+    async fn receive(&self, received: Received) {
+        let is_group = jid::is_group(&received.jid);
+        if received.from_me && self.outlet.said(&received.text) {
+            return;
+        }
+        let Some(asked) = self.manners.asked(&received.text, is_group, received.from_me) else { return };
+        let message = ChannelMessage {
+            channel: CHANNEL.to_owned(),
+            sender: received.sender,
+            content: asked.to_owned(),
+            message_id: received.message_id,
+            conversation_id: received.jid,
+            metadata: serde_json::Map::new(),
+        };
+        self.inbox.accept(message).await;
+    }
+}
+
+/// The next order. Those who give orders outlive those who take them.
+async fn next(orders: &mut mpsc::Receiver<Order>) -> Order {
+    match orders.recv().await {
+        Some(order) => order,
+        None => std::future::pending().await,
+    }
+}

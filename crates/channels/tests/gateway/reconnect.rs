@@ -1,0 +1,171 @@
+//! A gateway that goes away and comes back, or only seems to be there.
+
+use std::alloc::System;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_channels::{Bridge, BridgeOptions, Handled, Handler, Timing};
+use hob_channels::{ChannelMessage, ChannelStatus};
+use hob_testkit::{Gateway, GatewayScript};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use crate::support::{Echo, PATIENCE, content, echoing, frame, quick, until};
+
+#[tokio::test]
+async fn a_dropped_connection_is_made_anew_and_messages_come_again() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let bridge = echoing(&gateway).await;
+    for round in 1..=3 {
+        gateway.push(frame("t1", round));
+        timeout(PATIENCE, gateway.received(round)).await.unwrap();
+        gateway.hang_up();
+        timeout(PATIENCE, gateway.opened(round + 1)).await.unwrap();
+        until("connected again", || bridge.status() == ChannelStatus::Connected).await;
+    }
+    let said: Vec<String> = gateway.frames().iter().map(|frame| content(frame).to_owned()).collect();
+    assert_eq!(said, ["re: t1-1", "re: t1-2", "re: t1-3"]);
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_not_there_is_an_error_and_tried_until_it_is() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let (address, url) = (gateway.address(), gateway.url());
+    drop(gateway);
+    let bridge = Bridge::new(quick(url)).unwrap();
+    bridge.on_message(Arc::new(Echo));
+    assert_eq!(bridge.connect().await, ChannelStatus::Error);
+    let trouble = bridge.report().trouble.unwrap();
+    assert!(trouble.contains("cannot connect to the gateway") && trouble.contains("refused"), "{trouble}");
+
+    let gateway = Gateway::on(address, GatewayScript::default()).await;
+    until("connected", || bridge.status() == ChannelStatus::Connected).await;
+    assert_eq!(bridge.report().trouble, None);
+    gateway.push(frame("t1", 1));
+    timeout(PATIENCE, gateway.received(1)).await.unwrap();
+}
+
+/// Answers when it is let.
+#[derive(Default)]
+struct Thinking {
+    began: Notify,
+    go: Notify,
+}
+
+#[async_trait]
+impl Handler for Thinking {
+    async fn handle(&self, message: &ChannelMessage) -> Handled {
+        self.began.notify_one();
+        self.go.notified().await;
+        Ok(Some(format!("at last: {}", message.content)))
+    }
+}
+
+#[tokio::test]
+async fn a_reply_outlives_a_restart_of_the_gateway_and_is_given_once() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let address = gateway.address();
+    let bridge = Bridge::new(quick(gateway.url())).unwrap();
+    let thinking = Arc::new(Thinking::default());
+    bridge.on_message(Arc::clone(&thinking) as Arc<dyn Handler>);
+    bridge.connect().await;
+    gateway.push(frame("t1", 1));
+    thinking.began.notified().await;
+    drop(gateway);
+    until("noticed", || bridge.status() != ChannelStatus::Connected).await;
+    // The answer is ready while nobody is there to take it.
+    thinking.go.notify_one();
+    until("tried", || bridge.status() == ChannelStatus::Error).await;
+
+    let gateway = Gateway::on(address, GatewayScript::default()).await;
+    until("connected", || bridge.status() == ChannelStatus::Connected).await;
+    // The gateway does not know whether its message arrived, and gives it again.
+    gateway.push(frame("t1", 1));
+    let delivered = || {
+        let over_http = gateway.requests().iter().filter(|request| request.path == "/send").count();
+        over_http + gateway.frames().len()
+    };
+    until("delivered", || delivered() == 1).await;
+    gateway.push(frame("t1", 2));
+    thinking.go.notify_one();
+    until("the next one too", || delivered() == 2).await;
+}
+
+#[tokio::test]
+async fn stopping_does_not_wait_for_the_next_attempt() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let url = gateway.url();
+    drop(gateway);
+    let options = BridgeOptions { reconnect_interval: Duration::from_secs(3_600), ..quick(url) };
+    let bridge = Bridge::new(options).unwrap();
+    bridge.connect().await;
+    // The next one is an hour away.
+    timeout(PATIENCE, bridge.close()).await.unwrap();
+    assert_eq!(bridge.status(), ChannelStatus::Disconnected);
+}
+
+#[tokio::test]
+async fn stopping_closes_the_socket_and_starting_opens_it_again() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let bridge = echoing(&gateway).await;
+    bridge.disconnect().await;
+    assert_eq!(bridge.status(), ChannelStatus::Disconnected);
+    assert_eq!(bridge.connect().await, ChannelStatus::Connected);
+    assert_eq!(bridge.connect().await, ChannelStatus::Connected, "again is no harm");
+    assert_eq!(gateway.connections_so_far(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_only_seems_to_be_there_is_left() {
+    // It takes the connection and never says a word, not even to a ping.
+    let gateway = Gateway::start(GatewayScript { is_deaf: true, ..GatewayScript::default() }).await;
+    let bridge = Bridge::new(BridgeOptions::new(gateway.url())).unwrap();
+    assert_eq!(bridge.connect().await, ChannelStatus::Connected);
+    let begun = Instant::now();
+    gateway.opened(2).await;
+    let waited = begun.elapsed();
+    let Timing { silent_for, ping_every, .. } = Timing::default();
+    assert!(waited >= silent_for && waited < silent_for + ping_every + Duration::from_secs(10), "{waited:?}");
+}
+
+/// An hour of a gateway that hangs up as soon as it is connected.
+#[tokio::test]
+async fn an_hour_of_reconnects_leaves_nothing_behind() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let options = BridgeOptions {
+        reconnect_interval: Duration::from_micros(500),
+        timing: Timing { detect_within: Duration::from_micros(100), ..Timing::default() },
+        ..BridgeOptions::new(gateway.url())
+    };
+    let bridge = Bridge::new(options).unwrap();
+    bridge.on_message(Arc::new(Echo));
+    bridge.start();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let mut before = None;
+    // An attempt every five seconds is 720 in an hour.
+    for round in 1..=720 {
+        timeout(PATIENCE, gateway.opened(round)).await.unwrap();
+        gateway.push(frame("t1", round));
+        gateway.hang_up();
+        if round == 120 {
+            before = Some((tasks(), live_bytes()));
+        }
+    }
+    let (tasks_before, bytes_before) = before.unwrap();
+    until("everything has ended", || tasks() <= tasks_before + 2).await;
+    let after = live_bytes();
+    assert!(after < bytes_before + (1 << 20), "from {bytes_before} to {after} bytes");
+    bridge.close().await;
+}
+
+/// Counted as it is taken and given back: how much of it the system keeps for the process differs by the machine.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The memory that is in use.
+fn live_bytes() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
+}

@@ -1,0 +1,85 @@
+//! What the tests of the bridge share.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_channels::{Bridge, BridgeOptions, Handled, Handler, Timing};
+use hob_channels::{ChannelMessage, ChannelStatus};
+use hob_core::{EventBus, Subscription};
+use hob_testkit::Gateway;
+use serde_json::{Value, json};
+
+/// Far longer than anything here takes: a test that waits this long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Quick to see that a gateway is simple, and to come back.
+pub fn quick(url: impl Into<String>) -> BridgeOptions {
+    BridgeOptions {
+        reconnect_interval: Duration::from_millis(20),
+        timing: Timing { detect_within: Duration::from_millis(100), ..Timing::default() },
+        ..BridgeOptions::new(url)
+    }
+}
+
+pub struct Echo;
+
+#[async_trait]
+impl Handler for Echo {
+    async fn handle(&self, message: &ChannelMessage) -> Handled {
+        Ok(Some(format!("re: {}", message.content)))
+    }
+}
+
+/// A bridge that echoes, connected to `gateway`.
+pub async fn echoing(gateway: &Gateway) -> Bridge {
+    echoing_with(quick(gateway.url())).await
+}
+
+pub async fn echoing_with(options: BridgeOptions) -> Bridge {
+    let bridge = Bridge::new(options).unwrap();
+    bridge.on_message(Arc::new(Echo));
+    assert_eq!(bridge.connect().await, ChannelStatus::Connected, "{:?}", bridge.report());
+    bridge
+}
+
+/// A message of the simple protocol.
+pub fn frame(conversation: &str, number: usize) -> String {
+    json!({
+        "channel": "telegram",
+        "sender": "ann",
+        "content": format!("{conversation}-{number}"),
+        "message_id": format!("{conversation}-{number}"),
+        "conversation_id": conversation,
+        "metadata": {},
+    })
+    .to_string()
+}
+
+/// What a frame says.
+pub fn content(frame: &Value) -> &str {
+    frame["content"].as_str().unwrap_or_default()
+}
+
+/// Events by name and data.
+pub type Heard = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// Every event of the bus.
+pub fn heard(bus: &EventBus) -> (Heard, Subscription) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&heard);
+    let subscription = bus.subscribe(move |happening| {
+        writer.lock().unwrap().push((happening.event.name().to_owned(), happening.event.data()));
+    });
+    (heard, subscription)
+}
+
+/// Waits for something that another task does.
+pub async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+}

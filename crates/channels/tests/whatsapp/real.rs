@@ -1,0 +1,53 @@
+//! The bridge that people run, on the real library: where there is no network it says so, tries again, and ends when it is
+//! told to.
+
+use std::path::{Path, PathBuf};
+
+use hob_channels::whatsapp::Program;
+use hob_channels::{ChannelError, ChannelStatus};
+use hob_channels::{Whatsapp, WhatsappOptions};
+use tokio::time::{Instant, timeout};
+
+use crate::support::{PATIENCE, node, part};
+
+/// The script beside its packages, as `hob channel login whatsapp` lays them out.
+fn installed(directory: &Path) -> PathBuf {
+    let script = directory.join("bridge.mjs");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bridges/whatsapp/bridge.mjs");
+    std::fs::copy(source, &script).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(part("HOB_TEST_NODE_MODULES"), directory.join("node_modules")).unwrap();
+    script
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn without_a_network_it_is_disconnected_and_ends_cleanly() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = Program {
+        node: node(),
+        script: installed(directory.path()),
+        auth_dir: directory.path().join("session"),
+    };
+    // One that has to be made to end takes two seconds, a busy machine sometimes as long; but not every time.
+    for attempt in 1.. {
+        if ends_by_itself(&program).await {
+            return;
+        }
+        assert!(attempt < 10, "it never ends by itself");
+    }
+}
+
+/// Whether it is gone before it would be made to go.
+#[cfg(unix)]
+async fn ends_by_itself(program: &Program) -> bool {
+    let whatsapp = Whatsapp::new(WhatsappOptions::new(program.clone()));
+    let status = timeout(PATIENCE, whatsapp.connect()).await.unwrap();
+    // On a machine with a network it would show a code instead, and be as little connected.
+    assert_eq!(status, ChannelStatus::Disconnected, "{:?}", whatsapp.report());
+    let error = whatsapp.send("4915112345678@s.whatsapp.net", "hello", None).await.unwrap_err();
+    assert!(matches!(error, ChannelError::Undelivered { .. }), "{error}");
+    let begun = Instant::now();
+    timeout(PATIENCE, whatsapp.close()).await.unwrap();
+    begun.elapsed().as_secs() < 2
+}

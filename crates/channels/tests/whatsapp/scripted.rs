@@ -1,0 +1,215 @@
+//! Every event of the subprocess, and its bad days.
+
+use std::time::Duration;
+
+use hob_channels::whatsapp::{LoginError, LoginStep, Program, login};
+use hob_channels::{ChannelError, ChannelStatus};
+use hob_channels::{Whatsapp, WhatsappOptions};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::support::{PATIENCE, Script, echoing, node, until};
+
+const ANN: &str = "4915@s.whatsapp.net";
+
+#[tokio::test]
+async fn who_calls_it_by_name_is_answered_by_name_and_private_words_stay_private() {
+    let script = Script::new("connected(); message('see you tonight'); message('Hob, what time is it?');");
+    let whatsapp = echoing(script.options());
+    assert_eq!(whatsapp.connect().await, ChannelStatus::Connected);
+    until("an answer", || !script.sent().is_empty()).await;
+    whatsapp.close().await;
+    assert_eq!(
+        script.orders(),
+        [
+            json!({ "type": "send", "id": "1", "jid": ANN, "text": "Hob: re: what time is it?" }),
+            json!({ "type": "disconnect" })
+        ]
+    );
+    assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
+}
+
+#[tokio::test]
+async fn on_its_own_number_it_answers_everybody_and_without_a_prefix() {
+    let script = Script::new(
+        "connected(); message('hello');
+         message('to the group', { jid: '1203@g.us' });
+         message('@Hob and to you', { jid: '1203@g.us' });",
+    );
+    let options = WhatsappOptions { assistant_has_own_number: true, ..script.options() };
+    let whatsapp = echoing(options);
+    whatsapp.connect().await;
+    until("two answers", || script.sent().len() == 2).await;
+    whatsapp.close().await;
+    let mut sent: Vec<(String, String)> = script.orders()[..2]
+        .iter()
+        .map(|order| (order["jid"].as_str().unwrap().to_owned(), order["text"].as_str().unwrap().to_owned()))
+        .collect();
+    sent.sort();
+    let expected = [("1203@g.us", "re: and to you"), (ANN, "re: hello")];
+    assert_eq!(sent, expected.map(|(jid, text)| (jid.to_owned(), text.to_owned())));
+}
+
+#[tokio::test]
+async fn its_own_words_are_not_taken_for_the_owners() {
+    // What is sent comes back as something the owner wrote, because it is the owner's number.
+    let script = Script::new(
+        "connected(); message('Hob, go', { from_me: true });
+         onSend = ({ id, text }) => { tell({ type: 'sent', id }); message(text, { from_me: true }); message('Hob: end', {}); };",
+    );
+    let whatsapp = echoing(script.options());
+    whatsapp.connect().await;
+    until("two answers", || script.sent().len() >= 2).await;
+    whatsapp.close().await;
+    assert_eq!(script.sent(), ["Hob: re: go", "Hob: re: end"], "no answer to an answer");
+}
+
+#[tokio::test]
+async fn the_subprocess_is_believed_about_its_state() {
+    let script = Script::new(
+        "connected();
+         onSend = ({ text }) => {
+           if (text.includes('off')) tell({ type: 'status', status: 'disconnected' });
+           if (text.includes('ill')) tell({ type: 'error', message: 'WhatsApp is ill' });
+         };",
+    );
+    let options = WhatsappOptions { confirm_within: Duration::from_millis(100), ..script.options() };
+    let whatsapp = Whatsapp::new(options);
+    whatsapp.connect().await;
+    let error = whatsapp.send(ANN, "off", None).await.unwrap_err().to_string();
+    assert!(error.contains("did not confirm") && error.contains("may have arrived"), "{error}");
+    until("it is heard", || whatsapp.status() == ChannelStatus::Disconnected).await;
+    let error = whatsapp.send(ANN, "hello", None).await.unwrap_err();
+    assert!(
+        matches!(&error, ChannelError::Undelivered { reason, .. } if reason.contains("not connected")),
+        "{error}"
+    );
+    whatsapp.close().await;
+
+    assert_eq!(whatsapp.connect().await, ChannelStatus::Connected);
+    whatsapp.send(ANN, "ill", None).await.unwrap_err();
+    until("it is heard", || whatsapp.status() == ChannelStatus::Error).await;
+    assert_eq!(whatsapp.report().trouble.as_deref(), Some("WhatsApp is ill"));
+    whatsapp.close().await;
+}
+
+#[tokio::test]
+async fn a_message_that_whatsapp_refuses_says_why() {
+    let script = Script::new(
+        "connected(); onSend = ({ id, text }) => tell({ type: 'error', id, message: 'no such number', unsent: text.includes('a') });",
+    );
+    let whatsapp = Whatsapp::new(script.options());
+    whatsapp.connect().await;
+    for (text, expected) in [("a", "no such number"), ("b", "it may have arrived nevertheless")] {
+        let error = whatsapp.send(ANN, text, None).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(whatsapp.status(), ChannelStatus::Connected, "one message is not the connection");
+    let error = whatsapp.send("whatsapp", "hello", Some("Ann")).await.unwrap_err();
+    assert!(
+        matches!(&error, ChannelError::Invalid { reason } if reason.contains("s.whatsapp.net")),
+        "{error}"
+    );
+    whatsapp.close().await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_linked_says_what_to_do() {
+    let script = Script::new("tell({ type: 'qr', data: '2@x' });");
+    let whatsapp = Whatsapp::new(script.options());
+    whatsapp.connect().await;
+    assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
+    let trouble = whatsapp.report().trouble.unwrap();
+    assert!(trouble.contains("hob channel login whatsapp"), "{trouble}");
+    whatsapp.close().await;
+}
+
+#[tokio::test]
+async fn noise_is_skipped_and_a_dead_subprocess_is_started_again() {
+    let script = Script::new(
+        "process.stdout.write('npm WARN something\\n{}\\n');
+         process.stderr.write('x'.repeat(200000) + '\\nlast words\\n');
+         if (!existsSync(here('seen'))) { writeFileSync(here('seen'), ''); process.exit(7); }
+         connected(); message('Hob, hello');",
+    );
+    let whatsapp = echoing(script.options());
+    assert_eq!(whatsapp.connect().await, ChannelStatus::Error);
+    let trouble = whatsapp.report().trouble.unwrap_or_default();
+    assert!(trouble.contains("exit status: 7") && trouble.contains("last words"), "{trouble}");
+    until("started again", || whatsapp.status() == ChannelStatus::Connected).await;
+    until("an answer", || !script.sent().is_empty()).await;
+    whatsapp.close().await;
+    assert_eq!(script.sent(), ["Hob: re: hello"]);
+}
+
+#[tokio::test]
+async fn a_subprocess_that_does_not_want_to_end_is_made_to() {
+    let script = Script::new(
+        "connected(); process.on('SIGTERM', () => {}); orders.removeAllListeners('close');
+         orders.removeAllListeners('line'); setInterval(() => {}, 1000);",
+    );
+    let whatsapp = Whatsapp::new(script.options());
+    whatsapp.connect().await;
+    timeout(PATIENCE, whatsapp.close()).await.unwrap();
+    assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
+}
+
+#[tokio::test]
+async fn without_node_or_bridge_it_is_an_error_that_says_what_to_install() {
+    let script = Script::new("");
+    let no_node = Program { node: "/nowhere/node".into(), ..script.program() };
+    let no_bridge = Program { script: "/nowhere/bridge.mjs".into(), ..script.program() };
+    for (program, expected) in [(no_node, "needs Node.js 20"), (no_bridge, "hob channel login whatsapp")] {
+        let whatsapp = Whatsapp::new(WhatsappOptions::new(program));
+        assert_eq!(whatsapp.connect().await, ChannelStatus::Error);
+        let trouble = whatsapp.report().trouble.unwrap();
+        assert!(trouble.contains(expected), "{trouble}");
+        whatsapp.close().await;
+    }
+}
+
+#[tokio::test]
+async fn two_programs_do_not_share_a_session_and_nobody_else_may_look_into_it() {
+    let script = Script::new("connected();");
+    let first = Whatsapp::new(script.options());
+    assert_eq!(first.connect().await, ChannelStatus::Connected);
+    let second = Whatsapp::new(script.options());
+    assert_eq!(second.connect().await, ChannelStatus::Error);
+    let trouble = second.report().trouble.unwrap();
+    assert!(trouble.contains("another Hob uses the WhatsApp session"), "{trouble}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(script.program().auth_dir).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+    first.close().await;
+    until("the first has let go", || second.status() == ChannelStatus::Connected).await;
+    second.close().await;
+}
+
+#[tokio::test]
+async fn linking_shows_the_codes_and_ends_when_one_was_scanned() {
+    let script = Script::new(
+        "tell({ type: 'status', status: 'disconnected' }); tell({ type: 'qr', data: '2@a' });
+         tell({ type: 'qr', data: '2@b' }); connected();",
+    );
+    let mut steps = Vec::new();
+    timeout(PATIENCE, login(&script.program(), |step| steps.push(step))).await.unwrap().unwrap();
+    let scan = |data: &str| LoginStep::Scan { data: data.to_owned() };
+    assert_eq!(steps, [LoginStep::Waiting, scan("2@a"), scan("2@b")]);
+    assert_eq!(script.orders(), [json!({ "type": "disconnect" })]);
+}
+
+#[tokio::test]
+async fn linking_that_fails_says_why() {
+    let refused = Script::new("tell({ type: 'error', message: 'logged out' });");
+    let outcome = timeout(PATIENCE, login(&refused.program(), |_| {})).await.unwrap();
+    assert_eq!(outcome, Err(LoginError::Refused("logged out".into())));
+    let dead = Script::new("process.stderr.write('out of luck\\n'); process.exit(9);");
+    let outcome = timeout(PATIENCE, login(&dead.program(), |_| {})).await.unwrap();
+    assert!(matches!(&outcome, Err(LoginError::Ended(how)) if how.contains("out of luck")), "{outcome:?}");
+    let missing = Program { node: "/nowhere/node".into(), ..dead.program() };
+    assert!(login(&missing, |_| {}).await.unwrap_err().to_string().contains("Install it"));
+    assert!(node().exists());
+}
