@@ -20,7 +20,7 @@ struct Home {
     _root: tempfile::TempDir,
     routing: SqliteRoutingStore,
     telemetry: SqliteTelemetryStore,
-    feedback: Feedback,
+    feedback: FeedbackService,
 }
 
 impl Home {
@@ -32,8 +32,8 @@ impl Home {
             _root: root,
             routing: SqliteRoutingStore::new(database.clone()),
             telemetry: SqliteTelemetryStore::new(database),
-            feedback: Feedback::new(
-                RouterBook::default(),
+            feedback: FeedbackService::new(
+                RoutingService::default(),
                 Some(RecordedCalls::new(lazy, TelemetryService::default())),
             ),
         }
@@ -61,7 +61,7 @@ fn decision(run: &str, seconds: u64) -> RoutingDecision {
         },
         engine: "ollama".into(),
         model: "a".into(),
-        rivals: vec!["a".into(), "b".into()],
+        candidates: vec!["a".into(), "b".into()],
         probability: Some(0.5),
         question: Some(7),
     }
