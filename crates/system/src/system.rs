@@ -20,14 +20,14 @@ use hob_core::{
 };
 use hob_memory::Documents;
 use hob_routing::Router;
-use hob_telemetry::metrics::Totals;
-use hob_telemetry::{Accounts, InferenceLog, Meters, Spans};
+use hob_telemetry::metrics::InferenceMetrics;
+use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::Streaming;
 
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
-use crate::feedback::Feedback;
+use crate::feedback::FeedbackService;
 use crate::images::ImageFetcher;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
@@ -62,17 +62,13 @@ pub struct System {
     tools: ArcSwap<ToolSet>,
     max_turns: u32,
     bus: EventBus,
-    log: Arc<dyn InferenceLog>,
-    /// `None` where nothing is counted.
-    totals: Option<Arc<Totals>>,
-    spans: Spans,
-    meters: Meters,
+    recorder: Recorder,
     memory: Option<Arc<Documents>>,
     channels: Arc<dyn Channels>,
     /// Chooses where the model is `auto`.
     router: Router,
     /// Rates answers.
-    feedback: Feedback,
+    feedback: FeedbackService,
     images: ImageFetcher,
     /// What holds where a caller gives no temperature or limit.
     defaults: AnswerDefaults,
@@ -82,7 +78,6 @@ pub struct System {
 
 impl System {
     pub fn new(parts: SystemParts) -> Self {
-        let totals = Arc::new(Totals::before(parts.log));
         System {
             pool: Arc::new(EnginePool::new(parts.engine, Vec::new())),
             fallback: None,
@@ -93,14 +88,11 @@ impl System {
             tools: ArcSwap::from_pointee(parts.tools),
             max_turns: parts.max_turns,
             bus: parts.bus,
-            log: Arc::clone(&totals) as Arc<dyn InferenceLog>,
-            totals: Some(totals),
-            spans: Spans::default(),
-            meters: Meters::default(),
+            recorder: Recorder::counting(parts.log),
             memory: None,
             channels: Arc::new(NoChannels),
             router: Router::default(),
-            feedback: Feedback::default(),
+            feedback: FeedbackService::default(),
             images: ImageFetcher::default(),
             defaults: AnswerDefaults::default(),
             cloud_tools: Vec::new(),
@@ -134,12 +126,12 @@ impl System {
 
     /// The same with another way of choosing a model where that is left to us.
     pub fn with_router(self, router: Router) -> Self {
-        let feedback = Feedback::new(router.book().clone(), None);
+        let feedback = FeedbackService::new(router.service().clone(), None);
         System { router, feedback, ..self }
     }
 
     /// The same with other answers that can be rated than those whose model the router chose.
-    pub fn with_feedback(self, feedback: Feedback) -> Self {
+    pub fn with_feedback(self, feedback: FeedbackService) -> Self {
         System { feedback, ..self }
     }
 
@@ -168,10 +160,9 @@ impl System {
         System { default: self.default.recorded_at(home), ..self }
     }
 
-    /// The same with accounts that others write into as well.
-    pub(crate) fn with_accounts(self, accounts: Accounts) -> Self {
-        let Accounts { log, totals, spans, meters } = accounts;
-        System { log, totals, spans, meters, ..self }
+    /// The same with a recorder that others use too.
+    pub(crate) fn with_recorder(self, recorder: Recorder) -> Self {
+        System { recorder, ..self }
     }
 
     /// The same with channels.
@@ -200,18 +191,18 @@ impl System {
     }
 
     /// What the engines did since the house was opened; `None` where that is not counted.
-    pub fn totals(&self) -> Option<&Totals> {
-        self.totals.as_deref()
+    pub fn metrics(&self) -> Option<&InferenceMetrics> {
+        self.recorder.metrics.as_deref()
     }
 
     /// The way of traces to their collector.
-    pub fn spans(&self) -> &Spans {
-        &self.spans
+    pub fn tracer(&self) -> &Tracer {
+        &self.recorder.tracer
     }
 
     /// What measures the energy of answers.
-    pub fn meters(&self) -> &Meters {
-        &self.meters
+    pub fn meters(&self) -> &EnergyMeters {
+        &self.recorder.meters
     }
 
     /// The tools there are now.
@@ -230,7 +221,7 @@ impl System {
     }
 
     /// Rates answers.
-    pub fn feedback(&self) -> &Feedback {
+    pub fn feedback(&self) -> &FeedbackService {
         &self.feedback
     }
 
