@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
+use hob_app::startup::conversations::open_chats;
 use hob_conversations::store::{ChatId, ChatSummary, Chats, Conversation, Kept};
 use hob_db::DatabaseError;
-use hob_system::startup::conversations::open_chats;
 
 use super::session::{SaveTarget, SaveTurn};
 

@@ -13,14 +13,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use hob_app::startup::channels::{ChannelParts, contract, open_channels};
+use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_app::{ToolRegistryParts, hob_database};
 use hob_channels::ChannelService;
 use hob_config::Config;
 use hob_core::EventBus;
 use hob_memory::MemoryService;
-use hob_system::startup::channels::{ChannelParts, contract, open_channels};
-use hob_system::startup::memory::{MemoryWiring, open_memory};
-use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{WorkshopParts, hob_database};
 
 use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
@@ -59,17 +59,17 @@ fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryServic
 }
 
 /// What the built-in tools need without an engine.
-pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
+pub fn workshop_parts(config: &Config) -> Result<ToolRegistryParts> {
     let memory = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
     let channels =
         open_channels(config, &home, ChannelParts { database: hob_database(&home), bus: EventBus::new() })?;
     let tasks = open_tasks(&home, task_options(contract(channels.as_ref())));
-    Ok(WorkshopParts {
+    Ok(ToolRegistryParts {
         home: Some(settings::home()?),
         memory: Some(memory),
         tasks: Some(tasks),
         channels: channels.as_ref().map(ChannelService::contract),
-        ..WorkshopParts::default()
+        ..ToolRegistryParts::default()
     })
 }

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_channels::NoChannels;
-use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{RunOutcome, TaskRun};
 
 use super::{read_id, run_settings, with_advice};

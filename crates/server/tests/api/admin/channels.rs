@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use hob_app::AskService;
 use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels};
 use hob_config::ServerConfig;
-use hob_system::System;
 use hob_testkit::{Outside, ScriptedEngine};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Channels for FakeChannels {
 
 pub async fn server(status: ChannelStatus, config: ServerConfig) -> (TestServer, Arc<FakeChannels>) {
     let channels = Arc::new(FakeChannels { status, sent: Mutex::default() });
-    let system = System::new(plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
+    let system = AskService::new(plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
     let system = system.with_channels(Arc::clone(&channels) as Arc<dyn Channels>);
     (TestServer::start_parts(Arc::new(system), config).await, channels)
 }

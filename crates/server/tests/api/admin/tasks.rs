@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hob_app::AskService;
+use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChannels};
 use hob_config::ServerConfig;
 use hob_core::{Ask, Engine, Zone};
 use hob_server::ServerParts;
-use hob_system::System;
-use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
 use hob_telemetry::TelemetryService;
 use hob_testkit::ScriptedEngine;
@@ -54,7 +54,7 @@ impl TaskServer {
     pub async fn open() -> Self {
         let home = tempfile::tempdir().unwrap();
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
-        let system = Arc::new(System::new(parts(engine)));
+        let system = Arc::new(AskService::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
             tasks: open_tasks(
                 home.path(),
