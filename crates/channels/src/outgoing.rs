@@ -49,7 +49,7 @@ fn random_key() -> String {
 
 /// Why a message did not go out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum Undelivered {
+pub(crate) enum SendFailure {
     /// It certainly did not: it may be tried again.
     #[error("{0}")]
     NotSent(String),
@@ -64,10 +64,10 @@ pub(crate) enum Undelivered {
     Invalid(String),
 }
 
-impl Undelivered {
+impl SendFailure {
     pub fn explain(self, channel: &str) -> ChannelError {
         match self {
-            Undelivered::Invalid(reason) => ChannelError::Invalid { reason },
+            SendFailure::Invalid(reason) => ChannelError::Invalid { reason },
             other => ChannelError::Undelivered { channel: channel.to_owned(), reason: other.to_string() },
         }
     }
@@ -75,9 +75,9 @@ impl Undelivered {
 
 /// A way out.
 #[async_trait]
-pub(crate) trait Line: Send + Sync {
+pub(crate) trait MessageSender: Send + Sync {
     /// Makes one attempt. Success means that the other side has the message.
-    async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered>;
+    async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure>;
 
     /// Somebody begins to listen on the channel, or listens no longer.
     fn set_listening(&self, _is_listening: bool) {}
@@ -85,11 +85,11 @@ pub(crate) trait Line: Send + Sync {
 
 /// Makes one attempt, and tells the house when it succeeds.
 pub(crate) async fn deliver(
-    line: &dyn Line,
+    sender: &dyn MessageSender,
     events: &EventBus,
     message: &Outgoing,
-) -> Result<(), Undelivered> {
-    line.deliver(message).await?;
+) -> Result<(), SendFailure> {
+    sender.deliver(message).await?;
     let event = Event::ChannelMessageSent {
         channel: message.channel.clone(),
         content: message.content.clone(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hob_agents::ToolSet;
-use hob_channels::{Channels, NoChannels};
+use hob_channels::ChannelService;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, ListedModel, ModelInfo, ModelReason,
@@ -68,7 +68,7 @@ pub struct System {
     spans: Spans,
     meters: Meters,
     memory: Option<Arc<Documents>>,
-    channels: Arc<dyn Channels>,
+    channels: Option<Arc<ChannelService>>,
     /// Chooses where the model is `auto`.
     router: Router,
     /// Rates answers.
@@ -98,7 +98,7 @@ impl System {
             spans: Spans::default(),
             meters: Meters::default(),
             memory: None,
-            channels: Arc::new(NoChannels),
+            channels: None,
             router: Router::default(),
             feedback: Feedback::default(),
             images: ImageFetcher::default(),
@@ -175,7 +175,7 @@ impl System {
     }
 
     /// The same with channels.
-    pub fn with_channels(self, channels: Arc<dyn Channels>) -> Self {
+    pub fn with_channels(self, channels: Option<Arc<ChannelService>>) -> Self {
         System { channels, ..self }
     }
 
@@ -235,8 +235,8 @@ impl System {
     }
 
     /// The ways out for messages.
-    pub fn channels(&self) -> &Arc<dyn Channels> {
-        &self.channels
+    pub fn channels(&self) -> Option<&Arc<ChannelService>> {
+        self.channels.as_ref()
     }
 
     /// The user's documents, where the house has a memory at all.

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_conversations::store::TurnEnding;
+use hob_conversations::TurnEnding;
 use hob_core::{AskError, Caller, Delta, FinishReason, GenerateRequest};
 use hob_memory::Passage;
 use hob_system::{Streaming, System};
