@@ -136,7 +136,7 @@ async fn files_below_an_allowed_directory_can_be_read() {
     assert_eq!(files.read("sub/../poem.txt").await, whole);
     assert_eq!(files.read("sub/inner.txt").await, Ok("inner".to_owned()));
     let middle = files.read_lines("poem.txt", json!(2), json!(2)).await;
-    assert_eq!(middle.as_deref(), Ok("two\nthree\n[more follows: go on with offset 4]"));
+    assert_eq!(middle.as_deref(), Ok("two\nthree\n[more follows: continue with offset 4]"));
     let end = files.read_lines("poem.txt", json!(4), json!(10)).await;
     assert_eq!(end.as_deref(), Ok("four\n"));
     assert!(files.read_lines("poem.txt", json!(9), Value::Null).await.unwrap_err().contains("no line 9"));
@@ -214,7 +214,7 @@ async fn a_large_file_is_read_in_parts_that_fit_together() {
     loop {
         let part = files.read_lines("large.txt", json!(offset), Value::Null).await.unwrap();
         assert!(part.len() <= (256 << 10) + 100);
-        let Some((lines, next)) = part.rsplit_once("[more follows: go on with offset ") else {
+        let Some((lines, next)) = part.rsplit_once("[more follows: continue with offset ") else {
             whole.push_str(&part);
             break;
         };
@@ -224,7 +224,7 @@ async fn a_large_file_is_read_in_parts_that_fit_together() {
     assert!(whole == text, "{} bytes instead of {}", whole.len(), text.len());
     std::fs::write(files.root.join("open/one-line.txt"), "é".repeat(1 << 20)).unwrap();
     let cut = files.read("one-line.txt").await.unwrap();
-    assert!(cut.ends_with("\n[line 1 is too long and cut here; go on with offset 2]"));
+    assert!(cut.ends_with("\n[line 1 is too long and cut here; continue with offset 2]"));
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ pub enum AskError {
     },
 
     /// The caller selected a tool that exists under a condition only.
-    #[error("the tool '{name}' is not there: {reason}")]
+    #[error("the tool '{name}' is not available: {reason}")]
     ToolNotAvailable { name: String, reason: String },
 
     #[error("there is no agent '{name}'; there are {}", known.join(", "))]

@@ -130,7 +130,7 @@ async fn a_note_is_stored_under_a_name() {
     assert_eq!(fixture.heard(), [stored(1)]);
     // The same note has the same name.
     let name = fixture.note("Gate", "The code is 4711.").await;
-    assert_eq!((result.success, result.content), (true, format!("Remembered as {name}.")));
+    assert_eq!((result.success, result.content), (true, format!("Saved as {name}.")));
     let found = call(&tools, Reach::Read, "memory_search", json!({ "query": "gate" })).await;
     assert!(found.content.contains(&format!("{name}:1 — Gate")), "{}", found.content);
 }

@@ -4,7 +4,7 @@ use hob_core::{ModelReason, NoSuitableModel};
 
 use crate::{ModelCandidate, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};
 
-/// A question of up to so many tokens, with its answer, is taken to fit into a context that nobody tells: few engines serve less.
+/// A question of up to so many tokens, with its answer, is assumed to fit into a context of unknown length: few engines serve less.
 const FITS_ANYWHERE: u64 = 4096;
 
 /// A model that was chosen, and those that it was chosen from.
@@ -15,7 +15,7 @@ pub struct ModelChoice {
     /// How likely a policy that learns found it; `None` where nothing was left to chance.
     pub probability: Option<f64>,
     /// Itself included.
-    pub rivals: Vec<String>,
+    pub candidates: Vec<String>,
 }
 
 /// Chooses by `policy` among the models of `engine` that can answer at all.
@@ -48,8 +48,8 @@ pub fn choose(
         _ => "",
     };
     let reason = ModelReason::new(format!("{}: {reason}{doubt}", policy.name()));
-    let rivals = able.into_iter().map(|candidate| candidate.model.clone()).collect();
-    Ok(ModelChoice { model, reason, probability, rivals })
+    let candidates = able.into_iter().map(|candidate| candidate.model.clone()).collect();
+    Ok(ModelChoice { model, reason, probability, candidates })
 }
 
 /// Those whose context holds question and answer, and who see where there is something to be seen.
@@ -61,8 +61,8 @@ fn able<'a>(
     let is_known_to_fit =
         |candidate: &ModelCandidate| candidate.context.is_some_and(|context| query.tokens <= context);
     let none_is_known_to = !candidates.iter().any(is_known_to_fit);
-    // A context that nobody tells may be too short for a long question, and some engines then drop the beginning of it without
-    // a word. So those are asked only where no other is known to be long enough.
+    // A context of unknown length may be too short for a long question, and some engines then drop its beginning silently. So such
+    // models are asked only where no other is known to be long enough.
     let may_fit = |candidate: &ModelCandidate| {
         candidate.context.is_none() && (none_is_known_to || query.tokens <= FITS_ANYWHERE)
     };
@@ -83,7 +83,7 @@ fn able<'a>(
             None => NoSuitableModel::NoModel { engine: engine.to_owned() },
         });
     }
-    // Which models see is known of a few names only, so where none of them is here nobody is turned away.
+    // Vision is known of a few names only, so where none of them is here, no model is excluded.
     let seeing: Vec<&ModelCandidate> = fitting.iter().copied().filter(|candidate| candidate.sees).collect();
     Ok(if query.pictures && !seeing.is_empty() { seeing } else { fitting })
 }

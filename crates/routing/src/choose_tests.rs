@@ -48,7 +48,7 @@ fn a_long_question_goes_where_the_context_is_known_to_be_long_enough() {
     let why = "heuristic: it is the only one of 3 models that can take the question";
     assert_eq!(by_rules(&LONG, &house), Ok(("b".to_owned(), why.to_owned())));
     let short = choose(&Heuristic, &QUESTION, &house, RandomDraw::new(0.0), "ollama").unwrap();
-    assert_eq!(short.rivals, ["a", "b"]);
+    assert_eq!(short.candidates, ["a", "b"]);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn where_no_context_is_known_a_long_question_is_asked_and_the_doubt_is_told() {
 fn those_that_cannot_take_the_question_are_no_rivals() {
     let house = [model("a", Some(512)), model("b", None), model("c", None)];
     let chosen = choose(&Heuristic, &QUESTION, &house, RandomDraw::new(0.0), "ollama").unwrap();
-    assert_eq!((chosen.rivals, chosen.probability), (vec!["b".to_owned(), "c".to_owned()], None));
+    assert_eq!((chosen.candidates, chosen.probability), (vec!["b".to_owned(), "c".to_owned()], None));
 }
 
 #[test]

@@ -38,16 +38,16 @@ const MOST_WEIGHT: f64 = 3.0;
 #[derive(Debug, Clone, Default)]
 pub struct Grpo {
     pub record: ClassRecord,
-    /// Questions of this class that models are at work on: their rewards are still to come.
-    pub under_way: BTreeMap<String, u64>,
+    /// Questions of this class that each model is answering: their rewards are still to come.
+    pub in_flight: BTreeMap<String, u64>,
 }
 
 impl Grpo {
-    /// A try that is under way may not be in the record yet, or be in it already.
+    /// A try that is in flight may not be in the record yet, or be in it already.
     fn tries(&self, model: &str) -> u64 {
         let known = self.record.models.get(model).copied().unwrap_or_default();
-        let under_way = self.under_way.get(model).copied().unwrap_or(0);
-        known.tries.max(known.samples + under_way)
+        let in_flight = self.in_flight.get(model).copied().unwrap_or(0);
+        known.tries.max(known.samples + in_flight)
     }
 
     /// The models that were tried least, while that is not enough; by name.
@@ -135,12 +135,12 @@ fn pick<'a>(models: &[&'a str], shares: &[f64], draw: RandomDraw) -> Option<&'a 
     models.last().copied()
 }
 
-/// What there is to learn from one answer.
+/// A new reward of an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Lesson<'a> {
+pub struct RewardUpdate<'a> {
     pub model: &'a str,
     /// The models it was chosen from, itself included. Those that were not there learn nothing.
-    pub rivals: &'a [String],
+    pub candidates: &'a [String],
     /// Of the choice, when it was made. `None` where nothing was left to chance, and for news that does not go stale, such as
     /// what a person says.
     pub probability: Option<f64>,
@@ -152,22 +152,22 @@ pub struct Lesson<'a> {
     pub strength: f64,
 }
 
-/// Learns.
-pub fn learn(record: &mut ClassRecord, lesson: &Lesson<'_>) {
-    if !lesson.reward.is_finite() {
+/// Changes the weights of a class by a reward.
+pub fn learn(record: &mut ClassRecord, update: &RewardUpdate<'_>) {
+    if !update.reward.is_finite() {
         return;
     }
-    let reward = lesson.reward.clamp(0.0, 1.0);
+    let reward = update.reward.clamp(0.0, 1.0);
     // What is known better now is compared with what it was taken for, too.
     let advantage = advantage(&record.recent, reward);
-    step(record, lesson, advantage);
-    forget(&mut record.recent, lesson.earlier);
+    step(record, update, advantage);
+    forget(&mut record.recent, update.earlier);
     record.recent.push(reward);
     let surplus = record.recent.len().saturating_sub(GROUP);
     record.recent.drain(..surplus);
-    let known = record.models.entry(lesson.model.to_owned()).or_default();
-    known.rewards += reward - lesson.earlier.unwrap_or(0.0);
-    known.samples += u64::from(lesson.earlier.is_none());
+    let known = record.models.entry(update.model.to_owned()).or_default();
+    known.rewards += reward - update.earlier.unwrap_or(0.0);
+    known.samples += u64::from(update.earlier.is_none());
 }
 
 /// Takes an earlier reward of the same answer out of its group, if it is still there.
@@ -188,19 +188,19 @@ fn advantage(recent: &[f64], reward: f64) -> f64 {
     ((reward - mean) / spread.max(LEAST_SPREAD)).clamp(-MOST_ADVANTAGE, MOST_ADVANTAGE)
 }
 
-fn step(record: &mut ClassRecord, lesson: &Lesson<'_>, advantage: f64) {
-    let shares = probabilities(record, lesson.rivals);
-    let share = lesson.rivals.iter().zip(&shares).find(|(rival, _)| *rival == lesson.model);
+fn step(record: &mut ClassRecord, update: &RewardUpdate<'_>, advantage: f64) {
+    let shares = probabilities(record, update.candidates);
+    let share = update.candidates.iter().zip(&shares).find(|(candidate, _)| *candidate == update.model);
     let Some((_, &share)) = share else { return };
-    let ratio = lesson.probability.filter(|then| *then > 0.0).map_or(1.0, |then| share / then);
+    let ratio = update.probability.filter(|then| *then > 0.0).map_or(1.0, |then| share / then);
     let gone_far_enough = if advantage > 0.0 { ratio > 1.0 + TRUST } else { ratio < 1.0 - TRUST };
     if gone_far_enough {
         return;
     }
-    let length = LEARNING_RATE * lesson.strength * advantage * ratio.min(1.0 + TRUST);
-    for (rival, share) in lesson.rivals.iter().zip(shares) {
-        let chosen = if rival == lesson.model { 1.0 } else { 0.0 };
-        let weight = &mut record.models.entry(rival.clone()).or_default().weight;
+    let length = LEARNING_RATE * update.strength * advantage * ratio.min(1.0 + TRUST);
+    for (candidate, share) in update.candidates.iter().zip(shares) {
+        let chosen = if candidate == update.model { 1.0 } else { 0.0 };
+        let weight = &mut record.models.entry(candidate.clone()).or_default().weight;
         *weight = (*weight + length * (chosen - share)).clamp(-MOST_WEIGHT, MOST_WEIGHT);
     }
 }

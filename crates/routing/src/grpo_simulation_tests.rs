@@ -36,7 +36,7 @@ impl World {
         let class =
             QuestionClass { topic, length: QuestionLength::Short, language: QuestionLanguage::English };
         let record = self.knowledge.entry(class).or_default();
-        let policy = Grpo { record: record.clone(), under_way: BTreeMap::new() };
+        let policy = Grpo { record: record.clone(), in_flight: BTreeMap::new() };
         let candidates: Vec<ModelCandidate> = models
             .iter()
             .map(|model| ModelCandidate { model: (*model).to_owned(), ..ModelCandidate::default() })
@@ -44,17 +44,17 @@ impl World {
         let candidates: Vec<&ModelCandidate> = candidates.iter().collect();
         let query = QuestionProfile { class, tokens: 1, pictures: false };
         let choice = policy.choose(&query, &candidates, RandomDraw::new(self.rng.f64())).expect("a choice");
-        let rivals: Vec<String> = models.iter().map(|model| (*model).to_owned()).collect();
+        let candidates: Vec<String> = models.iter().map(|model| (*model).to_owned()).collect();
         let reward = worth(topic, &choice.model) + NOISE * (2.0 * self.rng.f64() - 1.0);
-        let lesson = Lesson {
+        let update = RewardUpdate {
             model: &choice.model,
-            rivals: &rivals,
+            candidates: &candidates,
             probability: choice.probability,
             reward,
             earlier: None,
             strength: 1.0,
         };
-        learn(record, &lesson);
+        learn(record, &update);
         let best = models.iter().map(|model| worth(topic, model)).fold(0.0, f64::max);
         best - worth(topic, &choice.model)
     }

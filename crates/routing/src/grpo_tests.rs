@@ -28,27 +28,27 @@ fn choose(policy: &Grpo, models: &[&str], draw: f64) -> PolicyChoice {
     policy.choose(&QUESTION, &candidates, RandomDraw::new(draw)).expect("there is something to choose from")
 }
 
-fn lesson<'a>(model: &'a str, rivals: &'a [String], reward: f64) -> Lesson<'a> {
-    Lesson { model, rivals, probability: None, reward, earlier: None, strength: 1.0 }
+fn update<'a>(model: &'a str, candidates: &'a [String], reward: f64) -> RewardUpdate<'a> {
+    RewardUpdate { model, candidates, probability: None, reward, earlier: None, strength: 1.0 }
 }
 
 /// A class in which every model has been tried often enough.
 fn known(weights: &[(&str, f64)]) -> Grpo {
     let of = |weight| ModelRecord { weight, samples: ENOUGH_TRIES, rewards: 2.0, ..ModelRecord::default() };
     let models = weights.iter().map(|(model, weight)| ((*model).to_owned(), of(*weight))).collect();
-    Grpo { record: ClassRecord { recent: vec![0.5; 8], models }, under_way: BTreeMap::new() }
+    Grpo { record: ClassRecord { recent: vec![0.5; 8], models }, in_flight: BTreeMap::new() }
 }
 
 #[test]
 fn models_that_are_not_known_yet_are_tried_evenly() {
-    let rivals = names(&["a", "b", "c"]);
+    let candidates = names(&["a", "b", "c"]);
     let mut policy = Grpo::default();
     let mut tried = BTreeMap::<String, u64>::new();
     for round in 0..3 * ENOUGH_TRIES {
         let choice = choose(&policy, &["a", "b", "c"], (round as f64 * 0.37).fract());
         assert!(choice.reason.as_str().starts_with("tried"), "{}", choice.reason);
         *tried.entry(choice.model.clone()).or_default() += 1;
-        learn(&mut policy.record, &lesson(&choice.model, &rivals, 0.5));
+        learn(&mut policy.record, &update(&choice.model, &candidates, 0.5));
     }
     assert!(tried.values().all(|times| *times == ENOUGH_TRIES), "{tried:?}");
     let next = choose(&policy, &["a", "b", "c"], 0.0);
@@ -57,8 +57,8 @@ fn models_that_are_not_known_yet_are_tried_evenly() {
 
 #[test]
 fn questions_under_way_count_as_tries() {
-    let under_way = [("a".to_owned(), ENOUGH_TRIES)].into();
-    let policy = Grpo { under_way, ..Grpo::default() };
+    let in_flight = [("a".to_owned(), ENOUGH_TRIES)].into();
+    let policy = Grpo { in_flight, ..Grpo::default() };
     for draw in [0.0, 0.5, 0.99] {
         assert_eq!(choose(&policy, &["a", "b"], draw).model, "b");
     }
@@ -82,7 +82,7 @@ fn a_model_that_never_earns_a_reward_is_not_tried_for_ever() {
 fn a_try_that_is_under_way_and_in_the_record_counts_once() {
     let tried = ModelRecord { tries: 2, samples: 1, ..ModelRecord::default() };
     let record = ClassRecord { models: [("a".to_owned(), tried)].into(), ..ClassRecord::default() };
-    let policy = Grpo { record, under_way: [("a".to_owned(), 1)].into() };
+    let policy = Grpo { record, in_flight: [("a".to_owned(), 1)].into() };
     assert_eq!(policy.tries("a"), 2);
 }
 
@@ -98,25 +98,25 @@ fn the_lot_and_the_weights_decide_and_nothing_else() {
 
 #[test]
 fn what_is_better_than_its_group_gains_and_what_is_worse_loses() {
-    let rivals = names(&["a", "b"]);
-    let share = |policy: &Grpo| probabilities(&policy.record, &rivals)[0];
+    let candidates = names(&["a", "b"]);
+    let share = |policy: &Grpo| probabilities(&policy.record, &candidates)[0];
     let mut praised = known(&[("a", 0.0), ("b", 0.0)]);
-    learn(&mut praised.record, &lesson("a", &rivals, 0.9));
+    learn(&mut praised.record, &update("a", &candidates, 0.9));
     let mut blamed = known(&[("a", 0.0), ("b", 0.0)]);
-    learn(&mut blamed.record, &lesson("a", &rivals, 0.1));
+    learn(&mut blamed.record, &update("a", &candidates, 0.1));
     let mut usual = known(&[("a", 0.0), ("b", 0.0)]);
-    learn(&mut usual.record, &lesson("a", &rivals, 0.5));
+    learn(&mut usual.record, &update("a", &candidates, 0.5));
     assert!(share(&praised) > 0.5 && share(&blamed) < 0.5, "{} {}", share(&praised), share(&blamed));
     assert_eq!(share(&usual), 0.5);
 }
 
 #[test]
 fn weights_stay_within_bounds_however_long_it_goes_on() {
-    let rivals = names(&["a", "b"]);
+    let candidates = names(&["a", "b"]);
     let mut policy = known(&[("a", 0.0), ("b", 0.0)]);
     for round in 0..10_000 {
         let (model, reward) = if round % 2 == 0 { ("a", 1.0) } else { ("b", 0.0) };
-        learn(&mut policy.record, &Lesson { strength: 3.0, ..lesson(model, &rivals, reward) });
+        learn(&mut policy.record, &RewardUpdate { strength: 3.0, ..update(model, &candidates, reward) });
     }
     let weights: Vec<f64> = policy.record.models.values().map(|known| known.weight).collect();
     assert_eq!(weights, [MOST_WEIGHT, -MOST_WEIGHT]);
@@ -125,22 +125,22 @@ fn weights_stay_within_bounds_however_long_it_goes_on() {
 
 #[test]
 fn a_reward_that_comes_late_pushes_no_further() {
-    let rivals = names(&["a", "b"]);
+    let candidates = names(&["a", "b"]);
     // When it was chosen, it was half as likely as it is now.
     let mut policy = known(&[("a", 1.0), ("b", -1.0)]);
     let before = policy.record.models["a"].weight;
-    learn(&mut policy.record, &Lesson { probability: Some(0.4), ..lesson("a", &rivals, 0.9) });
+    learn(&mut policy.record, &RewardUpdate { probability: Some(0.4), ..update("a", &candidates, 0.9) });
     assert_eq!(policy.record.models["a"].weight, before);
-    learn(&mut policy.record, &lesson("a", &rivals, 0.9));
+    learn(&mut policy.record, &update("a", &candidates, 0.9));
     assert!(policy.record.models["a"].weight > before, "what people say does not go stale");
 }
 
 #[test]
 fn a_new_reward_replaces_the_one_before() {
-    let rivals = names(&["a", "b"]);
+    let candidates = names(&["a", "b"]);
     let mut policy = Grpo::default();
-    learn(&mut policy.record, &lesson("a", &rivals, 0.6));
-    learn(&mut policy.record, &Lesson { earlier: Some(0.6), ..lesson("a", &rivals, 1.0) });
+    learn(&mut policy.record, &update("a", &candidates, 0.6));
+    learn(&mut policy.record, &RewardUpdate { earlier: Some(0.6), ..update("a", &candidates, 1.0) });
     let known = policy.record.models["a"];
     assert_eq!((known.samples, known.mean_reward()), (1, Some(1.0)));
     assert_eq!(policy.record.recent, [1.0]);
@@ -151,7 +151,7 @@ fn a_new_reward_replaces_the_one_before() {
 fn models_that_are_away_keep_what_they_have_learnt() {
     let mut policy = known(&[("a", 1.0), ("b", -0.5), ("away", 2.0)]);
     let present = names(&["a", "b"]);
-    learn(&mut policy.record, &lesson("a", &present, 0.9));
+    learn(&mut policy.record, &update("a", &present, 0.9));
     assert_eq!(policy.record.models["away"].weight, 2.0);
     let shares: f64 = probabilities(&policy.record, &present).iter().sum();
     assert!((shares - 1.0).abs() < 1e-9, "those who are there share everything");
@@ -159,11 +159,11 @@ fn models_that_are_away_keep_what_they_have_learnt() {
 
 #[test]
 fn nonsense_teaches_nothing() {
-    let rivals = names(&["a", "b"]);
+    let candidates = names(&["a", "b"]);
     let mut policy = known(&[("a", 0.0), ("b", 0.0)]);
     let before = policy.record.clone();
-    learn(&mut policy.record, &lesson("a", &rivals, f64::NAN));
+    learn(&mut policy.record, &update("a", &candidates, f64::NAN));
     assert_eq!(policy.record, before);
-    learn(&mut policy.record, &lesson("a", &names(&["b"]), 0.9));
+    learn(&mut policy.record, &update("a", &names(&["b"]), 0.9));
     assert_eq!(policy.record.models["b"].weight, 0.0, "it was none of those it was chosen from");
 }

@@ -12,7 +12,7 @@ use crate::{
 /// Models up to this many times as large as the smallest are small as well; the fastest of them answers.
 const NEARLY_AS_SMALL: f64 = 1.5;
 
-/// Whoever writes fewer tokens in a second is too slow to wait for, if there is anybody else.
+/// A model that writes fewer tokens in a second is too slow to wait for, if there is another.
 const TOO_SLOW: f64 = 2.0;
 
 /// The policy.
@@ -29,7 +29,7 @@ impl RouterPolicy for Heuristic {
         &self,
         query: &QuestionProfile,
         candidates: &[&ModelCandidate],
-        _lot: RandomDraw,
+        _draw: RandomDraw,
     ) -> Option<PolicyChoice> {
         let (chosen, why) = decide(query, candidates)?;
         Some(PolicyChoice { model: chosen.model.clone(), reason: ModelReason::new(why), probability: None })
@@ -42,7 +42,7 @@ fn decide<'a>(
 ) -> Option<(&'a ModelCandidate, String)> {
     let for_code = made_for(candidates, ModelSpecialty::Code);
     let general = made_for(candidates, ModelSpecialty::Everything);
-    // A model for code answers other questions only where there is nobody else.
+    // A model for code answers other questions only where there is no other model.
     let general = if general.is_empty() { candidates.to_vec() } else { general };
     let what = describe(query);
     match (query.class.topic, query.class.length) {

@@ -5,22 +5,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::question_class::QuestionClass;
 
-/// How many questions models are at work on, by class.
+/// Counts the questions that each model is answering, by class.
 #[derive(Clone, Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct InFlight {
     counts: Arc<Mutex<Counts>>,
 }
 
 type Counts = HashMap<QuestionClass, BTreeMap<String, u64>>;
 
-impl UnderWay {
-    pub(crate) fn of(&self, class: QuestionClass) -> BTreeMap<String, u64> {
+impl InFlight {
+    /// The number of questions of a class that each model is answering.
+    pub(crate) fn by_model(&self, class: QuestionClass) -> BTreeMap<String, u64> {
         self.counts().get(&class).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn begin(&self, class: QuestionClass, model: &str) -> AtWork {
+    pub(crate) fn begin(&self, class: QuestionClass, model: &str) -> InFlightGuard {
         *self.counts().entry(class).or_default().entry(model.to_owned()).or_default() += 1;
-        AtWork { under_way: self.clone(), class, model: model.to_owned() }
+        InFlightGuard { in_flight: self.clone(), class, model: model.to_owned() }
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -28,21 +29,21 @@ impl UnderWay {
     }
 }
 
-/// One question that a model is at work on, for as long as this lives.
-pub(crate) struct AtWork {
-    under_way: UnderWay,
+/// Counts one question until it is dropped.
+pub(crate) struct InFlightGuard {
+    in_flight: InFlight,
     class: QuestionClass,
     model: String,
 }
 
-impl Drop for AtWork {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        let mut counts = self.under_way.counts();
+        let mut counts = self.in_flight.counts();
         if let Some(models) = counts.get_mut(&self.class)
             && let Some(count) = models.get_mut(&self.model)
         {
             *count -= 1;
-            // Names of models that are gone do not gather.
+            // Removes models that may no longer exist, so that the map stays small.
             if *count == 0 {
                 models.remove(&self.model);
             }

@@ -18,7 +18,7 @@
 //! | `question_hash` | recognises a question that is asked again |
 //! | `in_flight` | questions that models are still answering |
 //! | `outcome` | reports how an answer ended |
-//! | `lessons` | what is learnt from an outcome, a question asked again, and a rating |
+//! | `learning` | what is learnt from an outcome, a question asked again, and a rating |
 //! | `reward` | how good an answer was, as far as one can tell without reading it |
 //! | `service`, `cache`, `writer` | what is stored, what was read last, and the thread that writes |
 //! | `store` | the tables |
@@ -31,7 +31,7 @@ mod choose;
 mod grpo;
 mod heuristic;
 mod in_flight;
-mod lessons;
+mod learning;
 mod measurements;
 mod model_facts;
 mod outcome;
@@ -51,12 +51,12 @@ pub use grpo::{ENOUGH_TRIES, Grpo, probabilities};
 pub use heuristic::Heuristic;
 pub use measurements::{MeasuredSpeed, Measurements};
 pub use model_facts::model_candidate;
-pub use outcome::Ticket;
+pub use outcome::OutcomeReporter;
 pub use question_class::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
 pub use question_features::question_profile;
 pub use question_hash::question_hash;
 pub use records::{ClassRecord, Knowledge, ModelRecord, Rating, RoutingDecision};
-pub use router::{DrawFn, PolicyName, Routed, Router};
-pub use service::RouterBook;
-pub use store::{Kept, MIGRATIONS, NewRating, Ratings, RoutingStore, SqliteRoutingStore};
+pub use router::{DrawFn, PolicyName, RoutedModel, Router};
+pub use service::RoutingService;
+pub use store::{MIGRATIONS, NewRating, Ratings, RoutingStore, SqliteRoutingStore, StoredDecision};
 pub use types::{ModelCandidate, ModelSpecialty, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};

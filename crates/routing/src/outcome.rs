@@ -1,5 +1,5 @@
-//! What becomes of a choice: whoever holds the ticket says how the answer ended. A ticket that is dropped says nothing, because
-//! nobody waited for the answer.
+//! Reports how the answer of a chosen model ended. A reporter that is dropped reports nothing: the caller did not wait for the
+//! answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,43 +12,43 @@ use hob_core::{
     Usage,
 };
 
-use crate::in_flight::AtWork;
+use crate::in_flight::InFlightGuard;
 use crate::records::RoutingDecision;
-use crate::reward::{AnswerOutcome, Effort, is_models_fault};
-use crate::service::RouterBook;
+use crate::reward::{AnswerEffort, AnswerOutcome, is_models_fault};
+use crate::service::RoutingService;
 
-/// The event that ends a call of a tool.
+/// The step that ends a tool call.
 const TOOL_ENDED: &str = "TOOL_CALL_END";
 
-/// A choice whose end is still to come.
-pub struct Ticket {
+/// Reports the outcome of one choice.
+pub struct OutcomeReporter {
     run: Arc<str>,
     engine: String,
     model: String,
     began: Instant,
-    book: RouterBook,
-    /// Ends with the ticket.
-    _at_work: AtWork,
+    service: RoutingService,
+    /// The question is in flight as long as the reporter lives.
+    _in_flight: InFlightGuard,
 }
 
-impl Ticket {
-    pub(crate) fn new(decision: &RoutingDecision, book: RouterBook, at_work: AtWork) -> Self {
-        Ticket {
+impl OutcomeReporter {
+    pub(crate) fn new(decision: &RoutingDecision, service: RoutingService, in_flight: InFlightGuard) -> Self {
+        OutcomeReporter {
             run: Arc::clone(&decision.run),
             engine: decision.engine.clone(),
             model: decision.model.clone(),
             began: Instant::now(),
-            book,
-            _at_work: at_work,
+            service,
+            _in_flight: in_flight,
         }
     }
 
-    /// Says how a whole answer ended.
-    pub fn conclude(self, outcome: &Result<AgentOutcome, AskError>) {
+    /// Reports how a whole answer ended.
+    pub fn report(self, outcome: &Result<AgentOutcome, AskError>) {
         match outcome {
             Ok(AgentOutcome { generation, tool_results, .. }) => {
                 let failed = tool_results.iter().filter(|result| !result.success).count();
-                let signs = Signs {
+                let signs = AnswerSigns {
                     tool_calls: count(tool_results.len()),
                     failed_tool_calls: count(failed),
                     cut_short: generation.answer.finish_reason == FinishReason::Length
@@ -56,56 +56,56 @@ impl Ticket {
                 };
                 self.answered(signs, generation.usage);
             }
-            Err(error) => self.give_up(error),
+            Err(error) => self.report_error(error),
         }
     }
 
-    /// The same for an answer that did not even begin.
-    pub fn give_up(self, error: &AskError) {
+    /// Reports an answer that failed before it began.
+    pub fn report_error(self, error: &AskError) {
         if let AskError::Engine(error) = error {
             self.failed(error);
         }
     }
 
-    /// Another model has answered instead, so that nothing of the answer is this one's.
+    /// Withdraws the choice, because another model has answered.
     pub fn withdraw(self) {
-        self.book.withdrawn(Arc::clone(&self.run));
+        self.service.withdraw(Arc::clone(&self.run));
     }
 
-    /// Sees to it that the end of a stream is told.
+    /// The same stream; its end is reported.
     pub fn watch(self, stream: GenerationStream) -> GenerationStream {
         let GenerationStream { warnings, deltas } = stream;
-        let deltas = Box::pin(RoutedStream { deltas, ticket: Some(self), signs: Signs::default() });
+        let deltas = Box::pin(ReportedStream { deltas, reporter: Some(self), signs: AnswerSigns::default() });
         GenerationStream { warnings, deltas }
     }
 
-    fn answered(self, signs: Signs, usage: Option<Usage>) {
-        let effort = Effort {
+    fn answered(self, signs: AnswerSigns, usage: Option<Usage>) {
+        let effort = AnswerEffort {
             seconds: self.began.elapsed().as_secs_f64(),
-            dollars: self.book.price(&self.engine, &self.model, usage),
+            dollars: self.service.price(&self.engine, &self.model, usage),
             tool_calls: signs.tool_calls,
             failed_tool_calls: signs.failed_tool_calls,
             cut_short: signs.cut_short,
         };
-        self.book.ended(Arc::clone(&self.run), AnswerOutcome::Answered(effort));
+        self.service.record_outcome(Arc::clone(&self.run), AnswerOutcome::Answered(effort));
     }
 
     fn failed(self, error: &EngineError) {
         if is_models_fault(error) {
-            self.book.ended(Arc::clone(&self.run), AnswerOutcome::Failed);
+            self.service.record_outcome(Arc::clone(&self.run), AnswerOutcome::Failed);
         }
     }
 }
 
-/// What was seen of an answer on its way.
+/// What a stream or an outcome shows of an answer.
 #[derive(Debug, Clone, Copy, Default)]
-struct Signs {
+struct AnswerSigns {
     tool_calls: u32,
     failed_tool_calls: u32,
     cut_short: bool,
 }
 
-impl Signs {
+impl AnswerSigns {
     fn note(&mut self, delta: &Delta) {
         match delta {
             Delta::Step(step) if step.name == TOOL_ENDED => {
@@ -122,15 +122,15 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// A stream whose end is told.
-struct RoutedStream {
+/// A stream whose end is reported.
+struct ReportedStream {
     deltas: DeltaStream,
-    /// `None` once it has been.
-    ticket: Option<Ticket>,
-    signs: Signs,
+    /// `None` after the report.
+    reporter: Option<OutcomeReporter>,
+    signs: AnswerSigns,
 }
 
-impl Stream for RoutedStream {
+impl Stream for ReportedStream {
     type Item = Result<Delta, EngineError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -138,14 +138,14 @@ impl Stream for RoutedStream {
         let next = std::task::ready!(this.deltas.as_mut().poll_next(context));
         match &next {
             Some(Ok(Delta::Done { usage })) => {
-                if let Some(ticket) = this.ticket.take() {
-                    ticket.answered(this.signs, *usage);
+                if let Some(reporter) = this.reporter.take() {
+                    reporter.answered(this.signs, *usage);
                 }
             }
             Some(Ok(delta)) => this.signs.note(delta),
             Some(Err(error)) => {
-                if let Some(ticket) = this.ticket.take() {
-                    ticket.failed(error);
+                if let Some(reporter) = this.reporter.take() {
+                    reporter.failed(error);
                 }
             }
             None => {}

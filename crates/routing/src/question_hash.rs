@@ -2,7 +2,7 @@
 
 use hob_core::{Content, ContentPart, GenerateRequest, Role};
 
-/// Where clients of the chat-completions format say who asks them: once, and nowadays.
+/// Fields of the chat-completions format that identify the user: the older one and the newer one.
 const WHO_ASKS: [&str; 2] = ["user", "safety_identifier"];
 
 /// A number by which the same question is known again when it is asked once more. All that the user said before belongs to it, and

@@ -20,14 +20,14 @@ pub struct RoutingDecision {
     pub engine: String,
     pub model: String,
     /// What there was to choose from, the chosen model included.
-    pub rivals: Vec<String>,
+    pub candidates: Vec<String>,
     /// How likely it was to be chosen; `None` where nothing was left to chance.
     pub probability: Option<f64>,
-    /// By which the same question is known again, and nothing else; `None` where nobody asked anything anew.
+    /// By which the same question is known again, and nothing else; `None` where nothing new was asked.
     pub question: Option<u64>,
 }
 
-/// What somebody says of an answer.
+/// What a person says of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rating {
     Good,

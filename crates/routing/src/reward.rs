@@ -1,6 +1,6 @@
 //! How good an answer was, as far as one can tell without reading it: from 0 to 1.
 //!
-//! What a person says counts for nearly all of it. Where nobody says anything there is how it ended, how long it took and what
+//! What a person says counts for nearly all of it. Without a rating there is how it ended, how long it took and what
 //! it cost next to the other models, whether its tools worked, and whether the question had to be asked again.
 
 use hob_core::EngineError;
@@ -10,7 +10,7 @@ use crate::{ClassRecord, ModelRecord, Rating};
 /// An answer of which nothing else is known.
 const ANSWERED: f64 = 0.6;
 
-/// Nobody fails as badly as by not answering, and nobody does as well as by being praised.
+/// An answer never counts as little as a failure, nor as much as one with a good rating.
 const LEAST: f64 = 0.05;
 const MOST: f64 = 0.95;
 
@@ -24,7 +24,7 @@ const ASKED_AGAIN: f64 = 0.3;
 /// So many times as fast as the others, or as slow, counts in full.
 const FAR_APART: f64 = 4.0;
 
-/// What people say counts for this much of a reward, the other signs for the rest.
+/// A rating counts for this much of a reward, the other signs for the rest.
 const SAID: f64 = 0.9;
 
 /// How many ordinary answers a rating counts for.
@@ -36,15 +36,15 @@ const NEWS: f64 = 0.2;
 /// How a run ended for the model that was chosen for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AnswerOutcome {
-    Answered(Effort),
+    Answered(AnswerEffort),
     Failed,
 }
 
 /// What an answer took.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Effort {
+pub struct AnswerEffort {
     pub seconds: f64,
-    /// `None` where nobody knows, which is not the same as free.
+    /// `None` where it is not known, which is not the same as free.
     pub dollars: Option<f64>,
     pub tool_calls: u32,
     pub failed_tool_calls: u32,
@@ -52,7 +52,7 @@ pub struct Effort {
     pub cut_short: bool,
 }
 
-/// The reward where nobody has said anything.
+/// The reward without a rating.
 pub fn implicit(model: &str, end: &AnswerOutcome, class: &ClassRecord) -> f64 {
     let AnswerOutcome::Answered(effort) = end else { return 0.0 };
     let others = || class.models.iter().filter(|(name, _)| *name != model).map(|(_, known)| known);
@@ -73,7 +73,7 @@ pub fn implicit(model: &str, end: &AnswerOutcome, class: &ClassRecord) -> f64 {
     reward.clamp(LEAST, MOST)
 }
 
-/// The reward once somebody has spoken. `implicit` is what it was without; `None` where there was none.
+/// The reward with a rating. `implicit` is the one without; `None` where there was none.
 pub fn rated(implicit: Option<f64>, rating: Rating) -> f64 {
     let said = match rating {
         Rating::Good => 1.0,
@@ -88,7 +88,7 @@ pub fn asked_again(reward: f64) -> f64 {
 }
 
 /// Remembers what answers of a model take.
-pub fn note_effort(known: &mut ModelRecord, effort: &Effort) {
+pub fn record_effort(known: &mut ModelRecord, effort: &AnswerEffort) {
     let moved = |old: Option<f64>, new: f64| old.map_or(new, |old| old + NEWS * (new - old));
     known.log_seconds = Some(moved(known.log_seconds, log_seconds(effort)));
     known.dollars = effort.dollars.map(|dollars| moved(known.dollars, dollars)).or(known.dollars);
@@ -108,7 +108,7 @@ pub fn is_models_fault(error: &EngineError) -> bool {
     }
 }
 
-fn log_seconds(effort: &Effort) -> f64 {
+fn log_seconds(effort: &AnswerEffort) -> f64 {
     effort.seconds.max(0.001).ln()
 }
 
@@ -126,16 +126,24 @@ mod tests {
     /// A class in which another model takes two seconds and two cents.
     fn class() -> ClassRecord {
         let mut known = ModelRecord::default();
-        note_effort(&mut known, &Effort { seconds: 2.0, dollars: Some(0.02), ..Effort::default() });
+        record_effort(
+            &mut known,
+            &AnswerEffort { seconds: 2.0, dollars: Some(0.02), ..AnswerEffort::default() },
+        );
         ClassRecord { models: [("other".to_owned(), known)].into(), ..ClassRecord::default() }
     }
 
-    fn reward(effort: Effort) -> f64 {
+    fn reward(effort: AnswerEffort) -> f64 {
         implicit("m", &AnswerOutcome::Answered(effort), &class())
     }
 
-    const USUAL: Effort =
-        Effort { seconds: 2.0, dollars: Some(0.02), tool_calls: 0, failed_tool_calls: 0, cut_short: false };
+    const USUAL: AnswerEffort = AnswerEffort {
+        seconds: 2.0,
+        dollars: Some(0.02),
+        tool_calls: 0,
+        failed_tool_calls: 0,
+        cut_short: false,
+    };
 
     #[test]
     fn an_answer_like_the_others_is_worth_the_usual() {
@@ -146,12 +154,12 @@ mod tests {
 
     #[test]
     fn faster_cheaper_and_without_failures_is_better() {
-        let better = [Effort { seconds: 1.0, ..USUAL }, Effort { dollars: Some(0.0), ..USUAL }];
+        let better = [AnswerEffort { seconds: 1.0, ..USUAL }, AnswerEffort { dollars: Some(0.0), ..USUAL }];
         let worse = [
-            Effort { seconds: 4.0, ..USUAL },
-            Effort { dollars: Some(0.04), ..USUAL },
-            Effort { tool_calls: 2, failed_tool_calls: 1, ..USUAL },
-            Effort { cut_short: true, ..USUAL },
+            AnswerEffort { seconds: 4.0, ..USUAL },
+            AnswerEffort { dollars: Some(0.04), ..USUAL },
+            AnswerEffort { tool_calls: 2, failed_tool_calls: 1, ..USUAL },
+            AnswerEffort { cut_short: true, ..USUAL },
         ];
         for effort in better {
             assert!(reward(effort) > ANSWERED, "{effort:?}");
@@ -163,25 +171,25 @@ mod tests {
 
     #[test]
     fn a_price_that_nobody_knows_is_not_free() {
-        assert_eq!(reward(Effort { dollars: None, ..USUAL }), reward(USUAL));
+        assert_eq!(reward(AnswerEffort { dollars: None, ..USUAL }), reward(USUAL));
         let mut known = ModelRecord::default();
-        note_effort(&mut known, &Effort { dollars: None, ..USUAL });
+        record_effort(&mut known, &AnswerEffort { dollars: None, ..USUAL });
         assert_eq!(known.dollars, None);
-        note_effort(&mut known, &USUAL);
-        note_effort(&mut known, &Effort { dollars: None, ..USUAL });
+        record_effort(&mut known, &USUAL);
+        record_effort(&mut known, &AnswerEffort { dollars: None, ..USUAL });
         assert_eq!(known.dollars, USUAL.dollars, "what was known stays");
     }
 
     #[test]
     fn whatever_happens_a_reward_stays_between_failure_and_praise() {
-        let dreadful = Effort {
+        let dreadful = AnswerEffort {
             seconds: f64::MAX,
             dollars: Some(f64::MAX),
             tool_calls: 1,
             failed_tool_calls: 9,
             cut_short: true,
         };
-        let wonderful = Effort { seconds: 0.0, dollars: Some(0.0), tool_calls: 3, ..USUAL };
+        let wonderful = AnswerEffort { seconds: 0.0, dollars: Some(0.0), tool_calls: 3, ..USUAL };
         assert_eq!(implicit("m", &AnswerOutcome::Failed, &class()), 0.0);
         assert!(reward(dreadful) >= LEAST && reward(wonderful) <= MOST);
         assert!(rated(Some(reward(dreadful)), Rating::Good) > rated(Some(reward(wonderful)), Rating::Bad));

@@ -11,17 +11,17 @@ use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableMode
 use crate::choose::{ModelChoice, choose};
 use crate::grpo::Grpo;
 use crate::heuristic::Heuristic;
-use crate::in_flight::UnderWay;
+use crate::in_flight::InFlight;
 use crate::model_facts::model_candidate;
-use crate::outcome::Ticket;
+use crate::outcome::OutcomeReporter;
 use crate::question_features::question_profile;
 use crate::question_hash::question_hash;
 use crate::records::RoutingDecision;
-use crate::service::RouterBook;
+use crate::service::RoutingService;
 use crate::types::{ModelCandidate, RandomDraw, RouterPolicy};
 
 /// Models that are chosen from. A provider may list hundreds, too many to learn about each.
-const MOST_CANDIDATES: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 /// How a model is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,38 +50,39 @@ impl fmt::Display for PolicyName {
 /// Draws a random number.
 pub type DrawFn = Arc<dyn Fn() -> RandomDraw + Send + Sync>;
 
-/// Chooses.
+/// Chooses the model for a request.
 pub struct Router {
     policy: PolicyName,
-    book: RouterBook,
-    under_way: UnderWay,
+    service: RoutingService,
+    in_flight: InFlight,
     draw_fn: DrawFn,
 }
 
 /// A model that was chosen.
-pub struct Routed {
+pub struct RoutedModel {
     /// The key of the engine that has it.
     pub engine: String,
     pub model: String,
     pub reason: ModelReason,
-    pub ticket: Ticket,
+    /// Takes the outcome of the answer.
+    pub reporter: OutcomeReporter,
 }
 
 impl Default for Router {
     /// Follows the rules, and stores nothing.
     fn default() -> Self {
-        Router::new(PolicyName::Heuristic, RouterBook::default())
+        Router::new(PolicyName::Heuristic, RoutingService::default())
     }
 }
 
 impl Router {
-    pub fn new(policy: PolicyName, book: RouterBook) -> Self {
+    pub fn new(policy: PolicyName, service: RoutingService) -> Self {
         let draw_fn = Arc::new(|| RandomDraw::new(fastrand::f64()));
-        Router { policy, book, under_way: UnderWay::default(), draw_fn }
+        Router { policy, service, in_flight: InFlight::default(), draw_fn }
     }
 
     /// The same with other random numbers.
-    pub fn drawing(self, draw_fn: DrawFn) -> Self {
+    pub fn with_draws(self, draw_fn: DrawFn) -> Self {
         Router { draw_fn, ..self }
     }
 
@@ -89,32 +90,32 @@ impl Router {
         self.policy
     }
 
-    pub fn book(&self) -> &RouterBook {
-        &self.book
+    pub fn service(&self) -> &RoutingService {
+        &self.service
     }
 
-    /// Chooses one of `models` for a request. An error names `house`, the default engine.
+    /// Chooses one of `models` for a request. An error names `default_engine`.
     pub async fn route(
         &self,
         request: &GenerateRequest,
         caller: &Caller,
         models: &[ListedModel],
-        house: &str,
-    ) -> Result<Routed, NoSuitableModel> {
-        self.book.ready().await;
+        default_engine: &str,
+    ) -> Result<RoutedModel, NoSuitableModel> {
+        self.service.ready().await;
         let profile = question_profile(request, prompt_tokens(request));
-        let candidates = self.candidates(models, house);
+        let candidates = self.candidates(models, default_engine);
         let policy: Box<dyn RouterPolicy> = match self.policy {
             PolicyName::Heuristic => Box::new(Heuristic),
             PolicyName::Grpo => Box::new(Grpo {
-                record: self.book.class(profile.class),
-                under_way: self.under_way.of(profile.class),
+                record: self.service.class_record(profile.class),
+                in_flight: self.in_flight.by_model(profile.class),
             }),
         };
-        let ModelChoice { model, reason, probability, rivals } =
-            choose(policy.as_ref(), &profile, &candidates, (self.draw_fn)(), house)?;
+        let ModelChoice { model, reason, probability, candidates } =
+            choose(policy.as_ref(), &profile, &candidates, (self.draw_fn)(), default_engine)?;
         let engine = models.iter().find(|listed| listed.model.id == model);
-        let engine = engine.map_or_else(|| house.to_owned(), |listed| listed.engine.clone());
+        let engine = engine.map_or_else(|| default_engine.to_owned(), |listed| listed.engine.clone());
         let decision = RoutingDecision {
             run: Arc::clone(&caller.run),
             decided: SystemTime::now(),
@@ -123,24 +124,24 @@ impl Router {
             class: profile.class,
             engine: engine.clone(),
             model: model.clone(),
-            rivals,
+            candidates,
             probability,
             question: question_hash(request),
         };
-        let at_work = self.under_way.begin(profile.class, &model);
-        let ticket = Ticket::new(&decision, self.book.clone(), at_work);
-        self.book.decided(decision);
-        Ok(Routed { engine, model, reason, ticket })
+        let guard = self.in_flight.begin(profile.class, &model);
+        let reporter = OutcomeReporter::new(&decision, self.service.clone(), guard);
+        self.service.record_decision(decision);
+        Ok(RoutedModel { engine, model, reason, reporter })
     }
 
     /// The models that could answer, with their measured speed. Those of the cloud only where it is the default engine: the fallback
     /// decides when the cloud replaces an engine that is down.
-    fn candidates(&self, models: &[ListedModel], house: &str) -> Vec<ModelCandidate> {
-        let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || house == CLOUD;
+    fn candidates(&self, models: &[ListedModel], default_engine: &str) -> Vec<ModelCandidate> {
+        let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || default_engine == CLOUD;
         let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
-            let speed = self.book.speed(engine, &model.id);
+            let speed = self.service.speed(engine, &model.id);
             Some(ModelCandidate { speed, ..model_candidate(model)? })
         });
-        known.take(MOST_CANDIDATES).collect()
+        known.take(MAX_CANDIDATES).collect()
     }
 }

@@ -12,55 +12,55 @@ use hob_core::engine::CLOUD;
 use hob_db::{DatabaseError, LazyDatabase};
 use tokio::sync::OnceCell;
 
-use crate::cache::Shelf;
+use crate::cache::RoutingCache;
 use crate::measurements::Measurements;
 use crate::question_class::QuestionClass;
 use crate::records::{ClassRecord, RoutingDecision};
 use crate::reward::AnswerOutcome;
 use crate::store::{NewRating, RoutingStore};
-use crate::writer::{Entry, Writer};
+use crate::writer::{RoutingWriter, WriterCommand};
 
-/// The longest that the first question waits for what is known.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// The longest wait of the first question for what was learnt.
+const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The longest wait for what is still to be written.
-const LAST_ENTRIES: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What routing stores and learns. Cheap to clone; all clones share one state. The default one stores nothing.
 #[derive(Clone, Default)]
-pub struct RouterBook {
+pub struct RoutingService {
     inner: Arc<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    shelf: Arc<Shelf>,
+    cache: Arc<RoutingCache>,
     /// Started when there is something to write.
-    writer: OnceLock<Option<Writer>>,
+    writer: OnceLock<Option<RoutingWriter>>,
     first_read: OnceCell<()>,
 }
 
-impl RouterBook {
+impl RoutingService {
     /// Stores in a database, which is created when there is something to write. `measurements` is `None` where nothing is measured.
     pub fn new(database: impl Into<LazyDatabase>, measurements: Option<Arc<dyn Measurements>>) -> Self {
-        let shelf = Shelf::new(database.into(), measurements);
-        RouterBook { inner: Arc::new(Inner { shelf: Arc::new(shelf), ..Inner::default() }) }
+        let cache = RoutingCache::new(database.into(), measurements);
+        RoutingService { inner: Arc::new(Inner { cache: Arc::new(cache), ..Inner::default() }) }
     }
 
     /// The store; `None` where there is none yet. Creates nothing. Blocks.
     pub fn find(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
-        self.inner.shelf.find()
+        self.inner.cache.find()
     }
 
     /// Saves a rating and learns from it. Returns whether the router chose the model. Blocks.
     pub fn rate(&self, new: &NewRating<'_>) -> Result<bool, DatabaseError> {
-        self.inner.shelf.rate(new)
+        self.inner.cache.rate(new)
     }
 
     /// Waits until everything is written, but not for ever. Blocks.
     pub fn flush(&self) {
         if let Some(Some(writer)) = self.inner.writer.get() {
-            writer.flush(LAST_ENTRIES);
+            writer.flush(FLUSH_TIMEOUT);
         }
     }
 
@@ -73,27 +73,27 @@ impl RouterBook {
     /// Waits a moment for the first read of what was learnt; later calls wait for nothing.
     pub(crate) async fn ready(&self) {
         let first = self.inner.first_read.get_or_init(|| async {
-            let shelf = Arc::clone(&self.inner.shelf);
-            let reading = tokio::task::spawn_blocking(move || shelf.read());
+            let cache = Arc::clone(&self.inner.cache);
+            let reading = tokio::task::spawn_blocking(move || cache.read());
             // What is read too late for this question is there for the next one.
-            if let Ok(Ok(Err(error))) = tokio::time::timeout(FIRST_LOOK, reading).await {
+            if let Ok(Ok(Err(error))) = tokio::time::timeout(FIRST_READ_TIMEOUT, reading).await {
                 tracing::warn!(%error, "what was learnt of models cannot be read");
             }
         });
         first.await;
-        if self.inner.shelf.is_stale() {
-            self.send(Entry::Read);
+        if self.inner.cache.is_stale() {
+            self.send(WriterCommand::Read);
         }
     }
 
-    /// What is known of a class.
-    pub(crate) fn class(&self, class: QuestionClass) -> ClassRecord {
-        self.inner.shelf.class(class)
+    /// What was learnt of a class of questions.
+    pub(crate) fn class_record(&self, class: QuestionClass) -> ClassRecord {
+        self.inner.cache.class_record(class)
     }
 
     /// Tokens that a model writes in a second, where that was measured.
     pub(crate) fn speed(&self, engine: &str, model: &str) -> Option<f64> {
-        self.inner.shelf.speed(engine, model)
+        self.inner.cache.speed(engine, model)
     }
 
     /// What an answer cost in dollars; `None` where that is not known. Only the cloud has a price.
@@ -101,26 +101,26 @@ impl RouterBook {
         if engine != CLOUD {
             return Some(0.0);
         }
-        self.inner.shelf.price(model, usage?)
+        self.inner.cache.price(model, usage?)
     }
 
-    pub(crate) fn decided(&self, decision: RoutingDecision) {
-        self.send(Entry::Decided(Box::new(decision)));
+    pub(crate) fn record_decision(&self, decision: RoutingDecision) {
+        self.send(WriterCommand::SaveDecision(Box::new(decision)));
     }
 
-    pub(crate) fn ended(&self, run: Arc<str>, end: AnswerOutcome) {
-        self.send(Entry::Ended { run, end });
+    pub(crate) fn record_outcome(&self, run: Arc<str>, outcome: AnswerOutcome) {
+        self.send(WriterCommand::RecordOutcome { run, outcome });
     }
 
-    pub(crate) fn withdrawn(&self, run: Arc<str>) {
-        self.send(Entry::Withdrawn(run));
+    pub(crate) fn withdraw(&self, run: Arc<str>) {
+        self.send(WriterCommand::Withdraw(run));
     }
 
-    fn send(&self, entry: Entry) {
-        if self.inner.shelf.is_nowhere() {
+    fn send(&self, command: WriterCommand) {
+        if !self.inner.cache.has_database() {
             return;
         }
-        let start = || match Writer::start(Arc::clone(&self.inner.shelf)) {
+        let start = || match RoutingWriter::start(Arc::clone(&self.inner.cache)) {
             Ok(writer) => Some(writer),
             Err(error) => {
                 tracing::warn!(%error, "what models are worth is not written down");
@@ -128,7 +128,7 @@ impl RouterBook {
             }
         };
         if let Some(writer) = self.inner.writer.get_or_init(start) {
-            writer.send(entry);
+            writer.send(command);
         }
     }
 }
@@ -156,13 +156,15 @@ mod tests {
 
     #[test]
     fn only_the_cloud_has_a_price_and_not_always_one_that_is_known() {
-        let book =
-            RouterBook::new(Database::in_memory(&[MIGRATIONS]).expect("opened"), Some(Arc::new(PriceList)));
+        let service = RoutingService::new(
+            Database::in_memory(&[MIGRATIONS]).expect("opened"),
+            Some(Arc::new(PriceList)),
+        );
         let usage = Some(Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() });
-        assert_eq!(book.price("ollama", "m", None), Some(0.0));
-        assert_eq!(book.price(CLOUD, "a model that nobody has heard of", usage), None);
-        assert_eq!(book.price(CLOUD, "gpt-5.2", usage), Some(1000.0));
-        assert_eq!(book.price(CLOUD, "gpt-5.2", None), None);
-        assert_eq!(RouterBook::default().price(CLOUD, "gpt-5.2", usage), None);
+        assert_eq!(service.price("ollama", "m", None), Some(0.0));
+        assert_eq!(service.price(CLOUD, "a model that nobody has heard of", usage), None);
+        assert_eq!(service.price(CLOUD, "gpt-5.2", usage), Some(1000.0));
+        assert_eq!(service.price(CLOUD, "gpt-5.2", None), None);
+        assert_eq!(RoutingService::default().price(CLOUD, "gpt-5.2", usage), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Writes into the book from a thread of its own, so that no answer waits for the disk. What finds the queue full is let go: a
-//! lesson that is missed harms nobody.
+//! Writes to the store from a thread of its own, so that no answer waits for the disk. A full queue drops commands: a reward that
+//! is not learnt does no harm.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -10,93 +10,93 @@ use std::time::Duration;
 
 use hob_db::DatabaseError;
 
-use crate::cache::Shelf;
+use crate::cache::RoutingCache;
 use crate::records::RoutingDecision;
 use crate::reward::AnswerOutcome;
 
-/// Entries that may wait.
-const CAPACITY: usize = 1024;
+/// Commands that may wait.
+const QUEUE_CAPACITY: usize = 1024;
 
-/// What is to be written.
-pub(crate) enum Entry {
-    Decided(Box<RoutingDecision>),
-    Ended {
+/// What the thread has to do.
+pub(crate) enum WriterCommand {
+    SaveDecision(Box<RoutingDecision>),
+    RecordOutcome {
         run: Arc<str>,
-        end: AnswerOutcome,
+        outcome: AnswerOutcome,
     },
     /// Another model has answered.
-    Withdrawn(Arc<str>),
-    /// Nothing: it is time to read again.
+    Withdraw(Arc<str>),
+    /// Reads again what was learnt.
     Read,
-    /// Everything before this is written when the sender hears of it.
+    /// Answers when everything before it is written.
     Flush(SyncSender<()>),
 }
 
-/// The thread, as those see it who have something to write. It ends when the last of them is gone.
-pub(crate) struct Writer {
-    entries: SyncSender<Entry>,
-    said: Arc<Said>,
+/// Sends commands to the thread, which ends when this is dropped.
+pub(crate) struct RoutingWriter {
+    commands: SyncSender<WriterCommand>,
+    logged: Arc<LoggedProblems>,
 }
 
-/// What was said of entries that are let go, so that it is said once.
+/// Which problems are already logged, so that each is logged once.
 #[derive(Default)]
-struct Said {
-    /// That there are too many. Until the thread has caught up.
+struct LoggedProblems {
+    /// The queue is full. Reset when the thread has caught up.
     too_many: AtomicBool,
-    /// That the thread is gone, which it does not come back from.
+    /// The thread has stopped, and does not start again.
     gone: AtomicBool,
 }
 
-impl Writer {
-    pub(crate) fn start(shelf: Arc<Shelf>) -> std::io::Result<Self> {
-        let (entries, waiting) = sync_channel(CAPACITY);
-        let said = Arc::new(Said::default());
-        let queue = Queue { waiting, said: Arc::clone(&said) };
-        thread::Builder::new().name("router".to_owned()).spawn(move || write_all(&shelf, &queue))?;
-        Ok(Writer { entries, said })
+impl RoutingWriter {
+    pub(crate) fn start(cache: Arc<RoutingCache>) -> std::io::Result<Self> {
+        let (commands, waiting) = sync_channel(QUEUE_CAPACITY);
+        let logged = Arc::new(LoggedProblems::default());
+        let queue = Queue { waiting, logged: Arc::clone(&logged) };
+        thread::Builder::new().name("router".to_owned()).spawn(move || write_all(&cache, &queue))?;
+        Ok(RoutingWriter { commands, logged })
     }
 
-    pub(crate) fn send(&self, entry: Entry) {
-        match self.entries.try_send(entry) {
+    pub(crate) fn send(&self, command: WriterCommand) {
+        match self.commands.try_send(command) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
-                if !self.said.too_many.swap(true, Ordering::Relaxed) {
+                if !self.logged.too_many.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         "choices of models come faster than they can be written; some teach nothing"
                     );
                 }
             }
             Err(TrySendError::Disconnected(_)) => {
-                if !self.said.gone.swap(true, Ordering::Relaxed) {
+                if !self.logged.gone.swap(true, Ordering::Relaxed) {
                     tracing::error!("Routing writer thread stopped; learning is off until restart.");
                 }
             }
         }
     }
 
-    /// Waits until all that was sent is written, but not for ever.
-    pub(crate) fn flush(&self, patience: Duration) {
+    /// Waits until everything that was sent is written, `timeout` at most.
+    pub(crate) fn flush(&self, timeout: Duration) {
         let (done, heard) = sync_channel(1);
-        if self.entries.try_send(Entry::Flush(done)).is_ok() {
-            // Whoever asked has waited long enough either way.
-            let _ = heard.recv_timeout(patience);
+        if self.commands.try_send(WriterCommand::Flush(done)).is_ok() {
+            // The caller continues either way.
+            let _ = heard.recv_timeout(timeout);
         }
     }
 }
 
-/// What waits to be written.
+/// The commands that wait.
 struct Queue {
-    waiting: Receiver<Entry>,
-    said: Arc<Said>,
+    waiting: Receiver<WriterCommand>,
+    logged: Arc<LoggedProblems>,
 }
 
 impl Queue {
-    fn next(&self) -> Result<Entry, RecvError> {
+    fn next(&self) -> Result<WriterCommand, RecvError> {
         match self.waiting.try_recv() {
-            Ok(entry) => Ok(entry),
+            Ok(command) => Ok(command),
             Err(TryRecvError::Empty) => {
-                // Caught up: when entries are let go again, that is news.
-                self.said.too_many.store(false, Ordering::Relaxed);
+                // Caught up: the next full queue is logged again.
+                self.logged.too_many.store(false, Ordering::Relaxed);
                 self.waiting.recv()
             }
             Err(TryRecvError::Disconnected) => Err(RecvError),
@@ -104,66 +104,66 @@ impl Queue {
     }
 }
 
-fn write_all(shelf: &Shelf, queue: &Queue) {
-    let mut writing = Use {
-        refused: "what models are worth is not being written down",
+fn write_all(cache: &RoutingCache, queue: &Queue) {
+    let mut writing = StoreAccess {
+        failed: "what models are worth is not being written down",
         works_again: "what models are worth is being written down again",
-        refusing: false,
+        failing: false,
     };
-    let mut reading = Use {
-        refused: "what was learnt of models cannot be read again; choices are made by what is known",
+    let mut reading = StoreAccess {
+        failed: "what was learnt of models cannot be read again; choices are made by what is known",
         works_again: "what was learnt of models can be read again",
-        refusing: false,
+        failing: false,
     };
-    while let Ok(entry) = queue.next() {
-        let written = match entry {
-            Entry::Decided(decision) => shelf.keep(&decision),
-            Entry::Ended { run, end } => shelf.end(&run, &end),
-            Entry::Withdrawn(run) => shelf.withdraw(&run),
-            Entry::Read => {
-                reading.note(shelf.read());
+    while let Ok(command) = queue.next() {
+        let written = match command {
+            WriterCommand::SaveDecision(decision) => cache.save(&decision),
+            WriterCommand::RecordOutcome { run, outcome } => cache.record_outcome(&run, &outcome),
+            WriterCommand::Withdraw(run) => cache.withdraw(&run),
+            WriterCommand::Read => {
+                reading.note(cache.read());
                 continue;
             }
-            Entry::Flush(done) => {
-                // Whoever asked may have stopped waiting.
+            WriterCommand::Flush(done) => {
+                // The caller may have stopped waiting.
                 let _ = done.send(());
                 continue;
             }
         };
-        if writing.note(written) == Outcome::Done {
-            reading.note(shelf.renew());
+        if writing.note(written) == AccessResult::Done {
+            reading.note(cache.renew());
         }
     }
 }
 
-/// One use of the book, which may be refused. That is said when it begins and when it is over.
-struct Use {
-    refused: &'static str,
+/// Reading or writing, which may fail. The log says when failing begins and when it ends.
+struct StoreAccess {
+    failed: &'static str,
     works_again: &'static str,
-    refusing: bool,
+    failing: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
+enum AccessResult {
     Done,
-    Refused,
+    Failed,
 }
 
-impl Use {
-    fn note(&mut self, result: Result<(), DatabaseError>) -> Outcome {
-        let was_refusing = std::mem::replace(&mut self.refusing, result.is_err());
+impl StoreAccess {
+    fn note(&mut self, result: Result<(), DatabaseError>) -> AccessResult {
+        let was_failing = std::mem::replace(&mut self.failing, result.is_err());
         match result {
             Ok(()) => {
-                if was_refusing {
+                if was_failing {
                     tracing::info!("{}", self.works_again);
                 }
-                Outcome::Done
+                AccessResult::Done
             }
             Err(error) => {
-                if !was_refusing {
-                    tracing::warn!(error = &error as &dyn Error, "{}", self.refused);
+                if !was_failing {
+                    tracing::warn!(error = &error as &dyn Error, "{}", self.failed);
                 }
-                Outcome::Refused
+                AccessResult::Failed
             }
         }
     }
@@ -174,21 +174,21 @@ mod tests {
     use super::*;
 
     /// A writer without its thread.
-    fn writer(capacity: usize) -> (Writer, Queue) {
-        let (entries, waiting) = sync_channel(capacity);
-        let said = Arc::new(Said::default());
-        (Writer { entries, said: Arc::clone(&said) }, Queue { waiting, said })
+    fn writer(capacity: usize) -> (RoutingWriter, Queue) {
+        let (commands, waiting) = sync_channel(capacity);
+        let logged = Arc::new(LoggedProblems::default());
+        (RoutingWriter { commands, logged: Arc::clone(&logged) }, Queue { waiting, logged })
     }
 
     #[test]
     fn entries_that_are_let_go_are_mentioned_again_after_the_thread_has_caught_up() {
         let (writer, queue) = writer(1);
-        writer.send(Entry::Read);
-        assert!(!writer.said.too_many.load(Ordering::Relaxed));
-        writer.send(Entry::Read);
-        assert!(writer.said.too_many.load(Ordering::Relaxed));
+        writer.send(WriterCommand::Read);
+        assert!(!writer.logged.too_many.load(Ordering::Relaxed));
+        writer.send(WriterCommand::Read);
+        assert!(writer.logged.too_many.load(Ordering::Relaxed));
         let writing = thread::spawn(move || while queue.next().is_ok() {});
-        while writer.said.too_many.load(Ordering::Relaxed) {
+        while writer.logged.too_many.load(Ordering::Relaxed) {
             thread::yield_now();
         }
         drop(writer);
@@ -198,9 +198,9 @@ mod tests {
     #[test]
     fn a_thread_that_has_died_does_not_go_unmentioned() {
         let (writer, queue) = writer(1);
-        writer.said.too_many.store(true, Ordering::Relaxed);
+        writer.logged.too_many.store(true, Ordering::Relaxed);
         drop(queue);
-        writer.send(Entry::Read);
-        assert!(writer.said.gone.load(Ordering::Relaxed));
+        writer.send(WriterCommand::Read);
+        assert!(writer.logged.gone.load(Ordering::Relaxed));
     }
 }

@@ -35,8 +35,7 @@ impl CodeInterpreter {
             readable => format!(", with files to read in {},", readable.join(", ")),
         };
         let description = format!(
-            "Runs code in a sandbox without network{files} and returns what it prints. Every run starts afresh. Only /tmp can be \
-             written to."
+            "Runs code in a sandbox without network{files} and returns its output. Runs share no state. Only /tmp is writable."
         );
         let spec = ToolSpec {
             name: "code_interpreter".to_owned(),

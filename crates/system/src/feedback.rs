@@ -5,20 +5,20 @@ use std::time::{Duration, SystemTime};
 
 use hob_core::{Moment, RequestSource};
 use hob_db::DatabaseError;
-use hob_routing::{Kept, NewRating, Rating, RouterBook, RoutingStore};
+use hob_routing::{NewRating, Rating, RoutingService, RoutingStore, StoredDecision};
 use hob_telemetry::store::Row;
 use thiserror::Error;
 
 use crate::startup::routing::RecordedCalls;
 
 /// How long an answer can be rated whose model the router did not choose: it is searched for in the record of all calls.
-const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const RATABLE_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Sources of requests whose answers no person reads.
-const UNREAD: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
+const UNATTENDED_SOURCES: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
 
 /// Runs of the command line once shared these names, so that they do not identify a run.
-const NAMELESS: [&str; 3] = ["", "ask", "chat"];
+const SHARED_RUN_NAMES: [&str; 3] = ["", "ask", "chat"];
 
 /// An answer that a person can rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct RatableAnswer {
 
 /// A rating that was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rated {
+pub struct RatingResult {
     pub answer: RatableAnswer,
     pub rating: Rating,
     /// Whether the router learnt from it, which it does if it chose the model.
@@ -52,19 +52,19 @@ pub enum RateError {
 
 /// Rates answers. Cheap to clone. The default one finds none.
 #[derive(Clone, Default)]
-pub struct Feedback {
-    routing: RouterBook,
+pub struct FeedbackService {
+    routing: RoutingService,
     /// `None` where no calls are recorded.
     calls: Option<RecordedCalls>,
 }
 
-impl Feedback {
-    pub fn new(routing: RouterBook, calls: Option<RecordedCalls>) -> Self {
-        Feedback { routing, calls }
+impl FeedbackService {
+    pub fn new(routing: RoutingService, calls: Option<RecordedCalls>) -> Self {
+        FeedbackService { routing, calls }
     }
 
     /// Rates the answer of a run, `None` for the last one. Blocks.
-    pub fn rate(&self, run: Option<&str>, rating: Rating) -> Result<Rated, RateError> {
+    pub fn rate(&self, run: Option<&str>, rating: Rating) -> Result<RatingResult, RateError> {
         let now = SystemTime::now();
         let nothing = || match run {
             Some(run) => RateError::NoSuchAnswer { run: run.chars().take(80).collect() },
@@ -82,7 +82,7 @@ impl Feedback {
         let answer = answer.ok_or_else(nothing)?;
         let RatableAnswer { run, engine, model, .. } = &answer;
         let learnt = self.routing.rate(&NewRating { run, engine, model, rating, rated: now })?;
-        Ok(Rated { answer, rating, learnt })
+        Ok(RatingResult { answer, rating, learnt })
     }
 
     /// The answer of a run; `None` where there is none, or it is too old.
@@ -106,9 +106,12 @@ impl Feedback {
         now: SystemTime,
     ) -> Result<Option<RatableAnswer>, DatabaseError> {
         let since = oldest(now);
-        let chosen = store.last_answered(since, &UNREAD, &NAMELESS)?.map(RatableAnswer::from);
+        let chosen =
+            store.last_answered(since, &UNATTENDED_SOURCES, &SHARED_RUN_NAMES)?.map(RatableAnswer::from);
         let recorded = match &self.calls {
-            Some(calls) => calls.last_complete(since, &UNREAD, &NAMELESS)?.map(RatableAnswer::from),
+            Some(calls) => {
+                calls.last_complete(since, &UNATTENDED_SOURCES, &SHARED_RUN_NAMES)?.map(RatableAnswer::from)
+            }
             None => None,
         };
         Ok(chosen.into_iter().chain(recorded).max_by_key(|answer| answer.at))
@@ -116,11 +119,11 @@ impl Feedback {
 }
 
 fn oldest(now: SystemTime) -> Moment {
-    Moment::of(now.checked_sub(REMEMBERED).unwrap_or(SystemTime::UNIX_EPOCH))
+    Moment::of(now.checked_sub(RATABLE_FOR).unwrap_or(SystemTime::UNIX_EPOCH))
 }
 
-impl From<Kept> for RatableAnswer {
-    fn from(chosen: Kept) -> Self {
+impl From<StoredDecision> for RatableAnswer {
+    fn from(chosen: StoredDecision) -> Self {
         let decision = chosen.decision;
         RatableAnswer {
             run: decision.run.to_string(),

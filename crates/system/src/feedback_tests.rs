@@ -18,7 +18,7 @@ struct Home {
     _root: tempfile::TempDir,
     routing: SqliteRoutingStore,
     telemetry: Telemetry,
-    feedback: Feedback,
+    feedback: FeedbackService,
 }
 
 impl Home {
@@ -30,7 +30,10 @@ impl Home {
             _root: root,
             routing: SqliteRoutingStore::new(database.clone()),
             telemetry: Telemetry::new(database, Prices::standard()),
-            feedback: Feedback::new(RouterBook::default(), Some(RecordedCalls::new(lazy, Record::default()))),
+            feedback: FeedbackService::new(
+                RoutingService::default(),
+                Some(RecordedCalls::new(lazy, Record::default())),
+            ),
         }
     }
 
@@ -56,7 +59,7 @@ fn decision(run: &str, seconds: u64) -> RoutingDecision {
         },
         engine: "ollama".into(),
         model: "a".into(),
-        rivals: vec!["a".into(), "b".into()],
+        candidates: vec!["a".into(), "b".into()],
         probability: Some(0.5),
         question: Some(7),
     }

@@ -24,7 +24,7 @@ use crate::databases::{DATABASE, hob_database};
 use crate::default_model::DefaultModel;
 use crate::embedder::embedder;
 use crate::engines::{beside, engines};
-use crate::feedback::Feedback;
+use crate::feedback::FeedbackService;
 use crate::local_models::{self, DownloadProgressFn};
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::memory::{MemoryWiring, open_memory};
@@ -170,7 +170,7 @@ impl Household {
         );
         let calls = RecordedCalls::new(database, record.clone());
         let router = open_router(config, &calls);
-        let feedback = Feedback::new(router.book().clone(), Some(calls));
+        let feedback = FeedbackService::new(router.service().clone(), Some(calls));
         let system = System::new(SystemParts {
             engine,
             default_model,
@@ -222,7 +222,7 @@ impl Household {
             channels.close().await;
         }
         self.workshop.close().await;
-        self.system.router().book().clone().close().await;
+        self.system.router().service().clone().close().await;
         drop(self.system);
         self.traces.close().await;
         self.record.close().await;

@@ -36,7 +36,7 @@ pub use databases::{
 pub use default_model::default_model;
 pub use embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use engines::{beside, engines, ollama};
-pub use feedback::{Feedback, RatableAnswer, RateError, Rated};
+pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use hob_agents::{ToolSet, ToolSetError};
 pub use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 pub use hob_engines::selection::{

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerWarning, CallerRole, Engine, EngineError, ModelReason};
-use hob_routing::Ticket;
+use hob_routing::OutcomeReporter;
 
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use hob_engines::pool::EnginePool;
@@ -18,8 +18,8 @@ pub(crate) struct Route {
     warning: Option<AnswerWarning>,
     /// Who may still stand in; `None` where nobody may.
     behind: Option<Behind>,
-    /// Where the model was chosen for this request: who wants to know how it ends.
-    ticket: Option<Ticket>,
+    /// Where the router chose the model: reports how the answer ends.
+    reporter: Option<OutcomeReporter>,
 }
 
 /// Who stands behind the engine that is asked first.
@@ -44,7 +44,7 @@ pub(crate) struct Told {
 impl Route {
     /// To an engine, and to no other.
     pub(crate) fn to(engine: Arc<dyn Engine>, reason: Option<ModelReason>) -> Self {
-        Route { engine, reason, warning: None, behind: None, ticket: None }
+        Route { engine, reason, warning: None, behind: None, reporter: None }
     }
 
     /// To a model that stands in from the start.
@@ -53,19 +53,19 @@ impl Route {
         Route { warning: Some(warning), ..Route::to(engine, Some(reason)) }
     }
 
-    /// The same with somebody who wants to know how it ends.
-    pub(crate) fn watched(self, ticket: Ticket) -> Self {
-        Route { ticket: Some(ticket), ..self }
+    /// The same with a reporter of how the answer ends.
+    pub(crate) fn with_outcome_reporter(self, reporter: OutcomeReporter) -> Self {
+        Route { reporter: Some(reporter), ..self }
     }
 
-    /// Gives the ticket to whoever sees how it ends. Where another model than the chosen one has answered, there is nothing to see.
-    pub(crate) fn take_ticket(&mut self) -> Option<Ticket> {
-        let ticket = self.ticket.take()?;
+    /// The reporter of how the answer ends. Where another model than the chosen one has answered, the choice is withdrawn instead.
+    pub(crate) fn take_outcome_reporter(&mut self) -> Option<OutcomeReporter> {
+        let reporter = self.reporter.take()?;
         if self.stand_in().is_some() {
-            ticket.withdraw();
+            reporter.withdraw();
             return None;
         }
-        Some(ticket)
+        Some(reporter)
     }
 
     /// The same with somebody behind it.

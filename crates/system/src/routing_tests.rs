@@ -10,7 +10,7 @@ use hob_core::{
 use hob_db::Database;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
-use hob_routing::{DrawFn, Knowledge, PolicyName, RandomDraw, Rating, Router, RouterBook};
+use hob_routing::{DrawFn, Knowledge, PolicyName, RandomDraw, Rating, Router, RoutingService};
 use hob_telemetry::Unrecorded;
 use hob_testkit::ScriptedEngine;
 
@@ -53,17 +53,17 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
 
 /// A house that learns, with random numbers that are the same every time.
 fn learning(engine: ScriptedEngine) -> System {
-    let book = RouterBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
+    let service = RoutingService::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
     let drawn = Mutex::new(fastrand::Rng::with_seed(7));
     let draw_fn: DrawFn = Arc::new(move || RandomDraw::new(drawn.lock().unwrap().f64()));
-    system(engine, None).0.with_router(Router::new(PolicyName::Grpo, book).drawing(draw_fn))
+    system(engine, None).0.with_router(Router::new(PolicyName::Grpo, service).with_draws(draw_fn))
 }
 
-/// What is in the book once everything is written.
+/// What was learnt, once everything is written.
 async fn learnt(system: &System) -> Knowledge {
-    let book = system.router().book();
-    book.clone().close().await;
-    book.find().unwrap().unwrap().knowledge().unwrap()
+    let service = system.router().service();
+    service.clone().close().await;
+    service.find().unwrap().unwrap().knowledge().unwrap()
 }
 
 fn failing(model: &'static str) -> ScriptedEngine {
@@ -155,7 +155,7 @@ async fn a_model_that_fails_is_chosen_less_and_less() {
         let question = format!("Tell me about number {number}");
         let _ = system.complete(asking("auto", &question), &run(&number.to_string())).await;
         // What was learnt is known to the next.
-        system.router().book().clone().close().await;
+        system.router().service().clone().close().await;
     }
     let knowledge = learnt(&system).await;
     let record = knowledge.values().next().unwrap();
@@ -175,7 +175,7 @@ async fn asked_among_40(system: &System) -> u64 {
     for number in 0..40 {
         let question = format!("Tell me about number {number}");
         let _ = system.complete(asking("auto", &question), &run(&number.to_string())).await;
-        system.router().book().clone().close().await;
+        system.router().service().clone().close().await;
     }
     learnt(system).await.values().map(|record| record.models[SMALL].tries).sum()
 }
@@ -215,7 +215,7 @@ async fn a_model_whose_answers_nobody_waits_for_is_not_tried_for_ever() {
         if streaming.model == SMALL {
             let _heard: Vec<_> = streaming.deltas.collect().await;
         }
-        system.router().book().clone().close().await;
+        system.router().service().clone().close().await;
     }
     let knowledge = learnt(&system).await;
     let record = knowledge.values().next().unwrap();
@@ -331,10 +331,10 @@ async fn a_client_that_brings_what_its_tools_gave_does_not_ask_again() {
 
 /// Whether the question of a run was asked again, and the reward of its answer.
 async fn kept(system: &System, run: &str) -> (bool, Option<f64>) {
-    let book = system.router().book();
-    book.clone().close().await;
+    let service = system.router().service();
+    service.clone().close().await;
     let mut found = None;
-    let routing = book.find().unwrap().unwrap();
+    let routing = service.find().unwrap().unwrap();
     assert!(routing.learn(run, &mut |kept, _| found = Some((kept.retried, kept.reward))).unwrap());
     found.unwrap()
 }
@@ -362,11 +362,11 @@ async fn handing_over(stand_in: ScriptedEngine) -> System {
     let vllm = Arc::new(ScriptedEngine::saying(&["yes"]).called("vllm").with_models(&[LARGE]));
     let shared = || Arc::clone(&vllm) as Arc<dyn Engine>;
     let ollama = Arc::new(stand_in.called("ollama").with_models(&[SMALL])) as Arc<dyn Engine>;
-    let book = RouterBook::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
+    let service = RoutingService::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
     let system = system(engine(), None).0.with_pool(Arc::new(EnginePool::new(shared(), vec![ollama])));
     let system = system
         .with_fallback(Some(Fallback::new(SMALL, None)))
-        .with_router(Router::new(PolicyName::Heuristic, book));
+        .with_router(Router::new(PolicyName::Heuristic, service));
     let answer = system.complete(asking("auto", "What is 17 * 23?"), &run("first")).await.unwrap();
     assert_eq!(answer.generation.model, LARGE);
     vllm.set_gone(true);
@@ -412,7 +412,7 @@ async fn an_answer_that_never_came_is_not_the_last_one() {
         let name = number.to_string();
         let question = format!("Tell me about number {number}");
         let answer = system.complete(asking("auto", &question), &run(&name)).await;
-        system.router().book().clone().close().await;
+        system.router().service().clone().close().await;
         if answer.is_ok() {
             answered.push(name);
             continue;

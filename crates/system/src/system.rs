@@ -27,7 +27,7 @@ pub use answer::Streaming;
 
 use crate::default_model::DefaultModel;
 use crate::embedder::Embedder;
-use crate::feedback::Feedback;
+use crate::feedback::FeedbackService;
 use crate::images::ImageFetcher;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
@@ -72,7 +72,7 @@ pub struct System {
     /// Chooses where the model is `auto`.
     router: Router,
     /// Rates answers.
-    feedback: Feedback,
+    feedback: FeedbackService,
     images: ImageFetcher,
     /// What holds where a caller gives no temperature or limit.
     defaults: AnswerDefaults,
@@ -100,7 +100,7 @@ impl System {
             memory: None,
             channels: None,
             router: Router::default(),
-            feedback: Feedback::default(),
+            feedback: FeedbackService::default(),
             images: ImageFetcher::default(),
             defaults: AnswerDefaults::default(),
             cloud_tools: Vec::new(),
@@ -134,12 +134,12 @@ impl System {
 
     /// The same with another way of choosing a model where that is left to us.
     pub fn with_router(self, router: Router) -> Self {
-        let feedback = Feedback::new(router.book().clone(), None);
+        let feedback = FeedbackService::new(router.service().clone(), None);
         System { router, feedback, ..self }
     }
 
     /// The same with other answers that can be rated than those whose model the router chose.
-    pub fn with_feedback(self, feedback: Feedback) -> Self {
+    pub fn with_feedback(self, feedback: FeedbackService) -> Self {
         System { feedback, ..self }
     }
 
@@ -230,7 +230,7 @@ impl System {
     }
 
     /// Rates answers.
-    pub fn feedback(&self) -> &Feedback {
+    pub fn feedback(&self) -> &FeedbackService {
         &self.feedback
     }
 

@@ -36,7 +36,7 @@ const CONDITIONS: &[(&str, &str)] = &[
         "code_interpreter",
         "running code is switched off. Set [sandbox] enabled = true in config.toml to allow it",
     ),
-    ("llm", "it asks the engine that answers, so only an agent has it: 'hob ask --tools llm QUESTION'"),
+    ("llm", "it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'"),
     ("channel_send", NO_CHANNEL),
     ("channel_list", NO_CHANNEL),
     ("channel_status", NO_CHANNEL),

@@ -86,7 +86,7 @@ async fn what_is_wrong_is_told_so_that_the_model_can_do_better() {
     let complaint = told("schedule_task", bad).await;
     assert!(complaint.starts_with("schedule_value: 'at nine' is no cron expression"), "{complaint}");
     let complaint = told("cancel_scheduled_task", json!({ "task_id": "nobody" })).await;
-    assert_eq!(complaint, "there is no task 'nobody'; list_scheduled_tasks shows those there are");
+    assert_eq!(complaint, "there is no task 'nobody'; list_scheduled_tasks lists all tasks");
     let id = answer(&tasks, "schedule_task", weekdays()).await["task_id"].take();
     answer(&tasks, "cancel_scheduled_task", json!({ "task_id": id })).await;
     let complaint = told("resume_scheduled_task", json!({ "task_id": id })).await;

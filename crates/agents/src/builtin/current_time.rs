@@ -28,7 +28,7 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "current_time".to_owned(),
-    description: "Tells the date, time and weekday.".to_owned(),
+    description: "Returns the date, time and weekday.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {

@@ -43,7 +43,7 @@ struct Arguments {
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
         name: "llm".to_owned(),
-        description: "Asks a model that does not see this conversation. The prompt must hold everything it needs, such as the text to \
+        description: "Asks a model that does not see this conversation. The prompt must contain everything it needs, such as the text to \
                       summarise, translate or judge."
            .to_owned(),
         parameters: json!({

@@ -19,8 +19,9 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "think".to_owned(),
-    description: "Notes a thought. Use it to plan or to check something before acting; nothing else happens."
-        .to_owned(),
+    description:
+        "Records a thought. Use it to plan or to check something before acting; it has no other effect."
+            .to_owned(),
     parameters: json!({
         "type": "object",
         "properties": { "thought": { "type": "string" } },

@@ -21,7 +21,7 @@ pub enum ToolSetError {
     Schema { name: String, reason: String },
 
     /// It would be there under a condition.
-    #[error("the tool '{name}' is not there: {why}")]
+    #[error("the tool '{name}' is not available: {why}")]
     Absent { name: String, why: &'static str },
 
     #[error("there is no tool '{name}'{}", advice(near, known))]

@@ -31,13 +31,13 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "channel_send".to_owned(),
-    description: "Sends a message to a channel of channel_list.".to_owned(),
+    description: "Sends a message to a channel from channel_list.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "channel": { "type": "string", "description": "A name that channel_list gives, where needed with the recipient behind it such as telegram:12345" },
+            "channel": { "type": "string", "description": "A name from channel_list, followed by the recipient if needed, such as telegram:12345" },
             "content": { "type": "string" },
-            "conversation_id": { "type": ["string", "null"], "description": "The thread it belongs to, if any" }
+            "conversation_id": { "type": ["string", "null"], "description": "The thread of the message, if any" }
         },
         "required": ["channel", "content"],
         "additionalProperties": false

@@ -21,7 +21,7 @@ impl ChannelStatusTool {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "channel_status".to_owned(),
-    description: "Tells whether messaging is connected.".to_owned(),
+    description: "Shows whether messaging is connected.".to_owned(),
     parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
     reach: Reach::Read,
     effect: Effect::None,

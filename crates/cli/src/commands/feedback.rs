@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use hob_system::startup::routing::open_feedback;
-use hob_system::{RateError, Rated};
+use hob_system::{RateError, RatingResult};
 use hob_telemetry::Record;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -20,7 +20,7 @@ pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
     let feedback = open_feedback(&settings::home()?, Record::default());
     let rated = feedback.rate(args.id.as_deref(), args.rating).map_err(explain)?;
     if args.json {
-        let Rated { answer, rating, learnt } = &rated;
+        let RatingResult { answer, rating, learnt } = &rated;
         let object = json!({
             "id": answer.run,
             "rating": rating.as_str(),
@@ -36,8 +36,8 @@ pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
 }
 
 /// Which answer was rated, and what the router does with the rating.
-fn told(rated: &Rated, now: SystemTime) -> String {
-    let Rated { answer, rating, learnt } = rated;
+fn told(rated: &RatingResult, now: SystemTime) -> String {
+    let RatingResult { answer, rating, learnt } = rated;
     let ago = now.duration_since(answer.at.time()).unwrap_or_default();
     let ago = span(SignedDuration::try_from(ago).unwrap_or(SignedDuration::ZERO));
     let comes_of_it = match learnt {
@@ -90,7 +90,7 @@ mod tests {
             source: "ask".into(),
             at: Moment::of(now - Duration::from_secs(130)),
         };
-        let rated = Rated { answer, rating: Rating::Good, learnt: true };
+        let rated = RatingResult { answer, rating: Rating::Good, learnt: true };
         assert_eq!(
             told(&rated, now),
             "Rated good: the answer of qwen3:8b on ollama, 2 minutes ago (ask-1). The router learns from it."

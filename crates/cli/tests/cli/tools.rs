@@ -36,7 +36,7 @@ async fn tools_are_listed_with_their_reach() {
     }
     insta::assert_snapshot!(absent, @r"
     Not available:
-    llm  it asks the engine that answers, so only an agent has it: 'hob ask --tools llm QUESTION'
+    llm  it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'
     ");
 }
 
@@ -88,11 +88,14 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
         (&["calculater", "{}"], "error: there is no tool 'calculater'; did you mean calculator?\n"),
         (
             &["code_interpreter", r#"{"code": "print(1)"}"#],
-            "error: the tool 'code_interpreter' is not there: running code is switched off. Set [sandbox] enabled = true \
+            "error: the tool 'code_interpreter' is not available: running code is switched off. Set [sandbox] enabled = true \
              in config.toml to allow it\n",
         ),
-        (&["channel_list", "{}"], "error: the tool 'channel_list' is not there: no channel is configured."),
-        (&["llm", "{}"], "error: the tool 'llm' is not there: it asks the engine that answers"),
+        (
+            &["channel_list", "{}"],
+            "error: the tool 'channel_list' is not available: no channel is configured.",
+        ),
+        (&["llm", "{}"], "error: the tool 'llm' is not available: it calls the engine of the answer"),
         (&["zzz", "{}"], "error: there is no tool 'zzz'; the tools are calculator, "),
     ] {
         let ran = home.run(&[&["tools", "run"], arguments].concat()).await;
@@ -178,9 +181,9 @@ fn page(tools: &[Value], absent: &str) -> String {
     let text = |tool: &Value, field: &str| tool[field].as_str().expect("text").to_owned();
     let mut page = "# Tools\n\n\
         <!-- Made from the code. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob the_page_of_tools -->\n\n\
-        What agents can have done. `hob tools list` shows the tools of your own set-up, those of MCP servers included;\n\
-        `hob tools run NAME JSON` tries one. Who may use which is told in [agents.md](agents.md).\n\n\
-        | Tool | Reach | What it does |\n| --- | --- | --- |\n"
+        The tools that agents can use. `hob tools list` shows the tools of your own configuration, including those of MCP servers;\n\
+        `hob tools run NAME JSON` runs one. [Agents](agents.md#permissions) explains who may use which tool.\n\n\
+        | Tool | Reach | Description |\n| --- | --- | --- |\n"
         .to_owned();
     for tool in tools {
         let (name, reach) = (text(tool, "name"), text(tool, "reach"));
@@ -188,14 +191,14 @@ fn page(tools: &[Value], absent: &str) -> String {
         writeln!(page, "| [`{name}`](#{name}) | {reach} | {description} |").expect("a string takes all");
     }
     for (name, why) in absent.lines().filter_map(|line| line.split_once(' ')) {
-        write!(page, "\n`{name}` is not in that list: {}.\n", why.trim()).expect("a string takes all");
+        write!(page, "\n`{name}` is not in this list: {}.\n", why.trim()).expect("a string takes all");
     }
     for tool in tools {
         let schema = serde_json::to_string_pretty(&tool["parameters"]).expect("JSON");
         let limit = tool["timeout_seconds"].as_f64().unwrap_or(30.0);
         write!(
             page,
-            "\n## {}\n\nReach `{}`, effect `{}`{}; a call may take {limit} s. Its arguments:\n\n```json\n{schema}\n```\n",
+            "\n## {}\n\nReach `{}`, effect `{}`{}, timeout {limit} s. Arguments:\n\n```json\n{schema}\n```\n",
             text(tool, "name"),
             text(tool, "reach"),
             text(tool, "effect"),

@@ -42,7 +42,7 @@ struct Arguments {
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
         name: "memory_index".to_owned(),
-        description: "Makes a file or directory searchable. Only files that changed are read again. The path must lie below a directory that the \
+        description: "Makes a file or directory searchable. Only changed files are read again. The path must be in a directory that the \
                       user allowed."
            .to_owned(),
         parameters: json!({

@@ -31,14 +31,14 @@ impl MemorySearch {
     pub fn new(name: &str, memory: Arc<Documents>) -> Self {
         let spec = ToolSpec {
             name: name.to_owned(),
-            description: "Searches the user's documents and notes. Gives the passages that fit best, each with its source.".to_owned(),
+            description: "Searches the user's documents and notes. Returns the best matching passages with their sources.".to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "query": { "type": "string", "description": "A question, or its most telling words" },
+                    "query": { "type": "string", "description": "A question or keywords" },
                     "top_k": {
                         "type": ["integer", "null"], "minimum": 1, "maximum": MOST,
-                        "description": format!("How many passages; {USUAL} by default")
+                        "description": format!("Number of passages; {USUAL} by default")
                     }
                 },
                 "required": ["query"],

@@ -41,8 +41,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
         "type": "object",
         "properties": {
             "content": {
-                "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, in words that will be understood without this conversation" },
-            "title": { "type": ["string", "null"], "maxLength": 200, "description": "What it is about" }
+                "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, clear without this conversation" },
+            "title": { "type": ["string", "null"], "maxLength": 200, "description": "The subject" }
         },
         "required": ["content"],
         "additionalProperties": false
@@ -82,7 +82,7 @@ impl Tool for MemoryNote {
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { content, title } = tool_arguments::read(arguments)?;
         let name = self.memory.store(Note { title, text: content }).await.map_err(told)?;
-        Ok(format!("Remembered as {name}."))
+        Ok(format!("Saved as {name}."))
     }
 }
 

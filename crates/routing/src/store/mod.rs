@@ -15,11 +15,11 @@ use crate::records::{ClassRecord, Knowledge, Rating, RoutingDecision};
 pub use sqlite::{MIGRATIONS, SqliteRoutingStore};
 
 /// Changes what is stored of a choice and of its class.
-pub type Teach<'a> = &'a mut dyn FnMut(&mut Kept, &mut ClassRecord);
+pub type LearnFn<'a> = &'a mut dyn FnMut(&mut StoredDecision, &mut ClassRecord);
 
 /// A choice, and what came of it so far.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct StoredDecision {
     pub decision: RoutingDecision,
     /// Whether the model's answer came to its end.
     pub answered: bool,
@@ -65,7 +65,7 @@ pub trait RoutingStore: Send + Sync {
     ) -> Result<Option<String>, DatabaseError>;
 
     /// The choice that was made for a run; `None` where there was none, or it is no longer stored.
-    fn find(&self, run: &str) -> Result<Option<Kept>, DatabaseError>;
+    fn find(&self, run: &str) -> Result<Option<StoredDecision>, DatabaseError>;
 
     /// The last choice since a moment whose answer came to its end, without those of some sources and of some runs.
     fn last_answered(
@@ -73,15 +73,15 @@ pub trait RoutingStore: Send + Sync {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<Kept>, DatabaseError>;
+    ) -> Result<Option<StoredDecision>, DatabaseError>;
 
-    /// Has `teach` change what is stored of a choice and of its class, in one transaction. Returns whether there is such a choice.
-    fn learn(&self, run: &str, teach: Teach<'_>) -> Result<bool, DatabaseError>;
+    /// Has `learn` change what is stored of a choice and of its class, in one transaction. Returns whether there is such a choice.
+    fn learn(&self, run: &str, learn: LearnFn<'_>) -> Result<bool, DatabaseError>;
 
-    /// Saves a rating in the place of an earlier one of the same answer. Where it differs from that, `teach` changes what is stored
+    /// Saves a rating in the place of an earlier one of the same answer. Where it differs from that, `learn` changes what is stored
     /// of the choice and of its class, in the same transaction. Returns whether there is such a choice. Only the last ten thousand
     /// ratings are stored.
-    fn rate(&self, new: &NewRating<'_>, teach: Teach<'_>) -> Result<bool, DatabaseError>;
+    fn rate(&self, new: &NewRating<'_>, learn: LearnFn<'_>) -> Result<bool, DatabaseError>;
 
     /// The number of good and of bad ratings.
     fn ratings(&self) -> Result<Ratings, DatabaseError>;

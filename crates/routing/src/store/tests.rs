@@ -25,16 +25,16 @@ pub(super) fn decision(run: &str, seconds: u64) -> RoutingDecision {
         class: CODE,
         engine: "ollama".into(),
         model: "a".into(),
-        rivals: vec!["a".into(), "b".into()],
+        candidates: vec!["a".into(), "b".into()],
         probability: Some(0.5),
         question: Some(u64::MAX - 7),
     }
 }
 
 /// The choice before it is known what came of it.
-fn kept_anew(run: &str, seconds: u64) -> Kept {
+fn stored_anew(run: &str, seconds: u64) -> StoredDecision {
     let decision = decision(run, seconds);
-    Kept { decision, answered: false, retried: false, rated: false, implicit: None, reward: None }
+    StoredDecision { decision, answered: false, retried: false, rated: false, implicit: None, reward: None }
 }
 
 pub(super) fn routing() -> SqliteRoutingStore {
@@ -59,17 +59,17 @@ fn what_was_learnt_is_there_after_the_next_start() {
     };
     {
         let routing = SqliteRoutingStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
-        routing.save(&decision("r", 0)).expect("kept");
-        let found = routing.learn("r", &mut |kept, record| {
-            assert_eq!(*kept, kept_anew("r", 0));
+        routing.save(&decision("r", 0)).expect("saved");
+        let found = routing.learn("r", &mut |stored, record| {
+            assert_eq!(*stored, stored_anew("r", 0));
             let tried = ModelRecord { tries: 1, ..ModelRecord::default() };
             assert_eq!(*record, ClassRecord { models: [("a".to_owned(), tried)].into(), recent: Vec::new() });
-            *kept = Kept {
+            *stored = StoredDecision {
                 answered: true,
                 retried: true,
                 implicit: Some(0.5),
                 reward: Some(0.75),
-                ..kept.clone()
+                ..stored.clone()
             };
             record.recent = vec![0.5, 0.75];
             record.models.insert("a".into(), learnt);
@@ -79,15 +79,15 @@ fn what_was_learnt_is_there_after_the_next_start() {
     let routing = SqliteRoutingStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
     let record = ClassRecord { recent: vec![0.5, 0.75], models: [("a".to_owned(), learnt)].into() };
     assert_eq!(routing.knowledge().expect("read"), Knowledge::from([(CODE, record.clone())]));
-    let found = routing.learn("r", &mut |kept, known| {
-        let expected = Kept {
+    let found = routing.learn("r", &mut |stored, known| {
+        let expected = StoredDecision {
             answered: true,
             retried: true,
             implicit: Some(0.5),
             reward: Some(0.75),
-            ..kept_anew("r", 0)
+            ..stored_anew("r", 0)
         };
-        assert_eq!(*kept, expected);
+        assert_eq!(*stored, expected);
         assert_eq!(*known, record);
     });
     assert!(found.expect("learnt"));
@@ -104,8 +104,8 @@ fn nothing_is_learnt_from_a_choice_that_nobody_made() {
 #[test]
 fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     let routing = routing();
-    routing.save(&decision("first", 0)).expect("kept");
-    routing.save(&decision("second", 60)).expect("kept");
+    routing.save(&decision("first", 0)).expect("saved");
+    routing.save(&decision("second", 60)).expect("saved");
     let before = |run: &str, since| routing.asked_before(&decision(run, 90), at(since)).expect("looked");
     assert_eq!(before("third", 0).as_deref(), Some("second"));
     assert_eq!(before("second", 0).as_deref(), Some("first"));
@@ -120,8 +120,8 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
 #[test]
 fn every_choice_is_a_try_even_one_that_is_withdrawn() {
     let routing = routing();
-    routing.save(&decision("answered", 0)).expect("kept");
-    routing.save(&RoutingDecision { question: None, ..decision("handed over", 1) }).expect("kept");
+    routing.save(&decision("answered", 0)).expect("saved");
+    routing.save(&RoutingDecision { question: None, ..decision("handed over", 1) }).expect("saved");
     routing.withdraw("handed over").expect("withdrawn");
     let tries = routing.knowledge().expect("read")[&CODE].models["a"].tries;
     assert_eq!((tries, routing.count().expect("counted")), (2, 1));
@@ -131,7 +131,7 @@ fn every_choice_is_a_try_even_one_that_is_withdrawn() {
 #[test]
 fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
     let routing = routing();
-    routing.save(&decision("r", 0)).expect("kept");
+    routing.save(&decision("r", 0)).expect("saved");
     routing.learn("r", &mut |_, record| record.recent.push(0.5)).expect("learnt");
     routing.rate(&rating_of("r", Rating::Good, 1), &mut |_, _| {}).expect("rated");
     assert_eq!(routing.reset().expect("reset"), 1);
@@ -162,29 +162,29 @@ fn the_last_answered_choice_is_of_a_source_and_a_run_that_count() {
             &[RequestSource::Scheduler, RequestSource::Bench],
             &["", "ask"],
         );
-        found.expect("looked").map(|kept| kept.decision.run.to_string())
+        found.expect("looked").map(|stored| stored.decision.run.to_string())
     };
     for (run, source, seconds) in
         [("1", RequestSource::Ask, 1), ("2", RequestSource::Scheduler, 2), ("ask", RequestSource::Ask, 3)]
     {
-        routing.save(&RoutingDecision { source, ..decision(run, seconds) }).expect("kept");
+        routing.save(&RoutingDecision { source, ..decision(run, seconds) }).expect("saved");
         assert_eq!(
             last().as_deref(),
             (seconds > 1).then_some("1"),
             "an answer that is not complete does not count"
         );
-        routing.learn(run, &mut |kept, _| kept.answered = true).expect("learnt");
+        routing.learn(run, &mut |stored, _| stored.answered = true).expect("learnt");
     }
     assert_eq!(last().as_deref(), Some("1"));
     let before = routing.last_answered(Moment::of(at(2)), &[], &["ask"]).expect("looked");
-    assert_eq!(before.map(|kept| kept.decision.run.to_string()).as_deref(), Some("2"));
+    assert_eq!(before.map(|stored| stored.decision.run.to_string()).as_deref(), Some("2"));
     assert_eq!(routing.last_answered(Moment::of(at(4)), &[], &[]).expect("looked"), None);
 }
 
 #[test]
 fn a_rating_teaches_when_it_is_news() {
     let routing = routing();
-    routing.save(&decision("r", 0)).expect("kept");
+    routing.save(&decision("r", 0)).expect("saved");
     let lessons = std::cell::Cell::new(0);
     for rating in [Rating::Good, Rating::Good, Rating::Bad] {
         let found = routing.rate(&rating_of("r", rating, 1), &mut |_, _| lessons.set(lessons.get() + 1));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_routing::Rating;
-use hob_system::Rated;
+use hob_system::RatingResult;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
@@ -43,7 +43,7 @@ pub(crate) async fn create(
     let body = read_json(request, &state.body_reader).await?;
     let (id, rating) = parse(&body)?;
     let feedback = state.system.feedback().clone();
-    let Rated { answer, rating, learnt } =
+    let RatingResult { answer, rating, learnt } =
         state.blocking.run(move || feedback.rate(Some(&id), rating)).await?;
     Ok(Json(Feedback {
         id: answer.run,

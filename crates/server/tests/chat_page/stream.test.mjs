@@ -94,7 +94,7 @@ test("several data lines are one event", () => {
 
 test("a line or an answer without end is not kept in memory", async () => {
   const long = bytesOf(`data: ${"x".repeat(LONGEST_LINE)}`);
-  await assert.rejects(read(long, 1 << 20), isTrouble(/line without end/));
+  await assert.rejects(read(long, 1 << 20), isTrouble(/line that is too long/));
   const message = newAnswer();
   const piece = "x".repeat(1 << 16);
   const talk = () => {
@@ -117,7 +117,7 @@ test("what the server refuses is said in its words, and a server that is gone is
   assert.deepEqual(await asked(answer(503, refused, { "retry-after": "5" })), ["refused", "there is no model 'm'. Try again in 5 s."]);
   assert.deepEqual(await asked(answer(502, "<html>")), ["refused", "The server answered with status 502."]);
   assert.deepEqual(await asked(answer(200, "<html>", { "content-type": "text/html" })),
-    ["refused", "What answers at this address is not Hob: it sent no stream."]);
+    ["refused", "The server at this address is not Hob: it sent no stream."]);
   assert.deepEqual(await asked(async () => { throw new TypeError("Failed to fetch"); }), ["away", "Hob does not answer."]);
   assert.equal(await asked(answer(200, WHOLE, { "content-type": "text/event-stream" })), "answered");
 });

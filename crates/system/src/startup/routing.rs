@@ -7,36 +7,36 @@ use std::time::SystemTime;
 use hob_config::{Config, RouterName};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
-use hob_routing::{MeasuredSpeed, Measurements, PolicyName, Router, RouterBook};
+use hob_routing::{MeasuredSpeed, Measurements, PolicyName, Router, RoutingService};
 use hob_telemetry::store::Row;
 use hob_telemetry::{Record, Telemetry};
 
 use crate::databases::hob_database;
-use crate::feedback::Feedback;
+use crate::feedback::FeedbackService;
 
 /// Chooses where the model is `auto`. Rules have nothing to learn, so where no call is recorded, no choice is stored either.
 pub(crate) fn open_router(config: &Config, calls: &RecordedCalls) -> Router {
     let policy = policy(config.intelligence.router);
-    let book = match config.telemetry.enabled || policy == PolicyName::Grpo {
-        true => router_book(calls.clone()),
-        false => RouterBook::default(),
+    let service = match config.telemetry.enabled || policy == PolicyName::Grpo {
+        true => routing_service(calls.clone()),
+        false => RoutingService::default(),
     };
-    Router::new(policy, book)
+    Router::new(policy, service)
 }
 
 /// The choices in `home`, and what was learnt from them.
-pub fn open_router_book(home: &Path, record: Record) -> RouterBook {
-    router_book(RecordedCalls::new(hob_database(home), record))
+pub fn open_routing_service(home: &Path, record: Record) -> RoutingService {
+    routing_service(RecordedCalls::new(hob_database(home), record))
 }
 
 /// Rates the answers in `home`.
-pub fn open_feedback(home: &Path, record: Record) -> Feedback {
+pub fn open_feedback(home: &Path, record: Record) -> FeedbackService {
     let calls = RecordedCalls::new(hob_database(home), record);
-    Feedback::new(router_book(calls.clone()), Some(calls))
+    FeedbackService::new(routing_service(calls.clone()), Some(calls))
 }
 
-fn router_book(calls: RecordedCalls) -> RouterBook {
-    RouterBook::new(calls.database.clone(), Some(Arc::new(calls)))
+fn routing_service(calls: RecordedCalls) -> RoutingService {
+    RoutingService::new(calls.database.clone(), Some(Arc::new(calls)))
 }
 
 fn policy(key: RouterName) -> PolicyName {

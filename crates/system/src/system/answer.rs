@@ -51,8 +51,8 @@ impl System {
         let wish = self.wish(&caller.agent)?;
         let mut route = self.route(&mut request, caller).await?;
         let outcome = self.answer_by(&route, request, wish, caller, span).await;
-        if let Some(ticket) = route.take_ticket() {
-            ticket.conclude(&outcome);
+        if let Some(reporter) = route.take_outcome_reporter() {
+            reporter.report(&outcome);
         }
         let AgentOutcome { mut generation, turns, tool_results } = outcome?;
         let told = route.tell(span);
@@ -115,10 +115,10 @@ impl System {
         let mut route = self.route(&mut request, caller).await?;
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;
-        let GenerationStream { mut warnings, deltas } = match (begun, route.take_ticket()) {
-            (Ok(begun), Some(ticket)) => ticket.watch(begun),
-            (Err(error), Some(ticket)) => {
-                ticket.give_up(&error);
+        let GenerationStream { mut warnings, deltas } = match (begun, route.take_outcome_reporter()) {
+            (Ok(begun), Some(reporter)) => reporter.watch(begun),
+            (Err(error), Some(reporter)) => {
+                reporter.report_error(&error);
                 return Err(error);
             }
             (begun, None) => begun?,

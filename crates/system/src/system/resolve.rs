@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{AskError, Caller, GenerateRequest};
-use hob_routing::Routed;
+use hob_routing::RoutedModel;
 
 use super::System;
 use crate::caller_policy::check_engine;
@@ -18,7 +18,7 @@ impl System {
         &self,
         request: &mut GenerateRequest,
         caller: &Caller,
-    ) -> Result<Option<Routed>, AskError> {
+    ) -> Result<Option<RoutedModel>, AskError> {
         if request.model == DEFAULT_MODEL
             && let Some(model) = self.default_model().await?
         {
@@ -68,7 +68,8 @@ impl System {
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<Route, AskError> {
         let named_by = if is_ours_to_choose(&request.model) { NamedBy::Hob } else { NamedBy::Caller };
-        let Some(Routed { engine, reason, ticket, .. }) = self.resolve_model(request, caller).await? else {
+        let Some(RoutedModel { engine, reason, reporter, .. }) = self.resolve_model(request, caller).await?
+        else {
             let EngineMatch { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
             check_engine(engine.as_ref(), &request.model, caller.role)?;
             let route = Route::to(engine, None);
@@ -83,7 +84,7 @@ impl System {
             None => self.pool.find(&request.model, named_by).await?.engine,
         };
         check_engine(engine.as_ref(), &request.model, caller.role)?;
-        Ok(Route::to(engine, Some(reason)).watched(ticket))
+        Ok(Route::to(engine, Some(reason)).with_outcome_reporter(reporter))
     }
 }
 

@@ -14,9 +14,9 @@ use crate::types::{TaskChange, TaskId};
 
 /// Each form: its name, what it does, and in which words.
 const FORMS: [(&str, TaskChange, &str); 3] = [
-    ("pause_scheduled_task", TaskChange::Pause, "Pauses a task. It runs again when it is resumed."),
-    ("resume_scheduled_task", TaskChange::Resume, "Resumes a task. Its next run is recalculated."),
-    ("cancel_scheduled_task", TaskChange::Cancel, "Cancels a task for good. A run under way is stopped."),
+    ("pause_scheduled_task", TaskChange::Pause, "Pauses a task. Resume it to run it again."),
+    ("resume_scheduled_task", TaskChange::Resume, "Resumes a task. Recalculates its next run."),
+    ("cancel_scheduled_task", TaskChange::Cancel, "Cancels a task permanently. Stops a current run."),
 ];
 
 /// The tool in one of its forms.

@@ -37,13 +37,13 @@ struct Arguments {
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
     name: "schedule_task".to_owned(),
-    description: "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It is answered later without \
-                      this conversation, so it must hold everything that is needed then."
+    description: "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
+                      this conversation, so it must contain everything that is needed."
            .to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {
-            "prompt": { "type": "string", "description": "What is to be done, with all it needs" },
+            "prompt": { "type": "string", "description": "What to do, with all details" },
             "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
             "schedule_value": {
                 "type": "string",
@@ -52,7 +52,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
             "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
             "tools": {
-                "type": ["array", "null"], "items": { "type": "string" }, "description": "Names of the tools that it may use; by default those that change nothing"
+                "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
             }
         },
         "required": ["prompt", "schedule_type", "schedule_value"],

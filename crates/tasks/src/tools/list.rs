@@ -36,7 +36,7 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "list_scheduled_tasks".to_owned(),
-    description: "Lists scheduled tasks. Gives id, prompt, schedule, status and next run.".to_owned(),
+    description: "Lists scheduled tasks. Returns id, prompt, schedule, status and next run.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {

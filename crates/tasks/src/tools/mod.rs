@@ -30,7 +30,7 @@ fn tool_error(error: TaskError) -> ToolError {
         tracing::warn!(%error, %cause, "a tool cannot reach the tasks");
     }
     ToolError::new(match &error {
-        TaskError::NotFound { .. } => format!("{error}; list_scheduled_tasks shows those there are"),
+        TaskError::NotFound { .. } => format!("{error}; list_scheduled_tasks lists all tasks"),
         TaskError::Invalid { field, .. } => format!("{}: {error}", field.as_str()),
         TaskError::Refused { .. } | TaskError::Running { .. } | TaskError::Unavailable(_) => {
             error.to_string()

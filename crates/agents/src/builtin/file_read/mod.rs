@@ -39,9 +39,7 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: "file_read".to_owned(),
-    description:
-        "Reads lines of a text file. Only files below the directories that the user allowed can be read."
-            .to_owned(),
+    description: "Reads lines of a text file. Only files in directories that the user allowed.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {

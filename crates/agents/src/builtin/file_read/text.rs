@@ -61,9 +61,9 @@ pub fn read(file: File, window: Window, shown_as: &Path) -> Result<String, ToolE
     let next = first + text.matches('\n').count();
     Ok(match rest {
         true if next == first => {
-            format!("{text}\n[line {first} is too long and cut here; go on with offset {}]", next + 1)
+            format!("{text}\n[line {first} is too long and cut here; continue with offset {}]", next + 1)
         }
-        true => format!("{text}[more follows: go on with offset {next}]"),
+        true => format!("{text}[more follows: continue with offset {next}]"),
         false => text,
     })
 }

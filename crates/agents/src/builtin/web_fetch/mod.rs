@@ -36,7 +36,7 @@ struct Arguments {
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
         name: "web_fetch".to_owned(),
-        description: "Fetches a web page as text. Headings and links are kept; text and JSON come as they are. Only public addresses can be reached.".to_owned(),
+        description: "Fetches a web page as text. Headings and links stay; text and JSON are unchanged. Only public addresses are allowed.".to_owned(),
         parameters: json!({
             "type": "object",
             "properties": { "url": { "type": "string", "description": "Begins with https:// or http://" } },

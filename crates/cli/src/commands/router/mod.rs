@@ -6,7 +6,7 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::startup::routing::open_router_book;
+use hob_system::startup::routing::open_routing_service;
 use hob_telemetry::Record;
 
 use crate::args::RouterCommand;
@@ -15,10 +15,10 @@ use crate::settings;
 
 pub fn run(command: RouterCommand) -> Result<ExitCode> {
     let config = settings::load()?;
-    let kept = open_router_book(&settings::home()?, Record::default()).find()?;
+    let store = open_routing_service(&settings::home()?, Record::default()).find()?;
     match command {
-        RouterCommand::Show { json } => show::run(kept.as_deref(), config.intelligence.router, json.into())?,
-        RouterCommand::Reset { yes } => reset::run(kept.as_deref(), yes.into())?,
+        RouterCommand::Show { json } => show::run(store.as_deref(), config.intelligence.router, json.into())?,
+        RouterCommand::Reset { yes } => reset::run(store.as_deref(), yes.into())?,
     }
     Ok(ExitCode::SUCCESS)
 }

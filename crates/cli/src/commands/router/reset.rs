@@ -8,10 +8,10 @@ use crate::commands::confirm::Confirmation;
 use crate::output;
 use crate::output::number::counted;
 
-pub fn run(kept: Option<&dyn RoutingStore>, confirmation: Confirmation) -> Result<()> {
-    let classes = kept.map(RoutingStore::knowledge).transpose()?.map_or(0, |knowledge| knowledge.len());
-    let decisions = kept.map(RoutingStore::count).transpose()?.unwrap_or(0);
-    let Some(kept) = kept.filter(|_| classes > 0 || decisions > 0) else {
+pub fn run(store: Option<&dyn RoutingStore>, confirmation: Confirmation) -> Result<()> {
+    let classes = store.map(RoutingStore::knowledge).transpose()?.map_or(0, |knowledge| knowledge.len());
+    let decisions = store.map(RoutingStore::count).transpose()?.unwrap_or(0);
+    let Some(store) = store.filter(|_| classes > 0 || decisions > 0) else {
         note_empty();
         return Ok(());
     };
@@ -20,7 +20,7 @@ pub fn run(kept: Option<&dyn RoutingStore>, confirmation: Confirmation) -> Resul
         output::note("Nothing was deleted.");
         return Ok(());
     }
-    kept.reset()?;
+    store.reset()?;
     output::note(format_args!("Deleted {what}."));
     Ok(())
 }

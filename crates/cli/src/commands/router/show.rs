@@ -44,12 +44,12 @@ struct ModelReport {
     exploring: bool,
 }
 
-pub fn run(kept: Option<&dyn RoutingStore>, router: RouterName, format: OutputFormat) -> Result<()> {
+pub fn run(store: Option<&dyn RoutingStore>, router: RouterName, format: OutputFormat) -> Result<()> {
     let report = RouterReport {
         router: router.as_str(),
-        decisions: kept.map(RoutingStore::count).transpose()?.unwrap_or(0),
-        ratings: kept.map(RoutingStore::ratings).transpose()?.unwrap_or_default(),
-        classes: kept.map(RoutingStore::knowledge).transpose()?.as_ref().map(classes).unwrap_or_default(),
+        decisions: store.map(RoutingStore::count).transpose()?.unwrap_or(0),
+        ratings: store.map(RoutingStore::ratings).transpose()?.unwrap_or_default(),
+        classes: store.map(RoutingStore::knowledge).transpose()?.as_ref().map(classes).unwrap_or_default(),
     };
     match format {
         OutputFormat::Json => output::json(&report)?,

@@ -7,13 +7,13 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::odd;
+use super::unexpected_value;
 use crate::question_class::QuestionClass;
 use crate::records::RoutingDecision;
-use crate::store::Kept;
+use crate::store::StoredDecision;
 
 /// Choices that are stored.
-const MOST: i64 = 10_000;
+const MAX_DECISIONS: i64 = 10_000;
 
 const COLUMNS: &str = "run, decided, source, policy, class, engine, model, rivals, probability, question, answered, \
     retried, implicit, reward";
@@ -31,7 +31,7 @@ pub(super) fn insert(connection: &Connection, decision: &RoutingDecision) -> rus
         decision.class.to_string(),
         decision.engine,
         decision.model,
-        json!(decision.rivals).to_string(),
+        json!(decision.candidates).to_string(),
         decision.probability,
         decision.question.map(u64::cast_signed),
     ])?;
@@ -42,11 +42,11 @@ pub(super) fn insert(connection: &Connection, decision: &RoutingDecision) -> rus
 pub(super) fn prune(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "DELETE FROM router_decision WHERE decided <
         (SELECT decided FROM router_decision ORDER BY decided DESC LIMIT 1 OFFSET ?1)";
-    connection.prepare_cached(sql)?.execute([MOST - 1])?;
+    connection.prepare_cached(sql)?.execute([MAX_DECISIONS - 1])?;
     Ok(())
 }
 
-pub(super) fn find(connection: &Connection, run: &str) -> rusqlite::Result<Option<Kept>> {
+pub(super) fn find(connection: &Connection, run: &str) -> rusqlite::Result<Option<StoredDecision>> {
     let sql =
         format!("SELECT {COLUMNS}, run IN (SELECT run FROM feedback) FROM router_decision WHERE run = ?1");
     connection.prepare_cached(&sql)?.query_row([run], read).optional()
@@ -57,7 +57,7 @@ pub(super) fn last_answered(
     since: Moment,
     except_sources: &[RequestSource],
     except_runs: &[&str],
-) -> rusqlite::Result<Option<Kept>> {
+) -> rusqlite::Result<Option<StoredDecision>> {
     let sql = format!(
         "SELECT {COLUMNS}, run IN (SELECT run FROM feedback) FROM router_decision
          WHERE answered AND decided >= ?1 AND source NOT IN (SELECT value FROM json_each(?2))
@@ -69,8 +69,8 @@ pub(super) fn last_answered(
     connection.prepare_cached(&sql)?.query_row(values, read).optional()
 }
 
-pub(super) fn update(connection: &Connection, kept: &Kept) -> rusqlite::Result<()> {
-    let Kept { decision, answered, retried, rated: _, implicit, reward } = kept;
+pub(super) fn update(connection: &Connection, stored: &StoredDecision) -> rusqlite::Result<()> {
+    let StoredDecision { decision, answered, retried, rated: _, implicit, reward } = stored;
     let sql =
         "UPDATE router_decision SET answered = ?2, retried = ?3, implicit = ?4, reward = ?5 WHERE run = ?1";
     connection.prepare_cached(sql)?.execute(params![&*decision.run, answered, retried, implicit, reward])?;
@@ -101,24 +101,24 @@ pub(super) fn count(connection: &Connection) -> rusqlite::Result<u64> {
     Ok(count.unsigned_abs())
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
+fn read(row: &Row<'_>) -> rusqlite::Result<StoredDecision> {
     let source: String = row.get(2)?;
     let class: String = row.get(4)?;
-    let rivals: String = row.get(7)?;
+    let candidates: String = row.get(7)?;
     let run: String = row.get(0)?;
-    Ok(Kept {
+    Ok(StoredDecision {
         decision: RoutingDecision {
             run: run.into(),
             decided: Moment::from_microseconds(row.get(1)?).time(),
             source: RequestSource::ALL
                 .into_iter()
                 .find(|known| known.as_str() == source)
-                .ok_or_else(|| odd(2, Type::Text))?,
+                .ok_or_else(|| unexpected_value(2, Type::Text))?,
             policy: row.get(3)?,
-            class: QuestionClass::parse(&class).ok_or_else(|| odd(4, Type::Text))?,
+            class: QuestionClass::parse(&class).ok_or_else(|| unexpected_value(4, Type::Text))?,
             engine: row.get(5)?,
             model: row.get(6)?,
-            rivals: serde_json::from_str(&rivals).map_err(|_| odd(7, Type::Text))?,
+            candidates: serde_json::from_str(&candidates).map_err(|_| unexpected_value(7, Type::Text))?,
             probability: row.get(8)?,
             question: row.get::<_, Option<i64>>(9)?.map(i64::cast_unsigned),
         },

@@ -6,7 +6,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::odd;
+use super::unexpected_value;
 use crate::question_class::QuestionClass;
 use crate::records::{ClassRecord, Knowledge, ModelRecord};
 
@@ -89,7 +89,7 @@ fn read_name(row: &Row<'_>) -> rusqlite::Result<Option<QuestionClass>> {
 }
 
 fn read_rewards(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
-    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| odd(column, Type::Text))
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| unexpected_value(column, Type::Text))
 }
 
 /// The model's name in the column `first`, and what is known of it in those after.

@@ -36,8 +36,12 @@ fn what_an_older_hob_has_learnt_is_still_known() {
         ("open", false, None, None),
         ("rated", true, None, Some(0.96)),
     ] {
-        let found = routing.learn(run, &mut |kept, record| {
-            assert_eq!((kept.answered, kept.implicit, kept.reward), (answered, implicit, reward), "{run}");
+        let found = routing.learn(run, &mut |stored, record| {
+            assert_eq!(
+                (stored.answered, stored.implicit, stored.reward),
+                (answered, implicit, reward),
+                "{run}"
+            );
             assert_eq!((record.models["m"].tries, record.models["m"].samples), (3, 3));
         });
         assert!(found.expect("learnt"), "{run}");

@@ -17,7 +17,7 @@ use hob_db::{Database, DatabaseError, Durability, Migrations};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 
-use super::{Kept, NewRating, Ratings, RoutingStore, Teach};
+use super::{LearnFn, NewRating, Ratings, RoutingStore, StoredDecision};
 use crate::records::{Knowledge, RoutingDecision};
 
 /// The steps that make its tables.
@@ -63,7 +63,7 @@ impl RoutingStore for SqliteRoutingStore {
         self.database.read(|connection| decisions::asked_before(connection, decision, since))
     }
 
-    fn find(&self, run: &str) -> Result<Option<Kept>, DatabaseError> {
+    fn find(&self, run: &str) -> Result<Option<StoredDecision>, DatabaseError> {
         self.database.read(|connection| decisions::find(connection, run))
     }
 
@@ -72,24 +72,24 @@ impl RoutingStore for SqliteRoutingStore {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<Kept>, DatabaseError> {
+    ) -> Result<Option<StoredDecision>, DatabaseError> {
         self.database
             .read(|connection| decisions::last_answered(connection, since, except_sources, except_runs))
     }
 
-    fn learn(&self, run: &str, teach: Teach<'_>) -> Result<bool, DatabaseError> {
-        self.database.write_with(Durability::ProcessEnd, |transaction| learn(transaction, run, teach))
+    fn learn(&self, run: &str, learn_fn: LearnFn<'_>) -> Result<bool, DatabaseError> {
+        self.database.write_with(Durability::ProcessEnd, |transaction| learn(transaction, run, learn_fn))
     }
 
-    fn rate(&self, new: &NewRating<'_>, teach: Teach<'_>) -> Result<bool, DatabaseError> {
+    fn rate(&self, new: &NewRating<'_>, learn_fn: LearnFn<'_>) -> Result<bool, DatabaseError> {
         self.database.write(|transaction| {
             let before = ratings::replace(transaction, new)?;
             ratings::prune(transaction)?;
             // The same rating twice does not count twice.
             let is_news = before.as_deref() != Some(new.rating.as_str());
-            learn(transaction, new.run, &mut |kept, record| {
+            learn(transaction, new.run, &mut |stored, record| {
                 if is_news {
-                    teach(kept, record);
+                    learn_fn(stored, record);
                 }
             })
         })
@@ -116,17 +116,17 @@ impl RoutingStore for SqliteRoutingStore {
     }
 }
 
-fn learn(transaction: &Connection, run: &str, teach: Teach<'_>) -> rusqlite::Result<bool> {
-    let Some(mut kept) = decisions::find(transaction, run)? else { return Ok(false) };
-    let mut record = knowledge::read_class(transaction, kept.decision.class)?;
-    teach(&mut kept, &mut record);
-    decisions::update(transaction, &kept)?;
-    knowledge::write_class(transaction, kept.decision.class, &record)?;
+fn learn(transaction: &Connection, run: &str, learn_fn: LearnFn<'_>) -> rusqlite::Result<bool> {
+    let Some(mut stored) = decisions::find(transaction, run)? else { return Ok(false) };
+    let mut record = knowledge::read_class(transaction, stored.decision.class)?;
+    learn_fn(&mut stored, &mut record);
+    decisions::update(transaction, &stored)?;
+    knowledge::write_class(transaction, stored.decision.class, &record)?;
     Ok(true)
 }
 
 /// The error for a value in a row that this Hob cannot have written.
-fn odd(column: usize, kind: Type) -> rusqlite::Error {
+fn unexpected_value(column: usize, kind: Type) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, kind, "not as Hob writes it".into())
 }
 

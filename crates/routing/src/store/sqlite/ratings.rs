@@ -7,7 +7,7 @@ use crate::records::Rating;
 use crate::store::{NewRating, Ratings};
 
 /// Ratings that are stored.
-const MOST: i64 = 10_000;
+const MAX_RATINGS: i64 = 10_000;
 
 /// Saves a rating, and returns the one that it replaces.
 pub(super) fn replace(connection: &Connection, new: &NewRating<'_>) -> rusqlite::Result<Option<String>> {
@@ -27,7 +27,7 @@ pub(super) fn replace(connection: &Connection, new: &NewRating<'_>) -> rusqlite:
 pub(super) fn prune(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "DELETE FROM feedback WHERE rated <
         (SELECT rated FROM feedback ORDER BY rated DESC LIMIT 1 OFFSET ?1)";
-    connection.prepare_cached(sql)?.execute([MOST - 1])?;
+    connection.prepare_cached(sql)?.execute([MAX_RATINGS - 1])?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::store::tests::{decision, rating_of, routing};
 #[test]
 fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
     let routing = routing();
-    routing.save(&decision("r", 0)).expect("kept");
+    routing.save(&decision("r", 0)).expect("saved");
     routing.learn("r", &mut |_, _| {}).expect("learnt");
     let broken = "UPDATE router_class SET recent = 'nonsense'";
     routing.database.write(|transaction| transaction.execute(broken, [])).expect("written");
@@ -23,7 +23,7 @@ fn choices_are_not_kept_without_end() {
             (0..many).try_for_each(|n| decisions::insert(transaction, &decision(&n.to_string(), n)))
         })
         .expect("written");
-    routing.save(&decision("last", many)).expect("kept");
+    routing.save(&decision("last", many)).expect("saved");
     assert_eq!(routing.count().expect("counted"), 10_000);
     assert_eq!(routing.find("3").expect("looked"), None);
     assert!(routing.find("last").expect("looked").is_some());

@@ -12,7 +12,7 @@ function showList() {
   const focused = document.activeElement?.dataset?.focus;
   $("list").replaceChildren(...list.map(listItem));
   if (focused) document.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
-  put("list-note", list.length === 0 ? "" : `Only in this browser; the latest ${MOST_CONVERSATIONS}.`);
+  put("list-note", list.length === 0 ? "" : `Saved only in this browser; the latest ${MOST_CONVERSATIONS}.`);
 }
 
 function listItem({ id, title, updated }) {

@@ -16,7 +16,7 @@ async function rate(id, rating, headers) {
       signal: AbortSignal.timeout(RATE_MS),
     });
   } catch {
-    throw new Trouble("away", "Hob does not answer, so the rating is not kept.");
+    throw new Trouble("away", "Hob does not answer, so the rating is not saved.");
   }
   if (!answer.ok) throw await refusal(answer);
 }
@@ -32,7 +32,7 @@ class RatingView {
     this.#message = message;
     this.#buttons = RATINGS.map(([rating, label]) =>
       Object.assign(smallButton(label, () => this.#press(rating, rated, failed)), { ariaLabel: `${label} answer`, value: rating }));
-    this.root = node("span", { className: "rating", role: "group", ariaLabel: "What you think of it" }, ...this.#buttons);
+    this.root = node("span", { className: "rating", role: "group", ariaLabel: "Rate this answer" }, ...this.#buttons);
   }
 
   // Only what came to its end can be rated, and only by its id.

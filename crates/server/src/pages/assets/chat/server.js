@@ -6,8 +6,8 @@ const PATIENCE_MS = 8_000;
 
 const TOLD = {
   good: ["good", "ready", ""],
-  engine: ["bad", "no engine", "No engine answers. Start one, or run 'hob doctor' where this server runs. This page goes on by itself."],
-  away: ["bad", "no connection", "Hob does not answer. This page goes on by itself as soon as it does."],
+  engine: ["bad", "no engine", "No engine answers. Start one, or run 'hob doctor' on the server's machine. This page reconnects automatically."],
+  away: ["bad", "no connection", "Hob does not answer. This page reconnects automatically."],
   locked: ["unknown", "locked", ""],
 };
 
@@ -97,7 +97,7 @@ function showModels(ids) {
   if ($("model").dataset.named === JSON.stringify(named)) return;
   $("model").dataset.named = JSON.stringify(named);
   // Where there is one model, there is nothing to choose.
-  const own = [["default", "Default model"], ...(named.length > 1 ? [["auto", "Whichever suits"]] : [])];
+  const own = [["default", "Default model"], ...(named.length > 1 ? [["auto", "Automatic"]] : [])];
   $("model").replaceChildren(...[...own, ...named.map((id) => [id, id])].map(([value, label]) => new Option(label, value)));
   chooseModel(chosen || "default");
 }

@@ -27,7 +27,7 @@ class EventLines {
     const lines = (this.#rest + piece).split(/\r\n|\n|\r/);
     this.#returned = piece.endsWith("\r");
     this.#rest = lines.pop();
-    if (this.#rest.length > LONGEST_LINE) throw new Trouble("broken", "The answer has a line without end.");
+    if (this.#rest.length > LONGEST_LINE) throw new Trouble("broken", "The answer contains a line that is too long.");
     return lines.flatMap((line) => this.#line(line) ?? []);
   }
 
@@ -68,7 +68,7 @@ function hear(message, { comment, name, data }) {
   if (typeof choice?.delta?.reasoning_content === "string") message.thoughts += choice.delta.reasoning_content;
   if (typeof choice?.finish_reason === "string") message.finish = choice.finish_reason;
   if (message.content.length + message.thoughts.length > LONGEST_ANSWER) {
-    throw new Trouble("broken", "The answer is too long for this page; the rest was not taken.");
+    throw new Trouble("broken", "The answer is too long for this page; the rest is missing.");
   }
 }
 
@@ -138,7 +138,7 @@ async function ask(question, message, { headers, signal, changed }) {
     });
     if (!answer.ok) throw await refusal(answer);
     if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
-      throw new Trouble("refused", "What answers at this address is not Hob: it sent no stream.");
+      throw new Trouble("refused", "The server at this address is not Hob: it sent no stream.");
     }
     message.why = answer.headers.get("x-hob-model-reason") ?? "";
     warn(message, (answer.headers.get("x-hob-warning") ?? "").split(",").map((name) => name.trim()));

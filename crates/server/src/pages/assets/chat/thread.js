@@ -10,11 +10,11 @@ function smallButton(label, press) {
 
 // How an answer came to be, where that is worth a word.
 const WARNINGS = new Map([
-  ["tools-dropped", "The engine refused the tools, and answered without them."],
-  ["context-compacted", "The conversation outgrew the model, so results of tools were left out of it."],
-  ["loop-stopped", "The model went in circles with a tool, so it was stopped here."],
-  ["fallback-model", "The default model was not to be had, so another answered."],
-  ["cloud-fallback", "No engine of the house could answer, so the cloud did."],
+  ["tools-dropped", "The engine refused the tools and answered without them."],
+  ["context-compacted", "The conversation was too long for the model, so tool results were removed from it."],
+  ["loop-stopped", "The model repeated the same tool call, so it was stopped here."],
+  ["fallback-model", "The default model was not available, so another model answered."],
+  ["cloud-fallback", "No local engine could answer, so the cloud did."],
 ]);
 
 // Showing an answer takes a tenth of the time at most: what takes longer than this to show is shown less often.

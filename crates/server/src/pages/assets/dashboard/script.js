@@ -250,18 +250,18 @@ function show(savings) {
   $("figures").hidden = nothing;
   showPulse(savings.engine.healthy, savings.engine.key);
   put("prices", `Prices as of ${when(`${savings.prices_as_of}T00:00:00Z`, { dateStyle: "long", timeZone: "UTC" })}. ` +
-    "What failed saves nothing; what went to the cloud counts as cost. Days are those of this browser's time zone.");
+    "Failed calls save nothing; calls to the cloud count as cost. Days use this browser's time zone.");
   if (nothing) return;
 
   const against = provider();
   const spent = savings.local_cost;
   showSaved(against.total_cost - spent);
-  put("saved-note", [`against ${against.label}`, spent > 0 && `after ${money(spent)} spent in the cloud`,
+  put("saved-note", [`compared with ${against.label}`, spent > 0 && `after ${money(spent)} spent in the cloud`,
     savings.since && `since ${when(savings.since, { dateStyle: "medium" })}`].filter(Boolean).join(", "));
   put("in-flight", count(savings.live.in_flight));
   put("queued", count(savings.live.queued));
   put("calls", count(savings.total_calls));
-  put("calls-note", "by engines of your own");
+  put("calls-note", "by your own engines");
   put("tokens", count(savings.total_tokens));
   put("tokens-note", `${count(savings.total_prompt_tokens)} read, ${count(savings.total_completion_tokens)} written`);
   showTiming("latency", savings.latency, "no answer in 30 days");
@@ -274,7 +274,7 @@ function show(savings) {
 }
 
 function showPulse(healthy, engine) {
-  const [state, text] = healthy === null ? ["unknown", `looking for ${engine}`]
+  const [state, text] = healthy === null ? ["unknown", `connecting to ${engine}`]
     : healthy ? ["good", `${engine} answers`] : ["bad", `${engine} does not answer`];
   $("pulse").dataset.state = state;
   put("pulse-text", text);
@@ -342,14 +342,14 @@ async function poll() {
   if (answer === null) return showAway("Hob does not answer.");
   const { status, body } = answer;
   if (status === 200 && body === null) return showAway("Hob does not answer.");
-  if (status !== 200) return showAway(`Hob has trouble: ${body?.detail ?? `status ${status}`}.`);
+  if (status !== 200) return showAway(`Hob reports a problem: ${body?.detail ?? `status ${status}`}.`);
   arrived = Date.now();
   document.body.classList.remove("stale");
   try {
-    showNotice(body.message ? `There is nothing to show: ${body.message}.` : "");
+    showNotice(body.message ? `No data: ${body.message}.` : "");
     show(body);
   } catch (error) {
-    showNotice("This page has a fault of its own: it cannot show what Hob told it. The browser's console says more.");
+    showNotice("Error in this page: it cannot show the data from Hob. See the browser's console.");
     throw error;
   }
 }

@@ -30,7 +30,7 @@ function keyHeaders() {
 
 // Shows the form; says so when there was a key and it is the wrong one.
 function askForKey() {
-  put("key-fault", apiKey() === null ? "" : "That is not the key of this server.");
+  put("key-fault", apiKey() === null ? "" : "Wrong API key.");
   keepKey(null);
   if ($("key-form").hidden) {
     $("key-form").hidden = false;
@@ -43,7 +43,7 @@ function whenKeyIsGiven(goOn) {
     event.preventDefault();
     const key = $("key").value.trim();
     // Nothing else fits into a header.
-    if (/[^\x21-\x7e]/.test(key)) return put("key-fault", "A key has letters, digits and signs without spaces.");
+    if (/[^\x21-\x7e]/.test(key)) return put("key-fault", "A key contains only letters, digits and symbols, without spaces.");
     keepKey(key);
     $("key").value = "";
     goOn();

@@ -27,7 +27,7 @@ async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
     // Against the cheapest of the three: 2,000 × $1.75 + 200 × $14 per million.
     browser.shows("saved", "$0.0063").await;
     for (id, text) in [
-        ("saved-note", "against gpt-5.2"),
+        ("saved-note", "compared with gpt-5.2"),
         ("calls", "2"),
         ("tokens", "2,200"),
         ("tokens-note", "2,000 read, 200 written"),
@@ -72,7 +72,7 @@ async fn another_provider_and_another_span_are_chosen_with_the_keyboard() {
     browser.run("document.querySelector('#providers input:checked').focus()").await;
     // To the right of gpt-5.2.
     browser.press("\u{e014}").await;
-    browser.shows("saved-note", "against claude-opus-4.6").await;
+    browser.shows("saved-note", "compared with claude-opus-4.6").await;
     browser.shows("saved", "$0.0075").await;
 
     browser.run("document.querySelector('[role=tab][aria-selected=true]').focus()").await;
@@ -129,7 +129,7 @@ async fn a_fault_of_the_page_is_not_blamed_on_the_server() {
     .await;
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&format!("{}/dashboard", proxy.url())).await;
-    browser.shows("notice", "This page has a fault of its own").await;
+    browser.shows("notice", "Error in this page").await;
     let complaints = browser.complaints().await;
     assert!(
         complaints.iter().any(|line| line.contains("TypeError")),
@@ -171,9 +171,9 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
     let server = RecordingServer::open_with(&[], ServerConfig { api_key, ..loopback_config() }).await;
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&server.dashboard()).await;
-    browser.shows("key-form", "wants its key").await;
+    browser.shows("key-form", "needs an API key").await;
     browser.press("wrong\u{e007}").await;
-    browser.shows("key-fault", "not the key").await;
+    browser.shows("key-fault", "Wrong API key").await;
     browser.run("document.getElementById('key').focus()").await;
     browser.press("s3cret\u{e007}").await;
     browser.shows("empty", "hob ask").await;

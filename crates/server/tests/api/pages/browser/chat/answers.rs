@@ -223,13 +223,13 @@ async fn an_answer_shows_how_it_was_made() {
     browser.shows("pulse", "ready").await;
     ask(&browser, "What is it?").await;
     becomes(&browser, "complete").await;
-    let told = "The conversation outgrew the model, so results of tools were left out of it. The model went in circles with a tool, so it was \
-        stopped here.";
+    let told = "The conversation was too long for the model, so tool results were removed from it. The model repeated the same tool call, so \
+        it was stopped here.";
     let shown = "return ['warnings', 'outcome'].map((name) => document.querySelector(`.message:last-child .${name}`).innerText)";
     assert_eq!(browser.run(shown).await, json!([told, ""]));
     assert_accessible(&browser, "with warnings").await;
     browser.reload().await;
-    browser.shows("thread", "went in circles").await;
+    browser.shows("thread", "repeated the same tool call").await;
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ async fn the_last_question_is_edited_and_what_was_said_is_taken_away() {
     ask(&browser, "Why is the sky gren?").await;
     becomes(&browser, "complete").await;
     click(&browser, ".user .actions > button:last-child").await;
-    browser.shows("editing", "Asking the last question anew").await;
+    browser.shows("editing", "Editing the last question").await;
     browser.press(ESCAPE).await;
     assert_eq!(browser.text("editing").await, "");
 
@@ -175,7 +175,7 @@ async fn a_browser_without_room_says_so_and_goes_on() {
         .await;
     ask(&browser, "Is there room?").await;
     becomes(&browser, "complete").await;
-    browser.shows("full", "no more room").await;
+    browser.shows("full", "storage is full").await;
     browser.shows("thread", "hi").await;
     browser.run("for (const key of Object.keys(localStorage)) if (key.startsWith('filler')) localStorage.removeItem(key)").await;
     ask(&browser, "And now?").await;

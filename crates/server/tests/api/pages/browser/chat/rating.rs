@@ -7,7 +7,7 @@ use hob_core::Engine;
 use hob_engines::Style;
 use hob_routing::{PolicyName, Router};
 use hob_system::System;
-use hob_system::startup::routing::open_router_book;
+use hob_system::startup::routing::open_routing_service;
 use hob_telemetry::Record;
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
@@ -26,9 +26,9 @@ fn pressed(rating: &str) -> String {
 async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     let home = tempfile::tempdir().unwrap();
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
-    let book = open_router_book(home.path(), Record::default());
+    let service = open_routing_service(home.path(), Record::default());
     let system = System::new(parts(Arc::new(engine) as Arc<dyn Engine>));
-    let system = system.with_router(Router::new(PolicyName::Heuristic, book.clone()));
+    let system = system.with_router(Router::new(PolicyName::Heuristic, service.clone()));
     let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
     let browser = page_at(&server, Reader::DESK).await;
     browser
@@ -46,7 +46,7 @@ async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     until(&browser, &pressed("bad")).await;
     assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 1);
     assert_accessible(&browser, "rated").await;
-    let ratings = book.find().unwrap().unwrap().ratings().unwrap();
+    let ratings = service.find().unwrap().unwrap().ratings().unwrap();
     assert_eq!((ratings.good, ratings.bad), (0, 1));
 
     // Another tab has gone on with the conversation, and this one has not heard of it yet.

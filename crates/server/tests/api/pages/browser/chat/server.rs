@@ -111,12 +111,12 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&recording.http.url("/")).await;
-    browser.shows("key-form", "wants its key").await;
+    browser.shows("key-form", "needs an API key").await;
     browser.shows("pulse", "locked").await;
     assert_eq!(browser.text("composer").await, "");
     assert_accessible(&browser, "locked").await;
     browser.press(&format!("wrong{ENTER}")).await;
-    browser.shows("key-fault", "not the key").await;
+    browser.shows("key-fault", "Wrong API key").await;
     browser.run("document.getElementById('key').focus()").await;
     browser.press(&format!("s3cret{ENTER}")).await;
     browser.shows("pulse", "ready").await;
