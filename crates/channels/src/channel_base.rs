@@ -1,5 +1,5 @@
-//! What every channel is, whatever it speaks: an inbox, a way out, a status, and a task that listens. Knows no socket and no
-//! process: who makes one brings the sender, and the work of listening.
+//! What all channels have in common: an inbox, a sender, a status, and a task that listens. Knows no socket and no process: the
+//! channel passes in the sender and the work of listening.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,7 +46,7 @@ impl ChannelBase {
         self.inbox.on_message(handler);
     }
 
-    /// Has `listen` listen until its token is cancelled. Does nothing when somebody listens already.
+    /// Runs `listen` until its token is cancelled. Does nothing when it runs already.
     pub fn start<F>(&self, listen: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Messages from channels, answered. A message is a stranger's words: it is data, and what an agent may do on its behalf is
-//! decided here by who sent it and by the configuration, never by what it says.
+//! Answers messages. A message is a stranger's words: it is data. Its sender and the configuration decide what an agent may do for
+//! it, never its text.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -22,13 +22,13 @@ use crate::types::ChannelMessage;
 /// A longer message is not answered.
 const MAX_CHARS: usize = 8_000;
 
-/// As much of an earlier message as the agent is told of.
+/// The agent gets this much of an earlier message.
 const MAX_HISTORY_CHARS: usize = 4_000;
 
 /// An answer that takes longer is not waited for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
-/// Conversations that are remembered as having been told of trouble.
+/// The number of conversations that are remembered as having got a note of trouble.
 const MOST_TOLD: usize = 10_000;
 
 const SYSTEM_PROMPT: &str =
@@ -36,7 +36,7 @@ const SYSTEM_PROMPT: &str =
 
 const TROUBLE: &str = "I cannot answer right now: my model does not respond. I have told my owner.";
 
-/// How messages are dealt with.
+/// The rules for answering messages.
 #[derive(Debug, Clone)]
 pub struct InboundRules {
     pub agent: AgentPreference,
@@ -45,11 +45,11 @@ pub struct InboundRules {
     /// Senders, as `channel:sender`, who may have the memory read.
     pub allow_from: Vec<String>,
     pub messages_per_minute: usize,
-    /// Earlier messages that the agent is told of.
+    /// The number of earlier messages that the agent gets.
     pub history: usize,
 }
 
-/// Answers messages.
+/// Answers messages through an [`Ask`].
 pub(crate) struct InboundHandler {
     // Weak: what answers has the channels, and the channels have this.
     ask: Weak<dyn Ask>,
@@ -57,7 +57,7 @@ pub(crate) struct InboundHandler {
     /// `None` when nothing can be kept.
     store: Option<Arc<dyn ChannelStore>>,
     limiter: Mutex<RateLimiter>,
-    /// Conversations that were told of trouble since their last answer.
+    /// Conversations that got a note of trouble since their last answer.
     told: Mutex<HashSet<String>>,
 }
 
@@ -72,7 +72,7 @@ impl InboundHandler {
         }
     }
 
-    /// Why a message is not even looked at: what its sender is told, or nothing.
+    /// Refuses messages that are too many or too long: with a reply to the sender, or without one.
     fn refusal(&self, message: &ChannelMessage) -> Option<Option<String>> {
         let sender = format!("{}:{}", message.channel, message.sender);
         let checked =
@@ -177,7 +177,7 @@ impl InboundHandler {
         }
     }
 
-    /// Whether a conversation is to be told of trouble: once, until it is over.
+    /// Whether a conversation gets a note of trouble: once, until it is over.
     fn tell_of_trouble(&self, message: &ChannelMessage) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.len() < MOST_TOLD && told.insert(key(message))
@@ -213,8 +213,8 @@ impl MessageHandler for InboundHandler {
     }
 }
 
-/// Whether an entry of the configuration, as `channel:sender`, names this sender. One without a channel names nobody: the same id
-/// may be anybody's on another channel.
+/// Whether an entry of the configuration, as `channel:sender`, names this sender. One without a channel names no one: the same id
+/// may belong to another person on another channel.
 fn names(entry: &str, channel: &str, sender: &str) -> bool {
     !sender.is_empty() && entry.split_once(':') == Some((channel, sender))
 }

@@ -1,5 +1,4 @@
-//! Messages on their way to whoever answers them: one after the other within a conversation, conversations side by side,
-//! and never more of them than there is room for.
+//! Queues messages for the handlers: one after the other within a conversation, several conversations at once, and within limits.
 //!
 //! Knows no socket and no process: replies go out through a [`MessageSender`].
 
@@ -57,7 +56,7 @@ const REPLY_PAUSE: Duration = Duration::from_secs(2);
 /// How long a reply that is under way may take to arrive when the end was asked for.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// What somebody is told whose messages find no room.
+/// The reply to a sender whose messages find no room.
 const NO_ROOM: &str =
     "I have not got to your last messages: too many are waiting. Please send them again in a while.";
 
@@ -70,7 +69,7 @@ pub trait MessageHandler: Send + Sync {
     async fn handle(&self, message: &ChannelMessage) -> HandlerResult;
 }
 
-/// What an inbox needs.
+/// The parts of an inbox.
 #[derive(Clone)]
 pub(crate) struct InboxParts {
     pub sender: Arc<dyn MessageSender>,
@@ -90,7 +89,7 @@ struct Shared {
     handlers: RwLock<Vec<Arc<dyn MessageHandler>>>,
     queues: Queues,
     answer_slots: Semaphore,
-    /// Whether what an earlier process left was taken up.
+    /// Whether the messages that an earlier process left were taken in.
     resumed: AtomicBool,
     stop: CancellationToken,
     at_work: TaskTracker,
@@ -183,7 +182,7 @@ impl Inbox {
         self.shared.stop.cancel();
     }
 
-    /// The same, and waits until nobody is at work.
+    /// The same, and waits until all work has ended.
     pub async fn close(&self) {
         self.stop();
         self.shared.at_work.close();
@@ -287,7 +286,7 @@ fn outgoing(message: &ChannelMessage, content: &str, suffix: &str) -> Result<Out
     let outgoing = Outgoing::new(&message.channel, content, reply_to(message))?;
     Ok(Outgoing {
         account_id: message.metadata.get("account_id").and_then(|id| id.as_str()).map(str::to_owned),
-        // Derived from the message: whoever asks the same again gets the same key.
+        // Derived from the message, so that the same message gets the same key.
         key: match identity(message) {
             Some(identity) => format!("hob-reply:{}{suffix}", identity.replace('\u{1f}', ":")),
             None => outgoing.key,

@@ -1,4 +1,4 @@
-//! What every channel does with a message on its way out, and how that can fail.
+//! Messages that are sent: how every channel sends them, and how that fails.
 
 use async_trait::async_trait;
 use hob_core::{Event, EventBus};
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::types::ChannelError;
 
-/// A message on its way out.
+/// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub channel: String,
@@ -73,17 +73,17 @@ impl SendFailure {
     }
 }
 
-/// A way out.
+/// Sends messages over one channel.
 #[async_trait]
 pub(crate) trait MessageSender: Send + Sync {
     /// Makes one attempt. Success means that the other side has the message.
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure>;
 
-    /// Somebody begins to listen on the channel, or listens no longer.
+    /// The channel begins to listen, or stops.
     fn set_listening(&self, _is_listening: bool) {}
 }
 
-/// Makes one attempt, and tells the house when it succeeds.
+/// Makes one attempt, and publishes an event when it succeeds.
 pub(crate) async fn deliver(
     sender: &dyn MessageSender,
     events: &EventBus,

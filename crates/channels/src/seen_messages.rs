@@ -1,4 +1,4 @@
-//! Which messages were taken in, so that none is answered twice and none that was taken is forgotten.
+//! Which messages were taken in, so that none is answered twice and none is lost.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::types::ChannelMessage;
 
-/// The store's number for a message.
+/// The number of a message that was taken in.
 pub type EntryId = i64;
 
 /// Remembers messages, perhaps beyond the end of the process. It must not fail: one that cannot remember says that a message is
@@ -27,7 +27,7 @@ pub trait SeenMessages: Send + Sync {
     async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)>;
 }
 
-/// As many messages as are remembered in memory.
+/// The number of messages that are remembered.
 const REMEMBERED: usize = 10_000;
 
 /// What a message is known by. Some services number their messages per conversation, so the number alone is not enough.
@@ -37,7 +37,7 @@ pub fn identity(message: &ChannelMessage) -> Option<String> {
     (!message_id.is_empty()).then(|| format!("{channel}\u{1f}{conversation_id}\u{1f}{message_id}"))
 }
 
-/// A store that ends with the process.
+/// Remembers messages in memory, until the process ends.
 #[derive(Default)]
 pub struct RecentMessages {
     seen: Mutex<Seen>,

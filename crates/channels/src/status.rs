@@ -1,18 +1,18 @@
-//! How a channel is doing right now, for everybody to see.
+//! The current status of a channel, which its parts share.
 
 use tokio::sync::watch;
 
 use crate::status_transitions::{Trigger, next};
 use crate::types::ChannelStatus;
 
-/// Status and, where something is wrong, what and what to do about it.
+/// The status and, if there is one, the error and its fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CurrentStatus {
     pub status: ChannelStatus,
     pub trouble: Option<String>,
 }
 
-/// The current stand. Clones share it.
+/// The current status. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusCell {
     now: watch::Sender<CurrentStatus>,
@@ -27,7 +27,7 @@ impl Default for StatusCell {
 }
 
 impl StatusCell {
-    /// Takes note of something that went well, or as it was meant to.
+    /// Notes an event that is no error.
     pub fn note(&self, trigger: Trigger) {
         self.now.send_modify(|current| {
             current.status = next(current.status, trigger);
@@ -38,7 +38,7 @@ impl StatusCell {
         });
     }
 
-    /// Takes note of trouble. Says whether it is news, so that the same trouble is not logged for ever.
+    /// Notes an error. Returns whether it is new, so that the same error is not logged again and again.
     pub fn trouble(&self, trigger: Trigger, reason: &str) -> bool {
         self.now.send_if_modified(|current| {
             let before = current.clone();

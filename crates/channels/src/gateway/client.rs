@@ -1,4 +1,4 @@
-//! The bridge to a messaging gateway: connects, listens, reconnects for ever, and sends over whatever way is open.
+//! The client of a messaging gateway: connects, listens, reconnects without end, and sends over the socket or HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::status_transitions::Trigger;
 use crate::types::{ChannelError, ChannelReport, ChannelStatus};
 use crate::whatsapp;
 
-/// What a bridge needs to know.
+/// The options of a [`GatewayClient`].
 #[derive(Clone)]
 pub struct GatewayOptions {
     /// WebSocket address of the gateway.
@@ -47,7 +47,7 @@ impl GatewayOptions {
     }
 }
 
-/// The bridge. It stops listening when it is dropped; [`Self::close`] also waits for that.
+/// The client. It stops listening when it is dropped; [`Self::close`] also waits for that.
 pub struct GatewayClient {
     url: String,
     base: ChannelBase,
@@ -102,7 +102,7 @@ impl GatewayClient {
         self.base.close().await;
     }
 
-    /// Sends a message: over the socket, or else over HTTP, or else, when nobody listens, over a connection for this one
+    /// Sends a message: over the socket, or else over HTTP, or else, when the client does not listen, over a connection for this one
     /// message.
     pub async fn send(
         &self,
@@ -128,7 +128,7 @@ impl GatewayClient {
     }
 }
 
-/// What the listener knows.
+/// The task that listens.
 struct GatewayListener {
     connector: GatewayConnector,
     interval: Duration,
@@ -173,7 +173,7 @@ impl GatewayListener {
     }
 }
 
-/// A quarter more or less, so that many houses do not all knock at the same moment. `chance` is between 0 and 1.
+/// A quarter more or less, so that many clients do not all connect at the same moment. `chance` is between 0 and 1.
 fn jittered(interval: Duration, chance: f64) -> Duration {
     interval.mul_f64(0.75 + chance / 2.0)
 }

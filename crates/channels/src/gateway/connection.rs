@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// Passes messages on until the connection ends, and says why it did. Without an inbox, messages are somebody else's.
+    /// Passes messages on until the connection ends, and says why it did. Without an inbox, messages are ignored.
     pub async fn run(self, inbox: Option<&Inbox>, stop: &CancellationToken) -> String {
         let Connection { socket, protocol, first, timeouts, commands: (sender, mut commands) } = self;
         // Only those outside keep the way for commands open.

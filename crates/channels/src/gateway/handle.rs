@@ -1,4 +1,4 @@
-//! The end of a connection that others hold: what they can ask of it, and how long they wait.
+//! The handle of a connection: sends commands to it, and waits for their confirmation.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) struct Command {
     pub receipt: Receipt,
 }
 
-/// The end of a connection that others hold.
+/// The handle of a connection.
 #[derive(Clone)]
 pub(crate) struct ConnectionHandle {
     pub protocol: Protocol,

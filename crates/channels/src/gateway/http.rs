@@ -121,7 +121,7 @@ async fn said(response: Response) -> String {
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
-/// Some gateways show a web page to whoever asks for what they do not have.
+/// Some gateways answer with a web page where they have nothing.
 fn has_nothing_there(response: &Response) -> bool {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_page = content_type.is_some_and(|kind| kind.trim_start().starts_with("text/html"));

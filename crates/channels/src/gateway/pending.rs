@@ -60,12 +60,12 @@ impl Pending {
             std::mem::replace(&mut held.by_ping, later)
         };
         for receipt in confirmed.into_values() {
-            // Whoever asked may have left.
+            // The caller may have given up.
             let _ = receipt.send(Ok(Value::Null));
         }
     }
 
-    /// The answer to a request. One that nobody waits for is dropped.
+    /// The answer to a request. One without a waiting request is dropped.
     pub fn answer(&self, id: &str, outcome: Result<Value, String>) {
         let receipt = self.held().by_id.remove(id);
         if let Some(receipt) = receipt {

@@ -1,4 +1,4 @@
-//! The ways out to the gateway: the socket where there is one, HTTP where not, and a connection for a single errand.
+//! Sends to the gateway: over the socket where there is one, else over HTTP, else over a connection for a single request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use super::http::Http;
 use super::shared::GatewayTimeouts;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure};
 
-/// What it takes to connect.
+/// Opens connections to the gateway.
 #[derive(Clone)]
 pub(crate) struct GatewayConnector {
     pub address: Address,
@@ -29,7 +29,7 @@ impl GatewayConnector {
     }
 }
 
-/// The ways out.
+/// Sends messages to the gateway.
 pub(crate) struct GatewaySender {
     connector: GatewayConnector,
     http: Http,
@@ -41,7 +41,7 @@ pub(crate) struct GatewaySender {
 }
 
 impl GatewaySender {
-    /// The error says why there is none.
+    /// The error says why it cannot be made.
     pub fn new(connector: GatewayConnector) -> Result<Self, String> {
         Ok(GatewaySender {
             http: Http::new(&connector.address, connector.token.as_ref())?,
@@ -79,7 +79,7 @@ impl GatewaySender {
         }
     }
 
-    /// Makes a connection for a single errand. Only gateways that have nothing for us over HTTP need that.
+    /// Makes a connection for a single request. Only gateways without an HTTP API need that.
     async fn errand(&self) -> Result<Errand, String> {
         if self.is_listening.load(Ordering::Relaxed) {
             return Err("the gateway is not connected".to_owned());

@@ -46,7 +46,7 @@ impl Writer {
             tokio::select! {
                 command = commands.recv() => match command {
                     Some(command) => self.obey(sink, command).await?,
-                    // Nobody can ask for anything any more; the gateway can still send.
+                    // No caller can send a command any more; the gateway can still send messages.
                     None => std::future::pending().await,
                 },
                 _ = pings.tick() => {

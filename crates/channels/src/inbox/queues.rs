@@ -1,4 +1,4 @@
-//! What waits, by conversation, within bounds. Plain data behind a lock that is never held across a wait.
+//! The messages that wait, by conversation, within limits. Plain data behind a lock that is never held across an await.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use super::InboxLimits;
 use crate::seen_messages::EntryId;
 use crate::types::ChannelMessage;
 
-/// What a conversation is known by. Without a thread id, everybody who writes has a conversation of their own.
+/// What a conversation is known by. Without a thread id, each sender has a conversation of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ConversationKey {
     channel: String,
@@ -32,18 +32,19 @@ pub(crate) enum Waiting {
         entry: EntryId,
         message: ChannelMessage,
     },
-    /// Messages after this point were left out, and whoever sent them should know. `like` is the last one that was taken.
+    /// Messages after this point were left out, and their sender should know. `like` is the last one that was taken.
     LeftOut {
         like: ChannelMessage,
     },
 }
 
-/// Whether there is room.
+/// Whether there is room for a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    Open,
-    /// So many were left out so far.
-    Closed {
+    Admitted,
+    /// There is none.
+    Full {
+        /// The number of messages that found no room so far.
         left_out: u64,
     },
 }
@@ -64,9 +65,9 @@ struct Held {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Places that are taken, by messages that wait or are about to.
+    /// The number of messages that wait or are about to.
     taken: usize,
-    /// Whether somebody attends to it.
+    /// Whether a task answers it.
     attended: bool,
     told: bool,
 }
@@ -105,7 +106,7 @@ impl Queues {
         held.forget_if_empty(&conversation);
     }
 
-    /// Puts a message into its place. Says whether somebody has to begin to attend to the conversation.
+    /// Puts a message into its place. Says whether a task has to be started that answers the conversation.
     pub fn push(&self, conversation: &ConversationKey, entry: EntryId, message: ChannelMessage) -> bool {
         let mut held = self.held();
         let queue = held.conversations.entry(conversation.clone()).or_default();
@@ -113,7 +114,7 @@ impl Queues {
         !std::mem::replace(&mut queue.attended, true)
     }
 
-    /// The next of a conversation; `None` when there is none, and nobody attends to it any more.
+    /// The next of a conversation; `None` when there is none, and no task answers it any more.
     pub fn pop(&self, conversation: &ConversationKey) -> Option<Waiting> {
         let mut held = self.held();
         let queue = held.conversations.get_mut(conversation)?;

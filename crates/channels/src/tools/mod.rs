@@ -14,7 +14,7 @@ pub use list::ChannelList;
 pub use send::ChannelSend;
 pub use status::ChannelStatusTool;
 
-/// All of them.
+/// The tools of messaging.
 pub fn channel_tools(channels: &Arc<ChannelService>) -> [Arc<dyn Tool>; 3] {
     [
         Arc::new(ChannelSend::new(Arc::clone(channels))),

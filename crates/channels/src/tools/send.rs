@@ -1,4 +1,4 @@
-//! `channel_send`: a message to somebody outside.
+//! `channel_send`: sends a message.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

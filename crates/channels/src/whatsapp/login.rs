@@ -1,4 +1,4 @@
-//! Links the house to a WhatsApp account: shows what to scan, and waits until it was.
+//! Links Hob to a WhatsApp account: passes on the QR code, and waits until it is scanned.
 
 use futures::StreamExt;
 use thiserror::Error;

@@ -1,5 +1,5 @@
-//! Who is spoken to: an assistant that shares its owner's number answers only when it is called by its name, and says who
-//! is speaking when it does.
+//! Which messages are for the assistant. One that shares its owner's number answers only when a message begins with its name, and
+//! begins its answers with it.
 
 /// How the assistant takes part in conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! WhatsApp, through a subprocess that speaks it: started, watched, started again when it dies.
+//! WhatsApp, through a subprocess that is supervised and restarted.
 
 mod event;
 mod install;
@@ -36,7 +36,7 @@ pub fn is_ours(channel: &str) -> bool {
     channel == CHANNEL || jid::is_jid(channel)
 }
 
-/// What the channel needs to know.
+/// The options of [`Whatsapp`].
 #[derive(Clone)]
 pub struct WhatsappOptions {
     pub program: WhatsappProgram,

@@ -1,4 +1,4 @@
-//! The subprocess: its start, its lines, its last words, its end and that of whatever it started.
+//! The subprocess: starts it, reads its lines and its last output, and ends it with all processes that it started.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 /// As many lines of stderr as are shown when it dies.
 const KEPT_LINES: usize = 5;
 
-/// How long it may take to end when it is told to.
+/// How long it may take to end after a request.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The longest wait for its stdin to take a line.
@@ -59,7 +59,7 @@ impl Process {
             .arg(&script)
             .arg("--auth-dir")
             .arg(absolute(&program.auth_dir))
-            // Not where we were started, which may be a directory of somebody else's files.
+            // Not the current directory: its files may belong to another user.
             .current_dir(script.parent().unwrap_or(Path::new("/")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -101,7 +101,7 @@ impl Process {
             Err(error) => error.to_string(),
         };
         self.group.kill();
-        // Its last words may still be in the pipe. Somebody who left the group could hold that open for ever.
+        // Its last words may still be in the pipe. A process that left the group could hold it open forever.
         let _ = timeout(END_WITHIN, self.drains.join_next()).await;
         match self.tail.joined(" / ") {
             words if words.is_empty() => status,

@@ -1,4 +1,4 @@
-//! The way out to WhatsApp: orders to the subprocess, and what came of them.
+//! Sends to WhatsApp: orders to the subprocess, and their results.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +62,7 @@ impl WhatsappSender {
             std::mem::take(&mut held.pending)
         };
         for receipt in pending.into_values() {
-            // Whoever asked may have left.
+            // The caller may have given up.
             let _ = receipt.send(Err(SendFailure::Unknown("the WhatsApp bridge ended".to_owned())));
         }
     }
@@ -78,7 +78,7 @@ impl WhatsappSender {
         );
     }
 
-    /// Whether we said this ourselves a moment ago.
+    /// Whether Hob sent this text a moment ago.
     pub fn said(&self, text: &str) -> bool {
         self.held().said.iter().any(|said| said == text)
     }

@@ -1,4 +1,4 @@
-//! The life of the subprocess: started, listened to, started again when it dies.
+//! Starts the subprocess, reads its events, and starts it again when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::types::{ChannelMessage, ChannelStatus};
 /// The longest wait before a dead subprocess is started again.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// What the supervisor knows.
+/// The owner of the subprocess.
 pub(super) struct WhatsappSupervisor {
     pub program: WhatsappProgram,
     pub restart_delay: Duration,

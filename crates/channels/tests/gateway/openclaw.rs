@@ -46,7 +46,7 @@ fn script() -> GatewayScript {
     GatewayScript {
         greeting: Some(recorded()[0].to_string()),
         answer: Arc::new(answer),
-        // The real one shows its web page to whoever asks for anything.
+        // The real one answers any request with its web page.
         http: Arc::new(|_| Reply::new(200, "text/html; charset=utf-8", "<!doctype html>")),
         ..GatewayScript::default()
     }
@@ -147,7 +147,7 @@ async fn who_does_not_listen_sends_and_lists_over_a_connection_for_the_purpose()
     client.on_message(Arc::new(Echo));
     assert_eq!(client.list_channels().await.unwrap(), ["telegram", "discord"]);
     client.send("telegram:777", "hello", None).await.unwrap();
-    // A message that comes meanwhile is for whoever listens.
+    // A message that comes meanwhile is for the client that listens.
     gateway.push(recorded_event("session.message").to_string());
     client.send("telegram:777", "again", None).await.unwrap();
     let sends = gateway.frames().iter().filter(|frame| frame["method"] == "send").count();

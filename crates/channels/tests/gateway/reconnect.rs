@@ -75,7 +75,7 @@ async fn a_reply_outlives_a_restart_of_the_gateway_and_is_given_once() {
     thinking.began.notified().await;
     drop(gateway);
     until("noticed", || client.status() != ChannelStatus::Connected).await;
-    // The answer is ready while nobody is there to take it.
+    // The answer is ready while no connection can take it.
     thinking.go.notify_one();
     until("tried", || client.status() == ChannelStatus::Error).await;
 
